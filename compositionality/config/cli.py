@@ -1,0 +1,82 @@
+"""How every entry point runs: Hydra overrides in, a typed settings object out, bad input as one line and exit code 2."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, NoReturn, TypeVar
+
+from hydra import compose, initialize
+from hydra.core.config_store import ConfigStore
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from compositionality.errors import UserError
+
+Settings = TypeVar("Settings")
+
+
+def run(schema: type[Settings], step: Callable[[Settings], object], doc: str | None) -> NoReturn:
+    """Run ``step`` with settings read from the command line (``key=value`` Hydra overrides), then exit.
+
+    ``--force`` stands for ``force=true``; ``--cfg`` prints the settings and stops; ``--help`` lists them.
+    """
+    arguments = ["force=true" if word == "--force" else word for word in sys.argv[1:]]
+    if {"-h", "--help"} & set(arguments):
+        print(help_text(schema, doc or ""))
+        sys.exit(0)
+    with_errors_in_one_line(lambda: _run(schema, step, arguments))
+
+
+def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
+    """Run ``body`` and exit: 0, or 2 after one line on stderr for a UserError, or 130 after Ctrl-C."""
+    try:
+        body()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to continue", file=sys.stderr, flush=True)
+        sys.exit(128 + signal.SIGINT)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    sys.exit(0)
+
+
+def parse(schema: type[Settings], overrides: Sequence[str]) -> Settings:
+    """Settings of type ``schema`` from Hydra overrides; UserError for an unknown key, a bad or a missing value."""
+    name = schema.__name__
+    ConfigStore.instance().store(name=name, node=schema)
+    try:
+        with initialize(version_base="1.3", config_path=None):
+            config = compose(config_name=name, overrides=list(overrides))
+        missing = OmegaConf.missing_keys(config)
+        if missing:
+            raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
+        settings: Any = OmegaConf.to_object(config)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(" ".join(str(error).split())) from error
+    return settings  # type: ignore[no-any-return]
+
+
+def help_text(schema: type[Any], doc: str) -> str:
+    """The entry point's docstring, then its keys with their types and defaults."""
+    lines = [doc.strip(), "", "Settings (key=value):"]
+    for entry in fields(schema):
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        kind = getattr(entry.type, "__name__", str(entry.type))
+        shown = "required" if str(default) == "???" else f"default {default}"
+        lines.append(f"  {entry.name:<28} {kind}, {shown}")
+    return "\n".join(lines)
+
+
+def _run(schema: type[Settings], step: Callable[[Settings], object], arguments: Sequence[str]) -> None:
+    show_only = "--cfg" in arguments
+    settings = parse(schema, [word for word in arguments if word != "--cfg"])
+    if show_only:
+        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
+        return
+    step(settings)

@@ -1,0 +1,250 @@
+"""Results that appear whole or not at all, and know what they were made from.
+
+A result is a file or a folder with a manifest beside it (``NAME.manifest.json``; ``manifest.json`` inside a
+folder). The manifest holds the step, its settings, the hash of every input and of every file of the result.
+The same step with the same settings and inputs finds the result and does nothing; any other refuses to
+overwrite it unless forced. Nothing in a manifest depends on the time or the machine.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from compositionality import __version__
+from compositionality.errors import UserError
+
+MANIFEST = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """What a result is and what it was made from. ``inputs`` and ``files`` map names to sha256 hex digests."""
+
+    step: str
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    files: dict[str, str]
+    code: str
+    facts: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a result is made: the step's name, its settings (JSON types) and its input files or folders."""
+
+    step: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+
+    def identity(self) -> tuple[str, str, dict[str, str]]:
+        """What must agree for two results to be the same."""
+        settings = json.dumps(self.settings, sort_keys=True, default=str)
+        return self.step, settings, {name: tree_hash(path) for name, path in self.inputs.items()}
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of one file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def tree_hash(path: Path) -> str:
+    """sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
+    if path.is_file():
+        return file_hash(path)
+    if not path.is_dir():
+        raise UserError(f"{path}: no such file or folder")
+    digest = hashlib.sha256()
+    for name, content in sorted(_file_hashes(path).items()):
+        digest.update(f"{name}\t{content}\n".encode())
+    return digest.hexdigest()
+
+
+def config_hash(settings: Mapping[str, Any]) -> str:
+    """Short, stable hash of a configuration."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+@cache
+def code_version() -> str:
+    """Version of the package, with the git commit where there is one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return __version__
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True, check=False
+    )
+    return f"{__version__}+{described.stdout.strip()}" if described.returncode == 0 else __version__
+
+
+def manifest_path(target: Path) -> Path:
+    """Where the manifest of ``target`` lies: inside a folder, beside a file."""
+    return target / MANIFEST if target.is_dir() else target.with_name(target.name + ".manifest.json")
+
+
+def read_manifest(target: Path) -> Manifest | None:
+    """The manifest of a result, or None if it has none."""
+    path = manifest_path(target)
+    if not path.is_file():
+        return None
+    try:
+        return Manifest.model_validate_json(path.read_text())
+    except ValidationError as error:
+        raise UserError(f"{path}: damaged manifest; delete it and the result, and run the step again") from error
+
+
+def verify(target: Path) -> Manifest:
+    """The manifest of ``target`` after checking every file against its hash; UserError names the altered file."""
+    manifest = read_manifest(target)
+    if manifest is None:
+        raise UserError(f"{target}: has no manifest; run the step that makes it")
+    root = target if target.is_dir() else target.parent
+    for name, expected in manifest.files.items():
+        path = root / name
+        if not path.is_file():
+            raise UserError(f"{path}: missing although its manifest names it; run the step again with --force")
+        if file_hash(path) != expected:
+            raise UserError(f"{path}: altered or truncated since it was made; run the step again with --force")
+    return manifest
+
+
+def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
+    """True if ``target`` was made by this very recipe and is intact.
+
+    UserError if it was made from something else and ``force`` is off.
+    """
+    _finish_publishing(target)
+    if force or not target.exists():
+        return False
+    manifest = read_manifest(target)
+    if manifest is None:
+        raise UserError(f"{target}: exists but was not made by this step; move it away or pass --force")
+    step, settings, inputs = recipe.identity()
+    if manifest.step != step:
+        raise UserError(f"{target}: was made by step {manifest.step!r}, not {step!r}; choose another path or --force")
+    changed = _changed_settings(manifest.settings, json.loads(settings)) + _changed_inputs(manifest.inputs, inputs)
+    if changed:
+        raise UserError(f"{target}: was made from other inputs ({'; '.join(changed[:3])}); pass --force to replace it")
+    verify(target)
+    return True
+
+
+@contextlib.contextmanager
+def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
+    """Yield a temporary path beside ``target``; on success it becomes ``target``, with its manifest.
+
+    The body writes a file or makes a folder there, and may fill ``facts`` with figures to keep (rows, shares).
+    On any error the old result stays as it was.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.partial")
+    remove(partial)
+    identity = recipe.identity()
+    try:
+        yield partial
+    except BaseException:
+        remove(partial)
+        raise
+    publish(partial, target, identity, dict(facts or {}))
+
+
+def publish(
+    partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]
+) -> None:
+    """Give ``partial`` its manifest and put it in the place of ``target``."""
+    step, settings, inputs = identity
+    if partial.is_dir():
+        files = _file_hashes(partial)
+    else:
+        files = {target.name: file_hash(partial)}
+    manifest = Manifest(
+        step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
+    )
+    text = manifest.model_dump_json(indent=1) + "\n"
+    if partial.is_dir():
+        write_text(partial / MANIFEST, text)
+        old = target.with_name(f".{target.name}.old")
+        remove(old)
+        if target.exists():
+            os.replace(target, old)
+        os.replace(partial, target)
+        remove(old)
+    else:
+        _fsync(partial)
+        write_text(_pending(target), text)
+        os.replace(partial, target)
+        os.replace(_pending(target), manifest_path(target))
+
+
+def _pending(target: Path) -> Path:
+    return target.with_name(f".{target.name}.pending.json")
+
+
+def _finish_publishing(target: Path) -> None:
+    """A process killed between the two renames of ``publish`` leaves a pending manifest: take it if it fits."""
+    pending = _pending(target)
+    if not pending.is_file():
+        return
+    manifest = Manifest.model_validate_json(pending.read_text())
+    if target.is_file() and manifest.files.get(target.name) == file_hash(target):
+        os.replace(pending, manifest_path(target))
+    else:
+        pending.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text)
+    _fsync(partial)
+    os.replace(partial, path)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def exclusive(target: Path) -> Iterator[None]:
+    """Hold ``target`` for this process alone; UserError if another process works on it."""
+    lock = target.with_name(f".{target.name}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"{target}: another process is writing it; wait for it or choose another path") from error
+        yield
+
+
+def _file_hashes(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    return {path.relative_to(folder).as_posix(): file_hash(path) for path in sorted(files)}
+
+
+def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    keys = sorted(old.keys() | new.keys())
+    return [f"{key}: {old.get(key)!r} then, {new.get(key)!r} now" for key in keys if old.get(key) != new.get(key)]
+
+
+def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    return [f"{key} has changed" for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+
+
+def _fsync(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())

@@ -1,0 +1,32 @@
+"""Parquet in and out, with errors that name the file and the fix."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compositionality.errors import UserError
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None, *, allow_empty: bool = False) -> pa.Table:
+    """Read a parquet file; ``columns`` are required. UserError for a missing, damaged or empty file or column."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; run the step that makes it or mend the path")
+    try:
+        schema = pq.read_schema(path)
+        missing = [name for name in columns or () if name not in schema.names]
+        if missing:
+            raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
+        table = pq.read_table(path, columns=list(columns) if columns else None)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
+    if table.num_rows == 0 and not allow_empty:
+        raise UserError(f"{path}: has no rows")
+    return table
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a parquet file; call it on a temporary path (see ``artefact.new_artefact``)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, compression="zstd")

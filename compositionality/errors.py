@@ -1,0 +1,7 @@
+"""Mistakes that a user can mend, told in one line."""
+
+
+class UserError(Exception):
+    """Bad input: the message names the file, the row and the fix. Entry points print it and exit with code 2."""
+
+    exit_code = 2
