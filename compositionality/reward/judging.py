@@ -1,0 +1,25 @@
+"""One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
+
+from compositionality.tasks.base import Reason, Verdict
+from compositionality.tasks.registry import Judge, find_judge
+
+LENGTH = "length"
+STOP = "stop"
+
+
+def judge_response(data_source: str, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
+    """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says.
+
+    A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError).
+    """
+    return judge_with(find_judge(data_source), response, ground_truth, finish_reason)
+
+
+def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
+    """As ``judge_response``, with the judge given."""
+    if finish_reason == LENGTH:
+        return Verdict(0.0, Reason.OVERLONG)
+    try:
+        return judge(response, ground_truth)
+    except Exception:  # noqa: BLE001 - whatever a judge dies of, it is the judge's error and not a wrong answer (P5)
+        return Verdict(0.0, Reason.ERROR)

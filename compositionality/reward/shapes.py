@@ -1,0 +1,24 @@
+"""Rewards as functions of a verdict."""
+
+from enum import StrEnum
+
+from compositionality.tasks.base import Reason, Verdict
+
+
+class Shape(StrEnum):
+    """``binary``: 1 if correct, else 0. ``paper``: +1 correct, 0 wrong, −1 without a readable or finished answer."""
+
+    BINARY = "binary"
+    PAPER = "paper"
+
+
+_UNREADABLE = frozenset({Reason.NO_ANSWER, Reason.MALFORMED, Reason.OVERLONG})
+
+
+def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
+    """The reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
+    if verdict.reason is Reason.ERROR:
+        return None
+    if Shape(shape) is Shape.PAPER and verdict.reason in _UNREADABLE:
+        return -1.0
+    return 1.0 if verdict.reason is Reason.CORRECT else 0.0

@@ -1,0 +1,1 @@
+"""Asking a model many times, resumably, and keeping the judged answers."""
