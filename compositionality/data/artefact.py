@@ -158,9 +158,7 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     publish(partial, target, identity, dict(facts or {}))
 
 
-def publish(
-    partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]
-) -> None:
+def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
     """Give ``partial`` its manifest and put it in the place of ``target``."""
     step, settings, inputs = identity
     if partial.is_dir():
