@@ -58,8 +58,15 @@ def parse(schema: type[Settings], overrides: Sequence[str]) -> Settings:
             raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
         settings: Any = OmegaConf.to_object(config)
     except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(" ".join(str(error).split())) from error
+        raise UserError(in_one_line(error)) from error
     return settings  # type: ignore[no-any-return]
+
+
+def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
+    """Hydra's message without its line breaks, the offending override first where Hydra knows it."""
+    override = getattr(error, "override", None)
+    message = " ".join(str(error).split())
+    return f"setting {override!r}: {message}" if override else message
 
 
 def help_text(schema: type[Any], doc: str) -> str:

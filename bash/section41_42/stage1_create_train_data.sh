@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Stage 1, training data: the base model answers with the definitions in sight; correct answers are kept and the
+# definitions taken out of their prompts, so that the next step must learn what each name means.
+# Reads $MODEL_PATH (default: the profile's base model) and stage1_level1/train.parquet.
+# Writes stage1_level1_rft/{rollouts/,data/{train,test}.parquet}. Tiny: a minute. Paper: 500,000 responses, hours on 8 GPUs.
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+collect "${MODEL_PATH:-$BASE_MODEL}" stage1_level1/train stage1_level1_rft/rollouts n_samples="$STAGE1_SAMPLES" "$@"
+keep_correct stage1_level1/train stage1_level1_rft/rollouts stage1_level1_rft/data hide_definitions=true

@@ -1,0 +1,151 @@
+"""Results that appear whole or not at all (P8), and know what they were made from."""
+
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from compositionality.data import artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, tree_hash, verify
+from compositionality.errors import UserError
+
+
+def make(target: Path, recipe: Recipe, text: str) -> None:
+    with new_artefact(target, recipe) as partial:
+        partial.write_text(text)
+
+
+def recipe(tmp_path: Path, **settings: object) -> Recipe:
+    source = tmp_path / "source.txt"
+    if not source.exists():
+        source.write_text("input")
+    return Recipe("step", settings, {"source": source})
+
+
+def test_same_recipe_is_done_and_another_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    assert not is_done(target, recipe(tmp_path, n=1))
+    make(target, recipe(tmp_path, n=1), "one")
+    assert is_done(target, recipe(tmp_path, n=1))
+    with pytest.raises(UserError, match=r"n: 1 then, 2 now.*--force"):
+        is_done(target, recipe(tmp_path, n=2))
+    assert not is_done(target, recipe(tmp_path, n=2), force=True)
+
+
+def test_changed_input_is_noticed(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "one")
+    (tmp_path / "source.txt").write_text("other input")
+    with pytest.raises(UserError, match="source has changed"):
+        is_done(target, recipe(tmp_path))
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "delete"])
+def test_p08_altered_file_is_refused_by_name(tmp_path: Path, damage: str) -> None:
+    target = tmp_path / "folder"
+    with new_artefact(target, recipe(tmp_path)) as partial:
+        partial.mkdir()
+        (partial / "part.bin").write_bytes(b"0123456789")
+    part = target / "part.bin"
+    if damage == "flip":
+        part.write_bytes(b"0123456780")
+    elif damage == "truncate":
+        os.truncate(part, 5)
+    else:
+        part.unlink()
+    with pytest.raises(UserError, match=r"part\.bin"):
+        verify(target)
+
+
+def test_p08_failure_keeps_the_old_result(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "good")
+    with pytest.raises(RuntimeError), new_artefact(target, recipe(tmp_path)) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "good"
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+
+
+def test_p08_full_disk_keeps_the_old_result(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "good")
+    code = textwrap.dedent("""
+        import resource, sys
+        from pathlib import Path
+        from compositionality.data.artefact import Recipe, new_artefact
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        with new_artefact(Path(sys.argv[1]), Recipe("step", {})) as partial:
+            partial.write_bytes(bytes(100_000))
+    """)
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    done = subprocess.run([sys.executable, "-c", code, str(target)], capture_output=True, check=False)
+    assert done.returncode != 0
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == limit
+    assert target.read_text() == "good"
+    verify(target)
+
+
+@pytest.mark.parametrize("killed_after", range(1, 4))
+def test_p07_kill_between_the_renames_of_publishing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
+) -> None:
+    """Whatever rename a kill follows, the next run finds either the old or the new result, intact."""
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path, n=1), "old")
+    renames = 0
+    replace = os.replace
+
+    def dying_replace(source: Path, destination: Path) -> None:
+        nonlocal renames
+        if renames == killed_after:
+            raise KeyboardInterrupt
+        renames += 1
+        replace(source, destination)
+
+    monkeypatch.setattr(artefact.os, "replace", dying_replace)
+    try:
+        with new_artefact(target, recipe(tmp_path, n=2)) as partial:
+            partial.write_text("new")
+    except KeyboardInterrupt:
+        pass
+    monkeypatch.undo()
+    expected = {1: ("old", 1), 2: ("new", 2), 3: ("new", 2)}[killed_after]
+    assert is_done(target, recipe(tmp_path, n=expected[1]))
+    assert target.read_text() == expected[0]
+
+
+def test_folder_is_replaced_whole(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    for name in ("a", "b"):
+        with new_artefact(target, recipe(tmp_path)) as partial:
+            partial.mkdir()
+            (partial / name).write_text(name)
+    assert sorted(path.name for path in target.iterdir()) == ["b", "manifest.json"]
+
+
+def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    first = tree_hash(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+    second = tree_hash(tmp_path)
+    (tmp_path / "b").write_text("2")
+    assert len({first, second, tree_hash(tmp_path)}) == 3
+
+
+def test_two_writers_on_one_output(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process"), exclusive(tmp_path / "out"):
+        pass
+
+
+def test_manifest_holds_no_time_and_no_path(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "one")
+    first = artefact.manifest_path(target).read_bytes()
+    make(target, recipe(tmp_path), "one")
+    assert artefact.manifest_path(target).read_bytes() == first
+    assert str(tmp_path).encode() not in first
