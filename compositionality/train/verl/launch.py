@@ -1,0 +1,191 @@
+"""Composing a training configuration and running verl's trainer under watch: the part that SFT and GRPO share."""
+
+import importlib.util
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, NoReturn
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from compositionality.config.cli import with_errors_in_one_line
+from compositionality.data.artefact import remove, write_text
+from compositionality.errors import UserError
+
+CONFIG_DIR = Path(__file__).resolve().parents[2] / "config"
+PLUGINS = ("compositionality.train.verl.metrics",)
+CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
+TROUBLE = "COMPOSITIONALITY_TROUBLE"
+TAIL_LINES = 40
+
+
+def run(name: str, step: Callable[[DictConfig], object], doc: str | None) -> NoReturn:
+    """Entry point of a trainer: Hydra overrides of ``config/NAME.yaml`` in, ``step`` done, bad input in one line.
+
+    ``--force`` and ``--dry-run`` stand for ``lab.force=true`` and ``lab.dry_run=true``; ``--cfg`` prints the whole
+    configuration and stops.
+    """
+    words = {"--force": "lab.force=true", "--dry-run": "lab.dry_run=true"}
+    arguments = [words.get(word, word) for word in sys.argv[1:]]
+    if {"-h", "--help"} & set(arguments):
+        print((doc or "").strip() + "\n\nOur own settings (every key of verl can be given too; --cfg shows all):")
+        print((CONFIG_DIR / f"{name}.yaml").read_text().partition("lab:\n")[2], end="")
+        sys.exit(0)
+
+    def body() -> None:
+        config = compose_config(name, [word for word in arguments if word != "--cfg"])
+        if "--cfg" in arguments:
+            print(OmegaConf.to_yaml(config), end="")
+        else:
+            step(config)
+
+    with_errors_in_one_line(body)
+
+
+def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
+    """``config/NAME.yaml`` on top of verl's own defaults, with ``overrides``; UserError for a bad key or value."""
+    search = f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]"
+    try:
+        with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
+            config = compose(config_name=name, overrides=[search, *overrides])
+        missing = sorted(f"lab.{key}" for key in OmegaConf.missing_keys(config.lab))
+        if missing:
+            raise UserError(f"no value for {', '.join(missing)}; give it as key=value")
+        OmegaConf.to_container(config, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(" ".join(str(error).partition("Config search path")[0].split())) from error
+    return config
+
+
+def write_config(config: DictConfig, path: Path) -> None:
+    """The resolved configuration as YAML: what the trainer reads, and the record of the run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, OmegaConf.to_yaml(config, resolve=True, sort_keys=True))
+
+
+def environment(config: DictConfig, out: Path) -> dict[str, str]:
+    """Environment of the trainer's processes: device, plugins and where metrics go."""
+    device = config.lab.device
+    plugins = [*(CPU_PLUGINS if device == "cpu" else ()), *PLUGINS]
+    given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
+    fixed = {
+        "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*plugins, *given])),
+        "VERL_FILE_LOGGER_PATH": str((out / "metrics.jsonl").resolve()),
+        "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
+        TROUBLE: str((out / "trouble.txt").resolve()),
+        "PYTHONUNBUFFERED": "1",
+    }
+    defaults = {
+        "WANDB_DIR": str(out.resolve()),
+        "TOKENIZERS_PARALLELISM": "false",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "HYDRA_FULL_ERROR": "1",
+    }
+    if device == "cpu":
+        fixed["VERL_PLATFORM"] = "cpu"
+        defaults["OMP_NUM_THREADS"] = "1"
+    return {**defaults, **os.environ, **fixed}
+
+
+def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """The command as a person would type it, with the variables that differ from the present environment."""
+    changed = {name: value for name, value in environment.items() if os.environ.get(name) != value}
+    return shlex.join([*(f"{name}={value}" for name, value in sorted(changed.items())), *command])
+
+
+def tell_trouble(message: str) -> None:
+    """Called inside the trainer: the one line that the launcher shows as the reason why training stopped."""
+    path = os.environ.get(TROUBLE)
+    if path:
+        write_text(Path(path), message)
+
+
+def run_trainer(
+    command: Sequence[str], variables: Mapping[str, str], *, name: str, log: Path, stall_minutes: float
+) -> None:
+    """Run the trainer to its end, showing its output and keeping it in ``log``.
+
+    UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
+    process, every process of the trainer ends with it (see keeper.py).
+    """
+    trouble = Path(variables[TROUBLE])
+    remove(trouble)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    keeper = [sys.executable, "-m", "compositionality.train.verl.keeper", *command]
+    process = subprocess.Popen(
+        keeper, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True, text=True, errors="replace", bufsize=1,
+    )  # fmt: skip
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+    try:
+        with log.open("a") as stream:
+            alive = _forward(process, stream, tail, stall_minutes * 60)
+    finally:
+        _stop(process)
+    if not alive:
+        raise UserError(
+            f"{name}: no sign of life for {stall_minutes:g} minutes, ended it; see {log}, then run it again"
+        )
+    if process.returncode != 0:
+        told = trouble.read_text().strip() if trouble.is_file() else ""
+        raise UserError(f"{name}: {told or _last_error(tail, process.returncode)}; full output in {log}")
+
+
+def _forward(process: subprocess.Popen[str], log: IO[str], tail: deque[str], stall_seconds: float) -> bool:
+    """Copy the output until it ends; False if nothing came for ``stall_seconds``."""
+    lines: queue.Queue[str | None] = queue.Queue()
+
+    def pump() -> None:
+        if process.stdout is not None:
+            for line in process.stdout:
+                lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=pump, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=stall_seconds)
+        except queue.Empty:
+            return False
+        if line is None:
+            return True
+        tail.append(line)
+        log.write(line)
+        log.flush()
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Let the keeper end all processes of the trainer, and wait for it."""
+    if process.stdout is not None and process.poll() is None:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1)  # the output has ended: so will the keeper
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    process.wait()
+
+
+def _last_error(tail: Sequence[str], code: int) -> str:
+    """The last line that names an exception, or the exit code."""
+    named = [line.strip() for line in tail if "Error" in line.split(":")[0] and ":" in line]
+    return f"stopped with exit code {code}" + (f" ({named[-1][:300]})" if named else "")
+
+
+def _verl_folder() -> Path:
+    """Where verl is installed, found without importing it (which takes seconds)."""
+    spec = importlib.util.find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise UserError("verl is not installed; run bash/setup.sh or pip install -e .[cpu] (or .[gpu])")
+    return Path(spec.submodule_search_locations[0])
