@@ -1,0 +1,141 @@
+"""The atomic functions as data: ids, real names, parameters, splits, and what can be done with them."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from compositionality.errors import UserError
+from compositionality.tasks.string import library
+
+Parameter = int | str
+
+REPEATS = (2, 3, 4)
+ROTATIONS = (1, 2, 3)
+SHIFTS = (1, 2, 3, 4, 5)
+SEPARATORS = ("-", "_", "|")
+DEPTHS = (1, 2, 3)
+TEXT_LENGTHS = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One atomic function.
+
+    A parameter comes from ``choices``, or is a random text if ``takes_text``; with neither the function takes the
+    text alone. ``binary``: the second argument may also be a sub-expression (trees). ``frozen`` is the parameter
+    that stands for all in runs with frozen parameters.
+    """
+
+    id: int
+    name: str
+    run: Callable[..., str]
+    choices: tuple[Parameter, ...] = ()
+    takes_text: bool = False
+    binary: bool = False
+    frozen: Parameter | None = None
+
+    @property
+    def alias(self) -> str:
+        """The name that prompts show: ``func_N``."""
+        return f"func_{self.id}"
+
+    @property
+    def parametrised(self) -> bool:
+        """Whether it takes anything besides the text."""
+        return bool(self.choices) or self.takes_text
+
+    def source(self) -> str:
+        """Python source of the definition, under its alias and without type hints."""
+        return definition(self.run, self.alias)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A function with its parameter; if ``frozen``, the compact style leaves the parameter out."""
+
+    function: Function
+    parameter: Parameter | None = None
+    frozen: bool = False
+
+    def __call__(self, text: str) -> str:
+        """Apply it to ``text``."""
+        if self.parameter is None:
+            return self.function.run(text)
+        return self.function.run(text, self.parameter)
+
+
+Chain = tuple[Operation, ...]
+"""Operations, outermost first."""
+
+
+def _atoms() -> Iterable[Function]:
+    run = library
+    yield Function(0, "deterministic_shuffle", run.deterministic_shuffle)
+    yield Function(1, "repeat_str", run.repeat_str, choices=REPEATS, frozen=2)
+    yield Function(2, "remove_vowels", run.remove_vowels)
+    yield Function(3, "sort_chars", run.sort_chars)
+    yield Function(4, "reverse_words", run.reverse_words)
+    yield Function(5, "add_prefix", run.add_prefix, takes_text=True, frozen="bf")
+    yield Function(6, "add_suffix", run.add_suffix, takes_text=True, frozen="dh")
+    yield Function(7, "interlace_str", run.interlace_str, takes_text=True, binary=True, frozen="gc")
+    yield Function(8, "rotate_str", run.rotate_str, choices=ROTATIONS, frozen=2)
+    yield Function(9, "mirror_str", run.mirror_str)
+    yield Function(10, "alternate_case", run.alternate_case)
+    yield Function(11, "shift_chars", run.shift_chars, choices=SHIFTS, frozen=1)
+    yield Function(12, "vowel_to_number", run.vowel_to_number)
+    yield Function(13, "insert_separator", run.insert_separator, choices=SEPARATORS, frozen="-")
+    yield Function(14, "duplicate_every_char", run.duplicate_every_char)
+    yield Function(15, "fancy_brackets", run.fancy_brackets)
+    yield Function(16, "compress_repeats", run.compress_repeats)
+    yield Function(17, "recursive_reverse", run.recursive_reverse)
+    yield Function(18, "loop_concat", run.loop_concat, choices=REPEATS, frozen=2)
+    yield Function(19, "while_rotate", run.while_rotate, choices=ROTATIONS, frozen=1)
+    yield Function(20, "recursive_interlace", run.recursive_interlace, takes_text=True, binary=True, frozen="jd")
+    yield Function(21, "loop_filter_nonalpha", run.loop_filter_nonalpha)
+    yield Function(22, "verify_even_length", run.verify_even_length)
+    yield Function(23, "backchain_add_digit", run.backchain_add_digit, choices=DEPTHS, frozen=1)
+    yield Function(24, "backchain_palindrome", run.backchain_palindrome, choices=DEPTHS, frozen=1)
+
+
+ATOMS: dict[int, Function] = {function.id: function for function in _atoms()}
+
+PAPER_TRAIN = (1, 3, 4, 5, 9, 11, 13, 15, 17, 19, 20, 22, 23)
+PAPER_HELDOUT = (0, 2, 6, 7, 8, 10, 12, 14, 16, 18, 21, 24)
+TWINS = {4: "the identity", 7: "func_20", 8: "func_19", 18: "func_1", 24: "func_9"}
+"""Functions that behave like another one across the paper's split; the clean splits leave them out."""
+
+PRESETS: dict[str, tuple[int, ...]] = {
+    "trained": tuple(id for id in PAPER_TRAIN if id not in TWINS),
+    "heldout": tuple(id for id in PAPER_HELDOUT if id not in TWINS),
+    "all": tuple(id for id in ATOMS if id not in TWINS),
+}
+
+
+def frozen_operation(function: Function) -> Operation:
+    """``function`` with the parameter that stands for all."""
+    return Operation(function, function.frozen, frozen=True)
+
+
+def select_functions(preset: str, ids: Iterable[int] = (), drop: Iterable[int] = ()) -> tuple[Function, ...]:
+    """The functions of a preset, or those of ``ids`` if any are given, without ``drop``; in order of id."""
+    if preset not in PRESETS:
+        raise UserError(f"functions={preset}: no such preset; known: {', '.join(PRESETS)}")
+    dropped = set(drop)
+    wanted = sorted(set(ids) or set(PRESETS[preset]))
+    unknown = [id for id in (*wanted, *sorted(dropped)) if id not in ATOMS]
+    if unknown:
+        raise UserError(f"no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
+    chosen = tuple(ATOMS[id] for id in wanted if id not in dropped)
+    if not chosen:
+        raise UserError("every function is dropped; leave at least one")
+    return chosen
+
+
+@cache
+def definition(run: Callable[..., str], alias: str) -> str:
+    """The source of ``run`` under another name, type hints removed."""
+    source = inspect.getsource(run).rstrip()
+    body = source.partition(":\n")[2]
+    names = ", ".join(inspect.signature(run).parameters)
+    return f"def {alias}({names}):\n{body}".replace(f"{run.__name__}(", f"{alias}(")

@@ -1,0 +1,66 @@
+"""How a problem is put to a model: the JSON style (English around code) and the compact style (tiny models)."""
+
+from collections.abc import Iterable, Sequence
+
+from compositionality.tasks.string.functions import Chain, Operation
+
+_TASK = """Below is a Python program.
+
+{code}
+
+What does `main_solution` return for the input "{text}"? Work it out by reasoning, step by step; do not write code.
+Close your answer with a JSON object that has one key, "output", and the returned string as its value."""
+
+
+def main_solution(expression: str) -> str:
+    """The program whose result is asked for."""
+    return f"def main_solution(x):\n    return {expression}"
+
+
+def json_prompt(code: str, text: str) -> str:
+    """The JSON style's prompt. It holds no JSON object itself, so echoing it is not an answer."""
+    return _TASK.format(code=code, text=text)
+
+
+def compact_name(operation: Operation) -> str:
+    """``func_3``, with its parameter in brackets unless that is frozen."""
+    if operation.parameter is None or operation.frozen:
+        return operation.function.alias
+    return f"{operation.function.alias}[{operation.parameter}]"
+
+
+def compact_definitions(chain: Iterable[Operation]) -> str:
+    """``func_3=recursive_reverse;`` for each distinct function, in order of first use."""
+    distinct = dict.fromkeys(operation.function for operation in chain)
+    return "".join([f"{function.alias}={function.name};" for function in distinct])
+
+
+def compact_prompt(chain: Chain, text: str, *, show_definitions: bool = False) -> str:
+    """The compact style's prompt: names, outermost first, a colon, the input."""
+    shown = compact_definitions(chain) if show_definitions else ""
+    return shown + "".join([compact_name(operation) for operation in chain]) + ":" + text
+
+
+def hide_compact_definitions(prompt: str) -> str:
+    """The same prompt without its definitions."""
+    return prompt.rpartition(";")[2]
+
+
+def run_steps(chain: Sequence[Operation], text: str) -> list[str]:
+    """The strings after each step, innermost operation first."""
+    results = []
+    for operation in reversed(chain):
+        text = operation(text)
+        results.append(text)
+    return results
+
+
+def compact_trace(chain: Chain, text: str) -> str:
+    """The gold response of the compact style: per step ``REST,CALL:before=after``, innermost first."""
+    names = [compact_name(operation) for operation in chain]
+    lines = []
+    for done, result in enumerate(run_steps(chain, text), 1):
+        rest = "".join(names[:-done])
+        lines.append(f"{rest},{names[-done]}:{text}={result}")
+        text = result
+    return "\n".join(lines)
