@@ -1,0 +1,68 @@
+"""The tiny model: a Llama from a config, in Hugging Face format."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compositionality.train.tiny.tokenizer import MAX_LENGTH
+
+
+@dataclass(frozen=True)
+class TinyConfig:
+    """Shape of the model. ``head_width`` is 32 because that is the narrowest head vLLM's CPU attention takes."""
+
+    layers: int = 3
+    width: int = 64
+    heads: int = 4
+    head_width: int = 32
+    feed_forward: int = 176
+    rope_theta: float = 1000.0
+
+
+def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
+    """A freshly initialised float32 LlamaForCausalLM whose vocabulary is exactly the tokenizer's."""
+    import torch
+    from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=shape.width,
+        intermediate_size=shape.feed_forward,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        head_dim=shape.head_width,
+        max_position_embeddings=MAX_LENGTH,
+        rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta},
+        tie_word_embeddings=False,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        dtype="float32",
+    )
+    model = LlamaForCausalLM(config).to(torch.float32)
+    _initialise(model, seed)
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, do_sample=True
+    )
+    return model
+
+
+def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write config, safetensors, generation config and tokenizer to ``folder``."""
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _initialise(model: Any, seed: int) -> None:
+    """Scale by fan-in, half as much where a block writes to the residual stream; transformers' 0.02 learns slowly."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in model.named_parameters():
+        if weight.dim() != 2:
+            continue
+        spread = 0.5 if "embed_tokens" in name else weight.shape[1] ** -0.5
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            spread *= 0.5
+        torch.nn.init.normal_(weight, std=spread, generator=generator)
