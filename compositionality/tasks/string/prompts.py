@@ -1,5 +1,6 @@
 """How a problem is put to a model: the JSON style (English around code) and the compact style (tiny models)."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from compositionality.tasks.string.functions import Chain, Operation
@@ -10,6 +11,10 @@ _TASK = """Below is a Python program.
 
 What does `main_solution` return for the input "{text}"? Work it out by reasoning, step by step; do not write code.
 Close your answer with a JSON object that has one key, "output", and the returned string as its value."""
+
+_MAIN = "def main_solution("
+_CODE_BEGINS = re.compile(r"^(?:@\w|import \w|from \w+ import |class \w)|\bdef \w+\(", re.MULTILINE)
+_COMPACT_DEFINITION = re.compile(r"func_\d+=\w+;")
 
 
 def main_solution(expression: str) -> str:
@@ -44,6 +49,18 @@ def compact_prompt(chain: Chain, text: str, *, show_definitions: bool = False) -
 def hide_compact_definitions(prompt: str) -> str:
     """The same prompt without its definitions."""
     return prompt.rpartition(";")[2]
+
+
+def hide_definitions(prompt: str) -> str:
+    """A prompt of either style, or one of the paper's published prompts, without the definitions of its functions.
+
+    Code before ``main_solution`` goes; the words before the code stay. A prompt that shows none stays as it is.
+    """
+    main = prompt.find(_MAIN)
+    if main < 0:
+        return hide_compact_definitions(prompt) if _COMPACT_DEFINITION.match(prompt) else prompt
+    code = _CODE_BEGINS.search(prompt, 0, main)
+    return prompt if code is None else prompt[: code.start()] + prompt[main:]
 
 
 def run_steps(chain: Sequence[Operation], text: str) -> list[str]:
