@@ -59,7 +59,7 @@ def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
     try:
         with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
             config = compose(config_name=name, overrides=[search, *overrides])
-        missing = sorted(f"lab.{key}" for key in OmegaConf.missing_keys(config.lab))
+        missing = sorted(OmegaConf.missing_keys(config.lab))
         if missing:
             raise UserError(f"no value for {', '.join(missing)}; give it as key=value")
         OmegaConf.to_container(config, resolve=True)

@@ -85,5 +85,5 @@ def install() -> None:
     tracking.FileLogger = JsonLines
 
 
-if os.environ.get("COMPOSITIONALITY_TROUBLE"):
+if __name__ in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","):
     install()

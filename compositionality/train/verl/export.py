@@ -1,0 +1,195 @@
+"""A sharded checkpoint of verl (FSDP2) → a Hugging Face folder with the very same weights.
+
+verl's own merger rounds every weight to bfloat16 and holds the model in memory; here tensors are read from
+memory-mapped shards one after the other, written, and compared with what transformers expects.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, is_done, new_artefact, write_text
+from compositionality.errors import UserError
+
+SHARD_BYTES = 4 * 2**30
+DTYPES = ("float32", "bfloat16")
+
+
+@dataclass
+class ExportSettings:
+    """Settings of ``examples/export_checkpoint.py``."""
+
+    checkpoint: str = MISSING  # OUT/steps/global_step_N of SFT or RL
+    output: str = MISSING  # model folder to make
+    dtype: str = "float32"
+    force: bool = False
+
+
+def export_step(settings: ExportSettings) -> None:
+    """Export one checkpoint as an artefact of its own."""
+    source, target = find_state(Path(settings.checkpoint)), Path(settings.output)
+    inputs = {path.name: path for path in [*state_files(source), source / "huggingface"]}
+    recipe = Recipe("export_checkpoint", {"dtype": settings.dtype}, inputs)
+    if is_done(target, recipe, force=settings.force):
+        print(f"{target} is already there")
+        return
+    facts: dict[str, Any] = {}
+    with new_artefact(target, recipe, facts) as partial:
+        facts |= export(source, partial, settings.dtype)
+    print(f"{target}: {facts['parameters']:,} parameters, {settings.dtype}, verified")
+
+
+def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]:
+    """Write ``source`` (a checkpoint folder) as a model folder ``target`` and check it; figures for its manifest."""
+    if dtype not in DTYPES:
+        raise UserError(f"dtype: {dtype!r} is not one of {', '.join(DTYPES)}")
+    source = find_state(source)
+    shards = load_shards(source)
+    names = weight_names(source / "huggingface", shards[0])
+    target.mkdir(parents=True)
+    copy_texts(source / "huggingface", target, dtype)
+    parameters = write_weights(shards, names, target, dtype)
+    check_weights(shards, names, target, dtype)
+    return {"parameters": parameters, "dtype": dtype, "checkpoint": source.name}
+
+
+def find_state(checkpoint: Path) -> Path:
+    """The folder with the model's state: the checkpoint itself (SFT) or its ``actor`` (RL)."""
+    for folder in (checkpoint, checkpoint / "actor"):
+        if (folder / "fsdp_config.json").is_file():
+            return folder
+    raise UserError(f"{checkpoint}: no checkpoint of verl (fsdp_config.json is missing); give …/steps/global_step_N")
+
+
+def state_files(source: Path) -> list[Path]:
+    """The model's shards in the order of ranks; UserError if one is missing."""
+    ranks = json.loads((source / "fsdp_config.json").read_text())["world_size"]
+    paths = [source / f"model_world_size_{ranks}_rank_{rank}.pt" for rank in range(ranks)]
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path}: missing shard of a checkpoint; use another checkpoint")
+    return paths
+
+
+def load_shards(source: Path) -> list[dict[str, Any]]:
+    """The state of every rank, memory-mapped."""
+    import torch
+    import torch.distributed.tensor  # the class of the pickled tensors
+
+    shards = []
+    for path in state_files(source):
+        try:
+            shards.append(torch.load(path, map_location="cpu", weights_only=False, mmap=True))
+        except (RuntimeError, EOFError, OSError) as error:
+            raise UserError(f"{path}: damaged checkpoint; use another one") from error
+    return shards
+
+
+def merge(pieces: Sequence[Any]) -> Any:
+    """One whole tensor from what each rank holds of it."""
+    import torch
+    from torch.distributed.tensor import DTensor
+
+    first = pieces[0]
+    if not isinstance(first, DTensor):
+        return first
+    if len(first.placements) != 1:
+        raise UserError("this checkpoint is replicated over groups of GPUs (fsdp_size); export takes plain FSDP2")
+    placement = first.placements[0]
+    if placement.is_replicate():
+        return first.to_local()
+    return torch.cat([piece.to_local() for piece in pieces], dim=placement.dim)
+
+
+def weight_names(folder: Path, state: dict[str, Any]) -> list[str]:
+    """Names of the weights to write: those that transformers expects, tied ones once."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    model.tie_weights()
+    expected = {name for name, _ in model.named_parameters()} | set(model.state_dict()) - {
+        name for name, _ in model.named_parameters(remove_duplicate=False)
+    }
+    missing = sorted(expected - state.keys())
+    if missing:
+        raise UserError(f"{folder.parent}: the checkpoint lacks {missing[0]} ({len(missing)} weights in all); LoRA?")
+    return sorted(expected)
+
+
+def copy_texts(source: Path, target: Path, dtype: str) -> None:
+    """Configuration, tokenizer and chat template; the configuration tells the true dtype."""
+    for path in sorted(source.iterdir()):
+        if path.is_file() and path.suffix != ".safetensors" and not path.name.endswith(".index.json"):
+            shutil.copyfile(path, target / path.name)
+    config = json.loads((target / "config.json").read_text())
+    config.pop("torch_dtype", None)
+    config["dtype"] = dtype
+    write_text(target / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def whole_tensors(shards: Sequence[dict[str, Any]], names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
+    """Each weight, merged and converted, one at a time."""
+    import torch
+
+    for name in names:
+        tensor = merge([shard[name] for shard in shards])
+        yield name, tensor.to(getattr(torch, dtype)).contiguous() if tensor.is_floating_point() else tensor.contiguous()
+
+
+def write_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target: Path, dtype: str) -> int:
+    """Write safetensors files of a few GB each, with an index if there is more than one; the number of parameters."""
+    from safetensors.torch import save_file
+
+    groups = _groups(shards[0], names, 2 if dtype == "bfloat16" else 4)
+    weight_map: dict[str, str] = {}
+    parameters = size = 0
+    for number, group in enumerate(groups, start=1):
+        last = len(groups)
+        file = "model.safetensors" if last == 1 else f"model-{number:05d}-of-{last:05d}.safetensors"
+        tensors = dict(whole_tensors(shards, group, dtype))
+        save_file(tensors, str(target / file), metadata={"format": "pt"})
+        weight_map |= dict.fromkeys(group, file)
+        parameters += sum(tensor.numel() for tensor in tensors.values())
+        size += sum(tensor.nbytes for tensor in tensors.values())
+    if len(groups) > 1:
+        index = {"metadata": {"total_size": size}, "weight_map": weight_map}
+        write_text(target / "model.safetensors.index.json", json.dumps(index, indent=1, sort_keys=True) + "\n")
+    return parameters
+
+
+def check_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target: Path, dtype: str) -> None:
+    """Read the folder again as a reader of the Hub format would, and compare every number with the shards."""
+    import torch
+    from safetensors import safe_open
+
+    expected = dict.fromkeys(names)
+    for path in sorted(target.glob("*.safetensors")):
+        with safe_open(str(path), "pt") as stream:
+            for name in stream.keys():  # noqa: SIM118  (not a dictionary)
+                expected.pop(name, None)
+                [(_, tensor)] = whole_tensors(shards, [name], dtype)
+                if not torch.equal(tensor, stream.get_tensor(name)):
+                    raise UserError(f"{path}: {name} was not written as it is in the checkpoint; check the disk")
+    if expected:
+        raise UserError(f"{target}: {next(iter(expected))} was not written; check the disk")
+
+
+def _groups(state: dict[str, Any], names: Sequence[str], bytes_each: int) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    size = 0
+    for name in names:
+        more = state[name].numel() * bytes_each  # a DTensor counts its whole shape
+        if groups[-1] and size + more > SHARD_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(name)
+        size += more
+    return groups

@@ -1,0 +1,154 @@
+"""What can be known to go wrong before the first step, in one line each."""
+
+import json
+import math
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.rollout.model_folder import check_model
+
+BYTES_PER_WEIGHT = 12  # fp32 weight and Adam's two moments, as verl saves them
+TRAINING_BYTES_PER_WEIGHT = 16  # the same and the gradient
+GB = 1e9
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Token counts of an SFT file: rows, the longest, how many are over the limit and the first of those."""
+
+    rows: int
+    longest: int
+    over: int
+    first_over: int | None
+
+
+def check_rows(path: Path, tokenizer: Any, limit: int) -> Lengths:
+    """Check every row of an SFT file: a user's turn, then an answer with exactly one EOS. UserError names the row."""
+    lengths: list[int] = []
+    for number, messages in enumerate(read_table(path, ["messages"])["messages"].to_pylist()):
+        problem = _row_problem(messages, tokenizer)
+        if problem:
+            raise UserError(f"{path}: row {number}: {problem}")
+        lengths.append(len(_ids(tokenizer, messages)))
+    over = [number for number, length in enumerate(lengths) if length > limit]
+    return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
+
+
+def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
+    """Rows over the limit are refused, or told when they are to be cut."""
+    if not lengths.over:
+        return
+    told = f"{path}: {lengths.over} of {lengths.rows} rows are longer than data.max_length={limit} tokens"
+    told += f" (longest {lengths.longest}, first is row {lengths.first_over})"
+    if truncation == "error":
+        raise UserError(f"{told}; raise data.max_length, filter the rows, or cut their ends with data.truncation=right")
+    print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
+
+
+def check_template(path: Path, tokenizer: Any) -> None:
+    """The chat template must end an answer with exactly one EOS, or a trained model never stops."""
+    question = {"role": "user", "content": "1"}
+    prompt = _ids(tokenizer, [question], add_generation_prompt=True)
+    whole = _ids(tokenizer, [question, {"role": "assistant", "content": "1"}])
+    if whole[: len(prompt)] != prompt:
+        raise UserError(
+            f"{path}: the chat template writes a question differently once it is answered; mend the template"
+        )
+    count = whole[len(prompt) :].count(tokenizer.eos_token_id)
+    if count != 1:
+        raise UserError(f"{path}: the chat template ends an answer with {count} EOS ({tokenizer.eos_token}), not one")
+
+
+def check_batches(config: DictConfig, rows: int, ranks: int) -> None:
+    """The global batch must be made of whole rows per process, and there must be one."""
+    batch = config.data.train_batch_size
+    if batch % ranks:
+        raise UserError(f"data.train_batch_size={batch} is not a multiple of the {ranks} processes")
+    if rows < batch:
+        raise UserError(f"{config.lab.train_file}: {rows} rows are less than one batch; data.train_batch_size={batch}")
+    if config.data.use_dynamic_bsz and config.data.max_token_len_per_gpu < config.data.max_length:
+        raise UserError(
+            f"data.max_token_len_per_gpu={config.data.max_token_len_per_gpu} is less than "
+            f"data.max_length={config.data.max_length}: a long row would not fit into a micro-batch"
+        )
+
+
+def check_disk(out: Path, weights: int, keep: int) -> None:
+    """Room for the checkpoints that lie there at once (one more than are kept, while saving) and the export."""
+    need = weights * (BYTES_PER_WEIGHT * (keep + 1) + 4)
+    there = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) if out.is_dir() else 0
+    parent = next(path for path in [out, *out.absolute().parents] if path.exists())
+    free = shutil.disk_usage(parent).free + there
+    if need > free:
+        raise UserError(
+            f"{out}: needs {need / GB:.1f} GB of disk ({weights * BYTES_PER_WEIGHT / GB:.1f} GB for each of "
+            f"lab.keep={keep} checkpoints, one more while saving, and the export), {free / GB:.1f} GB are free; "
+            "free some or choose another lab.output"
+        )
+
+
+def check_gpu_memory(weights: int, ranks: int, offload: bool) -> None:
+    """Weights, gradients and Adam's moments must fit, spread over all GPUs."""
+    import torch
+
+    total = min(torch.cuda.get_device_properties(number).total_memory for number in range(torch.cuda.device_count()))
+    need = weights * TRAINING_BYTES_PER_WEIGHT // ranks
+    if need > total and not offload:
+        raise UserError(
+            f"{need / GB:.0f} GB on each of {ranks} GPUs for weights, gradients and Adam, but a GPU has "
+            f"{total / GB:.0f} GB; use more GPUs, or engine.param_offload=true engine.optimizer_offload=true"
+        )
+
+
+def count_weights(model: Path) -> int:
+    """Number of weights of a model folder, from the headers of its safetensors files."""
+    return sum(_tensor_sizes(path) for path in model.glob("*.safetensors"))
+
+
+def check_model_and_data(config: DictConfig, ranks: int) -> None:
+    """All checks of an SFT run that need its model and its files."""
+    model = check_model(Path(config.lab.model))
+    if model.max_positions is not None and config.data.max_length > model.max_positions:
+        raise UserError(
+            f"data.max_length={config.data.max_length} is more than the {model.max_positions} positions of {model.path}"
+        )
+    check_template(model.path, model.tokenizer)
+    for path in filter(None, (config.lab.train_file, config.lab.val_file)):
+        lengths = check_rows(Path(path), model.tokenizer, config.data.max_length)
+        check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
+        if path == config.lab.train_file:
+            check_batches(config, lengths.rows, ranks)
+    weights = count_weights(model.path)
+    check_disk(Path(config.lab.output), weights, config.lab.keep)
+    if config.lab.device == "gpu":
+        check_gpu_memory(weights, ranks, config.engine.param_offload and config.engine.optimizer_offload)
+
+
+def _row_problem(messages: Any, tokenizer: Any) -> str | None:
+    if not isinstance(messages, list) or len(messages) < 2:
+        return "messages must hold a user's and an assistant's turn"
+    last = messages[-1]
+    if last.get("role") != "assistant" or not last.get("content"):
+        return "the last of its messages must be an assistant's, with content"
+    if tokenizer.eos_token in last["content"]:
+        return f"the answer holds the EOS token {tokenizer.eos_token}; the chat template adds it: leave it out"
+    return None
+
+
+def _ids(tokenizer: Any, messages: list[dict[str, str]], *, add_generation_prompt: bool = False) -> list[int]:
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
+
+
+def _tensor_sizes(path: Path) -> int:
+    with path.open("rb") as stream:
+        header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    shapes = (entry["shape"] for name, entry in header.items() if name != "__metadata__")
+    return sum(math.prod(shape) for shape in shapes)

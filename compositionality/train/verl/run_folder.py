@@ -1,0 +1,102 @@
+"""The folder of a training run: whose it is, which checkpoint is the last good one, which ones to keep."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from compositionality.data.artefact import Recipe, remove, write_text
+from compositionality.errors import UserError
+from compositionality.train.verl.metrics import truncate_metrics
+
+RECIPE = "recipe.json"
+TRACKER = "latest_checkpointed_iteration.txt"
+NOT_THE_RESULT = (
+    "lab.",
+    "profiler.",
+    "model.path",
+    "data.train_files",
+    "data.val_files",
+    "data.num_workers",
+    *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
+    *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
+    *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),
+)
+
+
+def result_settings(config: DictConfig) -> dict[str, Any]:
+    """The settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
+    flat = flatten(OmegaConf.to_container(config, resolve=True))
+    return {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
+
+
+def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries as one, with dotted keys."""
+    if not isinstance(node, dict) or not node:
+        return {prefix: node}
+    items: dict[str, Any] = {}
+    for key, value in node.items():
+        items |= flatten(value, f"{prefix}.{key}" if prefix else str(key))
+    return items
+
+
+def claim(out: Path, recipe: Recipe, *, force: bool) -> int:
+    """Take ``out`` for this recipe; the step of the checkpoint to go on from (0: start).
+
+    UserError if an unfinished run with another recipe lies there, unless ``force``: then that run is deleted.
+    """
+    step, settings, inputs = recipe.identity()
+    mine = {"step": step, "settings": json.loads(settings), "inputs": inputs}
+    path = out / RECIPE
+    before = json.loads(path.read_text()) if path.is_file() else None
+    if before != mine or force:
+        if before is not None and not force:
+            raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, mine)}); add --force")
+        for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
+            remove(out / name)
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(mine, indent=1, sort_keys=True) + "\n")
+    latest = latest_step(out / "steps")
+    truncate_metrics(out / "metrics.jsonl", latest)
+    return latest
+
+
+def latest_step(steps: Path) -> int:
+    """The last complete checkpoint: the one that verl's tracker names, or the newest before it; 0 if there is none."""
+    tracker = steps / TRACKER
+    if not tracker.is_file():
+        return 0
+    limit = int(tracker.read_text())
+    return max((step for step in saved_steps(steps) if step <= limit), default=0)
+
+
+def saved_steps(steps: Path) -> list[int]:
+    """Steps of all checkpoint folders, complete or not, in order."""
+    names = (re.fullmatch(r"global_step_(\d+)", path.name) for path in steps.glob("global_step_*"))
+    return sorted(int(name[1]) for name in names if name)
+
+
+def prune(steps: Path, keep: int, *, spare: frozenset[int] = frozenset()) -> None:
+    """Delete all but the last ``keep`` complete checkpoints (and those in ``spare``).
+
+    Only called after the tracker names the newest, so that a crash at any moment leaves a good one.
+    """
+    complete = [step for step in saved_steps(steps) if step <= latest_step(steps)]
+    for step in complete[: -max(keep, 1)]:
+        if step not in spare:
+            remove(steps / f"global_step_{step}")
+
+
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
+    old, new = flatten(before), flatten(now)
+    old |= {f"settings.{key}": value for key, value in before.get("settings", {}).items()}
+    keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    told = [
+        f"{key.partition('.')[2] or key}: {old.get(key)!r} then, {new.get(key)!r} now"
+        if key.startswith("settings.")
+        else f"{key.rpartition('.')[2]} has changed"
+        for key in keys
+    ]
+    return "; ".join(told[:3])

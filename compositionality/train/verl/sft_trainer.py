@@ -1,0 +1,98 @@
+"""verl's SFT trainer with what it lacks: ``torchrun -m compositionality.train.verl.sft_trainer CONFIG.yaml``.
+
+Added from outside, by subclassing: a seed for the order of the rows, an exact resume at the end of an epoch,
+pruning that never leaves a run without a checkpoint, and a stop when the loss is no longer a number.
+"""
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import OmegaConf
+from verl.trainer.sft_trainer import SFTTrainer
+from verl.utils import tensordict_utils
+from verl.utils.checkpoint import CheckpointHandler
+from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
+
+from compositionality.train.verl.launch import tell_trouble
+from compositionality.train.verl.run_folder import prune
+
+
+class Checkpoints(CheckpointHandler):  # type: ignore[misc]
+    """verl's checkpoints; old ones are deleted only once the new one is complete and named in the tracker."""
+
+    def __init__(self, *, keep: int, steps_per_epoch: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.keep = keep
+        self.steps_per_epoch = steps_per_epoch
+
+    def save_checkpoint(self, step: int) -> None:
+        """Save, then delete the oldest beyond ``keep``."""
+        super().save_checkpoint(step)
+        if self.rank == 0:
+            prune(Path(self.default_local_dir), self.keep)
+
+    def _load_dataloader_state(self, checkpoint_path: str) -> None:
+        """At the end of an epoch the saved position is "all rows read": taking it up would skip the next epoch."""
+        if self.resume_global_step % self.steps_per_epoch:
+            super()._load_dataloader_state(checkpoint_path)
+
+
+class Trainer(SFTTrainer):  # type: ignore[misc]
+    """See the module."""
+
+    def _build_dataloader(self) -> None:
+        super()._build_dataloader()
+        self.train_sampler.seed = self.config.trainer.seed
+        for loader in (self.train_dataloader, self.val_dataloader):
+            if loader is not None:  # else every epoch draws from the global generator, and a resumed run once more
+                loader.generator = torch.Generator().manual_seed(self.config.trainer.seed)
+
+    def _build_ckpt_handler(self) -> None:
+        self.ckpt_handler = Checkpoints(
+            engine=self.engine,
+            train_dataloader=self.train_dataloader,
+            default_local_dir=self.config.trainer.default_local_dir,
+            resume_mode=self.config.trainer.resume_mode,
+            resume_from_path=self.config.trainer.resume_from_path,
+            lora_train_meta=self._get_lora_train_meta(),
+            keep=self.config.lab.keep,
+            steps_per_epoch=self.steps_per_epoch,
+        )
+
+    def _init_engine(self) -> None:
+        super()._init_engine()
+        train_batch = self.training_client.train_batch
+        self.steps_done = 0
+
+        def checked_train_batch(data: Any) -> Any:
+            output = train_batch(data=data)
+            self.steps_done += 1
+            if self.engine.is_mp_src_rank_with_outputs():
+                self._check_loss(tensordict_utils.get(output, "metrics")["loss"])
+            return output
+
+        self.training_client.train_batch = checked_train_batch
+
+    def _check_loss(self, loss: float) -> None:
+        """The loss is the same on every process, so that all of them stop together."""
+        if math.isfinite(loss):
+            return
+        step = self.resume_global_step + self.steps_done
+        message = f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
+        tell_trouble(message)
+        sys.exit(message)
+
+
+def main() -> None:
+    """One process of the run."""
+    config = OmegaConf.load(sys.argv[1])
+    initialize_global_process_group()
+    Trainer(config).fit()
+    destroy_global_process_group()
+
+
+if __name__ == "__main__":
+    main()
