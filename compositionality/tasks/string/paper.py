@@ -1,0 +1,163 @@
+"""The paper's data, draw for draw: one ``random.Random(42)`` stream, in the order of the original generator.
+
+Its flaws are kept on purpose (x is often unused, duplicates are recognised by text only, splits share the seed);
+``clean.py`` is the mode without them.
+"""
+
+import json
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from compositionality.errors import UserError
+from compositionality.tasks.base import Problem
+from compositionality.tasks.string.expression import (
+    CONCAT,
+    METHODS,
+    Apply,
+    Expression,
+    Input,
+    Text,
+    evaluate,
+    function_names,
+    render,
+)
+from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
+from compositionality.tasks.string.prompts import json_prompt, main_solution
+
+SEED = 42
+PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
+PARAMETRISED_ORDER = (1, 5, 6, 8, 11, 13, 19, 18, 23, 24)
+P_LITERAL_LEAF, P_BINARY, P_CONCAT, P_METHOD, P_PLAIN = 0.5, 0.2, 0.5, 0.02, 0.5
+INPUT_LENGTHS, LITERAL_LENGTHS = (3, 10), (3, 6)
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """One file of the paper: stage 1 (definitions shown, all functions) or 2; split; levels; rows in all levels."""
+
+    stage: int = 1
+    split: str = "train"
+    min_level: int = 1
+    max_level: int = 1
+    count: int = 50_000
+
+    def active(self) -> frozenset[int]:
+        """Ids of the functions that may occur."""
+        if self.stage == 1:
+            return frozenset(ATOMS)
+        return frozenset(PAPER_TRAIN if self.split == "train" else PAPER_HELDOUT)
+
+    def check(self) -> None:
+        """UserError for options that the original refuses or cannot serve."""
+        levels = self.max_level - self.min_level + 1
+        if self.stage not in (1, 2) or self.split not in ("train", "test"):
+            raise UserError(f"stage={self.stage} split={self.split}: stage is 1 or 2, split is train or test")
+        if self.min_level < 0 or levels < 1:
+            raise UserError(f"min_level={self.min_level} max_level={self.max_level}: no such range of levels")
+        if self.count < 1 or self.count % levels:
+            raise UserError(f"count={self.count} is not a positive multiple of the {levels} levels")
+
+
+PAPER_FILES: dict[str, PaperOptions] = {
+    "stage1_level1/train": PaperOptions(1, "train", 1, 1, 50_000),
+    "stage1_level1/test": PaperOptions(1, "test", 1, 1, 128),
+    "stage2_level1to2/train": PaperOptions(2, "train", 1, 2, 50_000),
+    "stage2_level1/train": PaperOptions(2, "train", 1, 1, 50_000),
+    "stage2_level2/train": PaperOptions(2, "train", 2, 2, 50_000),
+    "stage2_level1to8/test": PaperOptions(2, "test", 1, 8, 2_048),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One drawn problem: level, expression, its text, input and output."""
+
+    level: int
+    expression: Expression
+    text: str
+    input: str
+    output: str
+
+
+@dataclass
+class PaperSampler:
+    """Draws expressions and inputs in the original's order."""
+
+    active: frozenset[int]
+    random: Random = field(default_factory=lambda: Random(SEED))
+    duplicates: int = 0
+
+    def __post_init__(self) -> None:
+        self.plain = [ATOMS[id] for id in PLAIN_ORDER if id in self.active]
+        self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in self.active]
+        self.interlace = ATOMS[7 if 7 in self.active else 20].alias
+
+    def items(self, options: PaperOptions) -> Iterator[Item]:
+        """Level after level; an expression that was seen before is drawn again."""
+        seen: set[str] = set()
+        levels = range(options.min_level, options.max_level + 1)
+        for level in levels:
+            for _ in range(options.count // len(levels)):
+                yield self._unseen(level, seen)
+
+    def _unseen(self, level: int, seen: set[str]) -> Item:
+        """The next item with a new text. A rejected one has drawn its input too, as in the original."""
+        while True:
+            expression = self.expression(level)
+            text, x = render(expression), self._letters(INPUT_LENGTHS)
+            if text not in seen:
+                seen.add(text)
+                return Item(level, expression, text, x, evaluate(expression, x))
+            self.duplicates += 1
+
+    def expression(self, depth: int) -> Expression:
+        """A random expression whose leaves all lie at ``depth``."""
+        if depth == 0:
+            return Input() if self.random.random() < P_LITERAL_LEAF else Text(self._letters(LITERAL_LENGTHS))
+        if self.random.random() < P_BINARY:
+            arguments = (self.expression(depth - 1), self.expression(depth - 1))
+            return Apply(CONCAT if self.random.random() < P_CONCAT else self.interlace, arguments)
+        if self.random.random() < P_METHOD:
+            method = self.random.choice(METHODS)
+            return Apply(method, (self.expression(depth - 1),))
+        function = self.random.choice(self.plain if self.random.random() < P_PLAIN else self.parametrised)
+        inner = self.expression(depth - 1)
+        return Apply(function.alias, (inner,), self._parameter(function))
+
+    def _parameter(self, function: Function) -> int | str | None:
+        if function.takes_text:
+            return self._letters(TEXT_LENGTHS)
+        return self.random.choice(function.choices) if function.choices else None
+
+    def _letters(self, lengths: tuple[int, int]) -> str:
+        length = self.random.randint(*lengths)
+        return "".join(self.random.choices(string.ascii_lowercase, k=length))
+
+
+def paper_items(options: PaperOptions) -> Iterator[Item]:
+    """The problems of one file, in the original's order."""
+    options.check()
+    return PaperSampler(options.active()).items(options)
+
+
+def paper_problems(options: PaperOptions) -> Iterator[Problem]:
+    """Rows of one file, in the published schema."""
+    for item in paper_items(options):
+        yield _problem(item, show_definitions=options.stage == 1)
+
+
+def _problem(item: Item, *, show_definitions: bool) -> Problem:
+    solution = main_solution(item.text)
+    used = dict.fromkeys(function_names(item.expression)) if show_definitions else {}
+    by_alias = {function.alias: function for function in ATOMS.values()}
+    code = "\n\n".join([*(by_alias[alias].source() for alias in used), solution])
+    truth = {"ref_input": {"x": item.input}, "ref_output": item.output, "ref_code": code, "funcname": "main_solution"}
+    return Problem(
+        data_source=f"codeio-forward-incomplete-depth{item.level}",
+        level=item.level,
+        prompt=json_prompt(code, item.input),
+        ground_truth=json.dumps(truth, ensure_ascii=False),
+        index=0,
+    )
