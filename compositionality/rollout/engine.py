@@ -1,14 +1,21 @@
 """What every engine takes and gives, so that the collector does not care which one answers."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from compositionality.rollout.shards import Completion
 from compositionality.tasks import Message
 
-__all__ = ["Completion", "Engine", "Request", "SamplingOptions", "request_seed"]
+__all__ = ["Completion", "Engine", "Request", "SamplingOptions", "Tick", "no_tick", "request_seed"]
+
+Tick = Callable[[int], None]
+"""Told how many more answers are finished, while a call runs."""
+
+
+def no_tick(_: int) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,10 @@ class SamplingOptions:
 class Engine(Protocol):
     """A model that answers. One call is one shard: its answers depend on the call alone, not on earlier calls."""
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions) -> list[Completion]:
+    parallel_calls: int
+    """How many calls of ``generate`` may run at the same time, each in a thread of its own."""
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = ...) -> list[Completion]:
         """One completion per request, in order."""
         ...
 

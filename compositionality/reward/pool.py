@@ -1,0 +1,220 @@
+"""Judging in processes that can be killed: a judge that hangs, crashes or eats memory costs its own item only."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import NamedTuple, Self, cast
+
+from compositionality.errors import UserError
+from compositionality.reward.judging import STOP
+from compositionality.tasks.base import Reason, Verdict
+from compositionality.tasks.registry import find_judge
+
+CHUNK = 256
+START_S = 120.0
+GRACE_S = 2.0
+ERROR = Verdict(0.0, Reason.ERROR)
+
+
+class Item(NamedTuple):
+    """What a judge is asked."""
+
+    data_source: str
+    response: str
+    ground_truth: str
+    finish_reason: str = STOP
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """What one worker may use: address space in MiB, seconds per item; ``judge`` is MODULE:FUNCTION (tests only)."""
+
+    memory_mb: int
+    timeout_s: float
+    judge: str | None = None
+
+
+class Worker:
+    """One judging process and the chunk that it holds (positions in the batch)."""
+
+    def __init__(self, limits: WorkerLimits) -> None:
+        ours, theirs = socket.socketpair()
+        words = [str(theirs.fileno()), str(limits.memory_mb), str(limits.timeout_s), *filter(None, [limits.judge])]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "compositionality.reward.worker", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        self.connection = Connection(ours.detach())
+        self.timeout_s = limits.timeout_s
+        self.chunk: list[int] = []
+        self.deadline = 0.0
+
+    def wait_until_ready(self) -> None:
+        """Block until the process has started; RuntimeError if it cannot."""
+        try:
+            if self.connection.poll(START_S) and self.connection.recv_bytes() == b"ready":
+                return
+        except EOFError:
+            pass
+        self.kill()
+        raise RuntimeError(f"a judging process does not start (exit code {self.process.returncode})")
+
+    def give(self, chunk: list[int], items: Sequence[Item]) -> None:
+        """Hand over a chunk; the deadline is a second line behind the worker's own alarm."""
+        self.chunk = chunk
+        self.deadline = time.monotonic() + self.timeout_s * len(chunk) + GRACE_S
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it just died: the next take() says so
+            self.connection.send_bytes(json.dumps([items[position] for position in chunk]).encode())
+
+    def take(self) -> list[Verdict] | None:
+        """The verdicts on the chunk; None if the worker died."""
+        try:
+            rows = cast(list[tuple[float, str, str | None]], json.loads(self.connection.recv_bytes()))
+        except (EOFError, ConnectionResetError):
+            return None
+        return [Verdict(score, Reason(reason), answer) for score, reason, answer in rows]
+
+    def kill(self) -> None:
+        """End the process, and what it started, for certain."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.connection.close()
+
+
+class JudgePool:
+    """Judges batches in ``workers`` processes. More errors than ``max_error_rate`` of all items is a UserError (P5)."""
+
+    def __init__(
+        self,
+        workers: int = 1,
+        timeout_s: float = 10.0,
+        max_error_rate: float = 0.01,
+        *,
+        memory_mb: int = 2048,
+        judge: str | None = None,
+    ) -> None:
+        self._limits = WorkerLimits(memory_mb, timeout_s, judge)
+        self._max_error_rate = max_error_rate
+        self._workers = [Worker(self._limits) for _ in range(max(1, workers))]
+        self.judged = 0
+        self.errors = 0
+        for worker in self._workers:
+            worker.wait_until_ready()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.kill()
+        self._workers = []
+
+    @property
+    def error_rate(self) -> float:
+        """Share of all items so far on which the judge failed."""
+        return self.errors / self.judged if self.judged else 0.0
+
+    def judge(self, items: Sequence[Item]) -> list[Verdict]:
+        """One verdict per item, in order; an item on which the judge fails gets ERROR."""
+        if self._limits.judge is None:
+            for data_source in {item.data_source for item in items}:
+                find_judge(data_source)
+        self.judged += len(items)
+        return _Batch(self, items).run()
+
+    def count_error(self) -> None:
+        """Stop the run as soon as the limit is passed whatever the rest of the batch gives."""
+        self.errors += 1
+        if self.errors > self._max_error_rate * self.judged:
+            raise UserError(
+                f"the judge failed on {self.errors} of {self.judged} responses, more than the "
+                f"{self._max_error_rate:.2%} allowed; mend the judge or raise max_error_rate"
+            )
+
+    def replace(self, worker: Worker) -> None:
+        """Kill ``worker`` and start another in its place."""
+        worker.kill()
+        fresh = Worker(self._limits)
+        self._workers[self._workers.index(worker)] = fresh
+        fresh.wait_until_ready()
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The processes, as they stand now."""
+        return list(self._workers)
+
+
+class _Batch:
+    """One call of ``judge``: chunks waiting, chunks being judged, verdicts found."""
+
+    def __init__(self, pool: JudgePool, items: Sequence[Item]) -> None:
+        self._pool = pool
+        self._items = items
+        self._verdicts = [ERROR] * len(items)
+        self._waiting = deque(_chunks(len(items), len(pool.workers)))
+
+    def run(self) -> list[Verdict]:
+        try:
+            while self._waiting or self._busy():
+                self._hand_out()
+                self._collect()
+        except BaseException:
+            for worker in self._busy():  # its answer would be taken for one of the next batch
+                self._pool.replace(worker)
+            raise
+        return self._verdicts
+
+    def _busy(self) -> list[Worker]:
+        return [worker for worker in self._pool.workers if worker.chunk]
+
+    def _hand_out(self) -> None:
+        for worker in self._pool.workers:
+            if not worker.chunk and self._waiting:
+                worker.give(self._waiting.popleft(), self._items)
+
+    def _collect(self) -> None:
+        busy = self._busy()
+        patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
+        heard = wait([worker.connection for worker in busy], timeout=patience)
+        for worker in busy:
+            if worker.connection in heard:
+                self._finish(worker, worker.take())
+            elif time.monotonic() > worker.deadline:
+                self._finish(worker, None)
+
+    def _finish(self, worker: Worker, verdicts: list[Verdict] | None) -> None:
+        chunk, worker.chunk = worker.chunk, []
+        if verdicts is None:
+            self._pool.replace(worker)
+            if len(chunk) > 1:
+                self._waiting.extend([position] for position in chunk)
+                return
+            verdicts = [ERROR]
+        for position, verdict in zip(chunk, verdicts, strict=True):
+            self._verdicts[position] = verdict
+            if verdict.reason is Reason.ERROR:
+                self._pool.count_error()
+
+
+def _chunks(n_items: int, workers: int) -> list[list[int]]:
+    """Positions 0..n_items cut into chunks: large ones for throughput, small ones where few items must be shared."""
+    size = max(1, min(CHUNK, -(-n_items // (2 * workers))))
+    return [list(range(start, min(start + size, n_items))) for start in range(0, n_items, size)]

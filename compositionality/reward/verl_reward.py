@@ -1,0 +1,30 @@
+"""The reward function in the form in which verl calls it (``reward.custom_reward_function``)."""
+
+from typing import Any
+
+from compositionality.reward.judging import STOP, judge_response
+from compositionality.reward.shapes import Shape, reward
+from compositionality.tasks.base import Reason, Verdict
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: dict[str, Any] | None = None,
+    shape: str = Shape.BINARY,
+    finish_reason: str = STOP,
+    **_: Any,
+) -> dict[str, float]:
+    """``score`` (the reward), ``acc`` (1 if correct) and an indicator per other reason, each of which is a metric.
+
+    A judge that failed has score 0 and ``error`` 1: verl needs a number; the reward manager counts and stops (P5).
+    """
+    del extra_info
+    return score_dict(judge_response(data_source, solution_str, ground_truth, finish_reason), shape)
+
+
+def score_dict(verdict: Verdict, shape: str = Shape.BINARY) -> dict[str, float]:
+    """A verdict as verl's dictionary of numbers: the same keys for every verdict."""
+    indicators = {reason.value: float(verdict.reason is reason) for reason in Reason if reason is not Reason.CORRECT}
+    return {"score": reward(verdict, shape) or 0.0, "acc": float(verdict.reason is Reason.CORRECT), **indicators}

@@ -1,0 +1,73 @@
+"""Data-parallel vLLM: one engine per GPU (or tensor-parallel group) over all GPUs and nodes that Ray sees."""
+
+import queue
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from compositionality.errors import UserError
+from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+
+
+class RayEngine:
+    """A call goes as a whole to the next free replica: what a shard holds does not depend on how many there are."""
+
+    def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str | None = None) -> None:
+        import ray
+
+        self._started = not ray.is_initialized()
+        if self._started:
+            _connect(address)
+        gpus = int(ray.cluster_resources().get("GPU", 0))
+        self.parallel_calls = _replica_count(replicas, gpus, options.tensor_parallel)
+        resources = {"num_gpus": options.tensor_parallel} if gpus else {"num_cpus": 1}
+        actor = ray.remote(VllmEngine).options(**resources)
+        self._actors = [actor.remote(model, options) for _ in range(self.parallel_calls)]
+        self._free: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for replica in self._actors:
+            self._free.put(replica)
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
+        """One completion per request, in order; call it from ``parallel_calls`` threads to keep all replicas busy."""
+        import ray
+
+        replica = self._free.get()
+        try:
+            completions: list[Completion] = ray.get(replica.generate.remote(requests, options))
+        finally:
+            self._free.put(replica)
+        tick(len(completions))
+        return completions
+
+    def close(self) -> None:
+        """End the replicas, and Ray if this engine started it."""
+        import ray
+
+        for replica in self._actors:
+            ray.kill(replica)
+        if self._started:
+            ray.shutdown()
+
+
+def _connect(address: str | None) -> None:
+    """Join the cluster at ``address`` (or RAY_ADDRESS), or start one on this machine."""
+    import ray
+
+    try:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+    except (ConnectionError, ValueError) as error:
+        raise UserError(f"no Ray cluster at {address}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _replica_count(wanted: int, gpus: int, tensor_parallel: int) -> int:
+    """As many as ``wanted``, or as the GPUs allow; one on a machine without."""
+    if not gpus:
+        return max(1, wanted)
+    possible = gpus // tensor_parallel
+    if possible < max(1, wanted):
+        raise UserError(
+            f"{gpus} GPUs are too few for {max(1, wanted)} replicas of {tensor_parallel} GPUs; "
+            f"lower replicas or tensor_parallel"
+        )
+    return wanted or possible

@@ -1,0 +1,128 @@
+"""Hugging Face generate in batches: for small models, on CPU or GPU, without vLLM.
+
+Names of tensors: B requests, T tokens, V vocabulary.
+"""
+
+# ruff: noqa: N803, N806
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.prompts import prompts_as_tokens
+
+BATCH = 256
+
+
+class TransformersEngine:
+    """Batches of ``batch_size`` prompts of similar length. Every request draws from a generator of its own."""
+
+    parallel_calls = 1
+
+    def __init__(self, model: Path, *, dtype: str = "auto", batch_size: int = BATCH) -> None:
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        folder = check_model(model)
+        self._tokenizer, self._eos_ids = folder.tokenizer, folder.eos_ids
+        self._batch_size = batch_size
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        wanted = "float32" if self._device == "cpu" and dtype == "auto" else dtype
+        self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=wanted).to(self._device).eval()
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
+        """One completion per request, in order."""
+        prompts = prompts_as_tokens(self._tokenizer, (request.messages for request in requests))
+        by_length = sorted(range(len(prompts)), key=lambda row: len(prompts[row]))
+        completions: dict[int, Completion] = {}
+        for start in range(0, len(by_length), self._batch_size):
+            rows = by_length[start : start + self._batch_size]
+            answers = self._generate_batch(
+                [prompts[row] for row in rows], [requests[row].seed for row in rows], options
+            )
+            completions.update(zip(rows, answers, strict=True))
+            tick(len(rows))
+        return [completions[row] for row in range(len(prompts))]
+
+    def close(self) -> None:
+        """Free the weights."""
+        import torch
+
+        self._model = None
+        if self._device == "cuda":
+            torch.cuda.empty_cache()
+
+    def _generate_batch(self, prompts: list[list[int]], seeds: list[int], options: SamplingOptions) -> list[Completion]:
+        import torch
+
+        width = max(map(len, prompts))
+        pad = self._eos_ids[0]
+        tokens_BT = torch.tensor([[pad] * (width - len(prompt)) + prompt for prompt in prompts], device=self._device)
+        mask_BT = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+        with torch.inference_mode():
+            output_BT = self._model.generate(
+                tokens_BT,
+                attention_mask=mask_BT.to(self._device),
+                generation_config=self._generation_config(options, pad),
+                logits_processor=[SeededSampler(seeds, options, self._device)],
+            )
+        return [self._completion(row) for row in output_BT[:, width:].tolist()]
+
+    def _generation_config(self, options: SamplingOptions, pad: int) -> Any:
+        """Greedy search over the scores that ``SeededSampler`` has made random."""
+        from transformers import GenerationConfig
+
+        eos = list(self._eos_ids)
+        return GenerationConfig(
+            max_new_tokens=options.max_tokens, do_sample=False, eos_token_id=eos, pad_token_id=pad, use_cache=True
+        )
+
+    def _completion(self, tokens: list[int]) -> Completion:
+        """Cut after the first EOS, which counts as a token."""
+        end = next((place for place, token in enumerate(tokens) if token in self._eos_ids), None)
+        answer = tokens if end is None else tokens[: end + 1]
+        text = self._tokenizer.decode(answer, skip_special_tokens=True)
+        return Completion(text, len(answer), "length" if end is None else "stop")
+
+
+class SeededSampler:
+    """A logits processor after which the argmax is a draw: the Gumbel-max trick, one generator per request.
+
+    ``generate`` itself has one random stream for a whole batch, so an answer would depend on its neighbours.
+    """
+
+    def __init__(self, seeds: Sequence[int], options: SamplingOptions, device: str) -> None:
+        import torch
+
+        self._generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
+        self._options = options
+
+    def __call__(self, _: Any, logits_BV: Any) -> Any:
+        """Scores (batch, vocabulary) whose argmax is distributed as the tempered, truncated softmax."""
+        import torch
+
+        if self._options.temperature == 0:
+            return logits_BV
+        scores_BV = truncated(logits_BV.float() / self._options.temperature, self._options)
+        noise_BV = torch.empty_like(scores_BV)
+        for row, generator in enumerate(self._generators):
+            noise_BV[row].exponential_(generator=generator)
+        return scores_BV - noise_BV.log()
+
+
+def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
+    """Scores with everything outside top-k and outside the nucleus top-p at −inf."""
+    import torch
+
+    if 0 < options.top_k < scores_BV.shape[-1]:
+        least_B1 = scores_BV.topk(options.top_k, dim=-1).values[:, -1:]
+        scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -torch.inf)
+    if options.top_p < 1:
+        sorted_BV, order_BV = scores_BV.sort(dim=-1, descending=True)
+        probability_BV = sorted_BV.softmax(dim=-1)
+        before_BV = probability_BV.cumsum(dim=-1) - probability_BV
+        outside_BV = (before_BV >= options.top_p).scatter(-1, order_BV, before_BV >= options.top_p)
+        scores_BV = scores_BV.masked_fill(outside_BV, -torch.inf)
+    return scores_BV
