@@ -1,0 +1,1 @@
+"""From judged rollouts to rows for supervised fine-tuning: filter, chunks, merges."""

@@ -1,0 +1,18 @@
+"""How many problems an RFT run may ask so that it samples as many responses as an RL run did."""
+
+from compositionality.errors import UserError
+
+
+def rl_rollouts(steps: int, prompts_per_step: int, group_size: int) -> int:
+    """Responses that an RL run samples; count every generation batch, also those that filtering threw away."""
+    return steps * prompts_per_step * group_size
+
+
+def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
+    """Problems per chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses."""
+    size = rollouts // (n_chunks * samples_per_prompt)
+    if size < 1:
+        raise UserError(
+            f"a budget of {rollouts} rollouts is too small for {n_chunks} chunks x {samples_per_prompt} samples"
+        )
+    return size

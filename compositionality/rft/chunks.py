@@ -1,0 +1,78 @@
+"""Problem files cut into chunks, one for each iteration of rejection fine-tuning."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.rft.budget import matched_chunk_size
+
+STEP = "split_chunks"
+
+
+@dataclass
+class ChunkSettings:
+    """Settings of ``split_chunks``; with ``rollout_budget`` the chunk size follows from it and ``n_samples``."""
+
+    problems: str = MISSING
+    output: str = MISSING
+    chunks: int = 6
+    rows_per_chunk: int | None = None
+    rollout_budget: int | None = None
+    n_samples: int = 2
+    seed: int = 42
+    force: bool = False
+
+    def size(self, n_problems: int) -> int:
+        """Problems per chunk: given, or from the budget of rollouts, or as many as there are for all chunks."""
+        if self.chunks < 1 or self.n_samples < 1 or (self.rows_per_chunk is not None and self.rows_per_chunk < 1):
+            raise UserError("chunks, rows_per_chunk and n_samples must be 1 or more")
+        if self.rollout_budget is None:
+            return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
+        if self.rows_per_chunk is not None:
+            raise UserError("give rows_per_chunk or rollout_budget, not both")
+        return matched_chunk_size(self.rollout_budget, self.chunks, self.n_samples)
+
+
+def split_chunks(settings: ChunkSettings) -> Path:
+    """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
+    output = Path(settings.output)
+    recipe = _recipe(settings)
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        problems = read_problems(Path(settings.problems))
+        size = settings.size(problems.num_rows)
+        chunks = cut(problems, settings.chunks, size, settings.seed, settings.problems)
+        left = problems.num_rows - settings.chunks * size
+        with new_artefact(output, recipe, {"rows": [size] * settings.chunks, "rows_left": left}) as partial:
+            for number, chunk in enumerate(chunks):
+                write_table(chunk, partial / f"{number}.parquet")
+    print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
+    return output
+
+
+def cut(problems: pa.Table, n_chunks: int, size: int, seed: int, name: str) -> list[pa.Table]:
+    """``n_chunks`` slices of ``size`` rows of the shuffled table; UserError if there are too few rows."""
+    needed = n_chunks * size
+    if size < 1 or needed > problems.num_rows:
+        raise UserError(
+            f"{name}: {problems.num_rows} rows are too few for {n_chunks} chunks of {max(size, 1)}"
+            f" (needs {max(needed, n_chunks)}); make more problems or ask for fewer"
+        )
+    order = np.random.default_rng(seed).permutation(problems.num_rows)
+    return [problems.take(order[start : start + size]) for start in range(0, needed, size)]
+
+
+def _recipe(settings: ChunkSettings) -> Recipe:
+    shown = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
+    if settings.rollout_budget is None:
+        del shown["n_samples"]
+    return Recipe(STEP, shown, {"problems": Path(settings.problems)})

@@ -1,0 +1,115 @@
+"""Several data sets joined to one: problem files, or SFT data (files, or folders of train and test)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.rft.rows import prompt_key
+
+STEP = "merge_data"
+SPLITS = ("train.parquet", "test.parquet")
+
+
+@dataclass
+class MergeSettings:
+    """Settings of ``merge_data``."""
+
+    inputs: list[str] = MISSING
+    output: str = MISSING
+    allow_shared_prompts: bool = False
+    force: bool = False
+
+
+def merge_data(settings: MergeSettings) -> Path:
+    """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
+    inputs, output = [Path(path) for path in settings.inputs], Path(settings.output)
+    if len(inputs) < 2:
+        raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
+    shown = {key: value for key, value in asdict(settings).items() if key == "allow_shared_prompts"}
+    recipe = Recipe(STEP, shown, {str(number): path for number, path in enumerate(inputs)})
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        parts = _parts(inputs)
+        facts: dict[str, Any] = {"shared_prompts": check_prompts(parts, allow=settings.allow_shared_prompts)}
+        with new_artefact(output, recipe, facts) as partial:
+            facts["rows"] = {name or "all": _join(paths, partial / name) for name, paths in parts.items()}
+    print(f"{output}: {', '.join(f'{rows:,} rows ({name})' for name, rows in facts['rows'].items())}")
+    return output
+
+
+def _parts(inputs: Sequence[Path]) -> dict[str, list[Path]]:
+    """Which files make which file of the result ("" is the result itself)."""
+    if not any(path.is_dir() for path in inputs):
+        return {"": list(inputs)}
+    for path in inputs:
+        if not (path / SPLITS[0]).is_file():
+            raise UserError(f"{path}: no {SPLITS[0]} in it; give files only, or folders of train and test only")
+    parts = {name: [path / name for path in inputs if (path / name).is_file()] for name in SPLITS}
+    return {name: paths for name, paths in parts.items() if paths}
+
+
+def check_prompts(parts: dict[str, list[Path]], *, allow: bool) -> int:
+    """The number of rows whose prompt another input has too; UserError unless allowed, and always across splits."""
+    owners: dict[str, tuple[str, Path]] = {}
+    shared = 0
+    for split, paths in parts.items():
+        for path in paths:
+            for row, key in enumerate(_keys(path)):
+                owner_split, owner = owners.setdefault(key, (split, path))
+                if owner == path:
+                    continue
+                if owner_split != split:
+                    raise UserError(f"{path}: row {row} has a prompt that {owner} trains on; filter both as one set")
+                if not allow:
+                    raise UserError(
+                        f"{path}: row {row} has a prompt of {owner} too; drop it or set allow_shared_prompts=true"
+                    )
+                shared += 1
+    return shared
+
+
+def _keys(path: Path) -> Iterator[str]:
+    """The prompt's identity for every row: of SFT rows the turns before the answer, of problem rows the prompt."""
+    table = read_table(path)
+    column = "messages" if "messages" in table.column_names else "prompt"
+    if column not in table.column_names:
+        raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
+    for turns in table[column]:
+        messages = turns.as_py()
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        yield prompt_key(messages[:-1] if column == "messages" else messages)
+
+
+def _join(paths: Sequence[Path], output: Path) -> int:
+    """Write the rows of ``paths`` one after the other; returns their number. UserError where columns differ."""
+    schema = read_table(paths[0]).schema.remove_metadata()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    total = 0
+    with pq.ParquetWriter(output, schema, compression="zstd") as writer:
+        for path in paths:
+            table = read_table(path).replace_schema_metadata()
+            _check_schema(paths[0], schema, path, table.schema)
+            writer.write_table(table)
+            total += table.num_rows
+    return total
+
+
+def _check_schema(first: Path, expected: pa.Schema, path: Path, found: pa.Schema) -> None:
+    if expected.names != found.names:
+        raise UserError(f"{path}: has columns {', '.join(found.names)}; {first} has {', '.join(expected.names)}")
+    for name in expected.names:
+        if expected.field(name).type != found.field(name).type:
+            raise UserError(
+                f"{path}: column {name} is {found.field(name).type}, in {first} it is {expected.field(name).type}"
+            )

@@ -1,0 +1,15 @@
+"""Cut a problem file into shuffled chunks, one for each iteration of rejection fine-tuning.
+
+Reads a problem file. Writes a folder with 0.parquet, 1.parquet … that share no row, and a manifest.
+
+    python examples/split_chunks.py problems=PROBLEMS.parquet output=FOLDER chunks=6 rows_per_chunk=8000
+
+With rollout_budget=N instead of rows_per_chunk, all chunks together sample at most N responses at n_samples per
+problem: the way to give RFT as many rollouts as RL had (steps x prompts per step x group size).
+"""
+
+from compositionality.config.cli import run
+from compositionality.rft.chunks import ChunkSettings, split_chunks
+
+if __name__ == "__main__":
+    run(ChunkSettings, split_chunks, __doc__)

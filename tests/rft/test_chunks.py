@@ -1,0 +1,74 @@
+"""Chunks of problems for iterative rejection fine-tuning, and the budget that sizes them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rollout_folders import problem, problem_file
+
+from compositionality.data.artefact import read_manifest, tree_hash
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.rft.budget import matched_chunk_size, rl_rollouts
+from compositionality.rft.chunks import ChunkSettings, split_chunks
+
+
+def cut(tmp_path: Path, name: str = "chunks", **changes: Any) -> tuple[Path, list[list[str]]]:
+    path = tmp_path / "problems.parquet"
+    if not path.exists():
+        problem_file(path, [problem(index) for index in range(20)])
+    output = split_chunks(ChunkSettings(problems=str(path), output=str(tmp_path / name), **changes))
+    files = sorted(output.glob("*.parquet"), key=lambda file: int(file.stem))
+    return output, [[turns[0]["content"] for turns in read_table(file)["prompt"].to_pylist()] for file in files]
+
+
+def test_chunks_have_the_size_asked_for_and_share_nothing(tmp_path: Path) -> None:
+    output, chunks = cut(tmp_path, chunks=3, rows_per_chunk=6)
+    assert [len(chunk) for chunk in chunks] == [6, 6, 6]
+    together = [prompt for chunk in chunks for prompt in chunk]
+    assert len(set(together)) == 18
+    assert together != sorted(together, key=lambda text: int(text.partition(":")[2]))
+    manifest = read_manifest(output)
+    assert manifest is not None
+    assert manifest.facts == {"rows": [6, 6, 6], "rows_left": 2}
+
+
+def test_the_seed_decides(tmp_path: Path) -> None:
+    first, same, other = (
+        tree_hash(cut(tmp_path, name, chunks=2, rows_per_chunk=5, seed=seed)[0])
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
+    assert first == same != other
+
+
+def test_without_a_size_all_problems_are_used(tmp_path: Path) -> None:
+    assert [len(chunk) for chunk in cut(tmp_path, chunks=3)[1]] == [6, 6, 6]
+
+
+def test_too_few_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"problems.parquet: 20 rows are too few for 3 chunks of 7 \(needs 21\)"):
+        cut(tmp_path, chunks=3, rows_per_chunk=7)
+    with pytest.raises(UserError, match="too few"):
+        cut(tmp_path, chunks=21)
+    assert not (tmp_path / "chunks").exists()
+
+
+def test_again_does_nothing_and_other_settings_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output, _ = cut(tmp_path, chunks=2, rows_per_chunk=5)
+    capsys.readouterr()
+    cut(tmp_path, chunks=2, rows_per_chunk=5)
+    assert capsys.readouterr().out == f"{output} is already there\n"
+    with pytest.raises(UserError, match="rows_per_chunk: 5 then, 6 now"):
+        cut(tmp_path, chunks=2, rows_per_chunk=6)
+
+
+def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
+    budget = rl_rollouts(steps=100, prompts_per_step=64, group_size=16)
+    size = matched_chunk_size(budget, n_chunks=6, samples_per_prompt=2)
+    assert (budget, size) == (102_400, 8_533)
+    assert budget - 6 * 2 < 6 * 2 * size <= budget
+    assert [len(chunk) for chunk in cut(tmp_path, chunks=2, rollout_budget=30, n_samples=2)[1]] == [7, 7]
+    with pytest.raises(UserError, match="too small"):
+        matched_chunk_size(10, 6, 2)
+    with pytest.raises(UserError, match="not both"):
+        cut(tmp_path, "x", chunks=2, rows_per_chunk=2, rollout_budget=30)

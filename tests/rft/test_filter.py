@@ -1,0 +1,239 @@
+"""The filter as a step: rollout folders in, train and test files out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rollout_folders import answer, problem, problem_file, rollout_folder
+
+from compositionality.data.artefact import read_manifest, tree_hash
+from compositionality.data.parquet import read_table, write_table
+from compositionality.errors import UserError
+from compositionality.rft.filter import FilterSettings, filter_rollouts
+from compositionality.rft.rows import SCHEMA, prompt_key
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    return problem_file(tmp_path / "problems.parquet", [problem(index) for index in range(6)])
+
+
+def mixed(numbers: range = range(6)) -> list[dict[str, Any]]:
+    """Two samples per problem: one correct, one wrong."""
+    rows = [(answer(n, 0, f"right {n}<|eot_id|>"), answer(n, 1, "w", "wrong")) for n in numbers]
+    return [row for pair in rows for row in pair]
+
+
+def run(tmp_path: Path, problems: Path, rows: list[dict[str, Any]], **changes: Any) -> tuple[Path, dict[str, Any]]:
+    folder = rollout_folder(tmp_path / "rollouts", problems, rows, rows_per_shard=3)
+    output = tmp_path / "data"
+    filter_rollouts(FilterSettings(rollouts=[str(folder)], problems=str(problems), output=str(output), **changes))
+    manifest = read_manifest(output)
+    assert manifest is not None
+    return output, manifest.facts
+
+
+def test_rows_are_chats_with_exactly_the_answer(tmp_path: Path, problems: Path) -> None:
+    output, facts = run(tmp_path, problems, mixed(), val_prompts=2)
+    train, test = (read_table(output / f"{name}.parquet") for name in ("train", "test"))
+    assert train.schema.equals(SCHEMA)
+    assert (train.num_rows, test.num_rows) == (4, 2) == (facts["rows"]["train"], facts["rows"]["test"])
+    rows = sorted(pa.concat_tables([train, test]).to_pylist(), key=lambda row: row["problem"])
+    assert rows[3]["messages"] == [
+        {"role": "user", "content": "func_3:3"},
+        {"role": "assistant", "content": "right 3"},
+    ]
+    assert rows[3]["data_source"] == "string-trained-level1"
+    assert rows[3]["extra_info"] == {"index": 3, "split": "train", "depth": 1, "sample": 0, "functions": ["func_3"]}
+    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "test.parquet", "train.parquet"]
+
+
+def test_totals_add_up_and_are_told_per_level_and_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chains = [("func_3",), ("func_3", "func_10"), ("func_2",)]
+    made = [problem(index, level=len(names), functions=names) for index, names in enumerate(chains)]
+    path = problem_file(tmp_path / "problems.parquet", made)
+    rows = [
+        *(answer(0, sample, f"{sample}") for sample in range(3)),  # always solved
+        answer(1, 0, "a"), answer(1, 1, "a"), answer(1, 2, "x", "wrong"),
+        answer(2, 0, "b", finish_reason="length", reason="overlong"), answer(2, 1, "c"), answer(2, 2, "d", "error"),
+        answer(2, 3, "x", "malformed"),
+    ]  # fmt: skip
+    _, facts = run(tmp_path, path, rows, val_prompts=1)
+    assert facts["fates"] == {
+        "kept": 2, "unfinished": 1, "wrong": 1, "malformed": 1, "error": 1, "too_easy": 3, "duplicate": 1
+    }  # fmt: skip
+    assert sum(facts["fates"].values()) == facts["responses"] == len(rows)
+    levels = facts["fates_by_level"]
+    assert list(levels) == ["string-trained-level1", "string-trained-level2"]
+    assert sum(sum(counts.values()) for counts in levels.values()) == len(rows)
+    assert levels["string-trained-level2"] == {"kept": 1, "wrong": 1, "duplicate": 1}
+    assert list(facts["fates_by_function"]) == ["func_2", "func_3", "func_10"]
+    assert facts["fates_by_function"]["func_3"] == {"kept": 1, "wrong": 1, "too_easy": 3, "duplicate": 1}
+    assert (facts["prompts"], facts["prompts_kept"]) == (3, 2)
+    shown = capsys.readouterr().out
+    assert "too easy" in shown
+    assert "2 of 10 responses kept" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines() if str(tmp_path) not in line)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.sampled_from("pqrst"), st.integers(0, 3)), min_size=5, max_size=12),
+    st.integers(0, 9),
+    st.floats(0.05, 0.6),
+)
+def test_no_prompt_is_in_both_splits(
+    tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, int]], seed: int, fraction: float
+) -> None:
+    """Equal prompts at different rows, with any number of correct responses each, go to one side together."""
+    tmp_path = tmp_path_factory.mktemp("split")
+    path = problem_file(tmp_path / "p.parquet", [problem(i, prompt=text) for i, (text, _) in enumerate(made)])
+    rows = [answer(i, s, f"{s}") for i, (_, count) in enumerate(made) for s in range(count)]
+    prompts = {text for text, count in made if count}
+    if len(prompts) < 2:
+        return
+    output, facts = run(tmp_path, path, rows, seed=seed, val_fraction=fraction, max_correct_ratio=None)
+    sides = [
+        {prompt_key(turns[:-1]) for turns in read_table(output / name)["messages"].to_pylist()}
+        for name in ("train.parquet", "test.parquet")
+    ]
+    assert not sides[0] & sides[1]
+    assert len(sides[0] | sides[1]) == len(prompts)
+    assert len(sides[1]) == facts["val_prompts"]
+
+
+def test_the_split_does_not_depend_on_the_order_of_the_problems(tmp_path: Path) -> None:
+    sides = []
+    for name, order in (("a", range(6)), ("b", reversed(range(6)))):
+        folder = tmp_path / name
+        path = problem_file(folder / "p.parquet", [problem(index) for index in order])
+        output, _ = run(folder, path, mixed(), val_prompts=2)
+        turns = read_table(output / "test.parquet")["messages"].to_pylist()
+        sides.append({turn[0]["content"] for turn in turns})
+    assert sides[0] == sides[1]
+
+
+def test_definitions_are_hidden_on_request(tmp_path: Path) -> None:
+    made = [problem(index, prompt=f"func_3=sort_chars;func_3:{index}") for index in range(3)]
+    path = problem_file(tmp_path / "problems.parquet", made)
+    output, _ = run(tmp_path, path, mixed(range(3)), val_prompts=1, hide_definitions=True)
+    for turns in read_table(output / "train.parquet")["messages"].to_pylist():
+        assert turns[0]["content"].startswith("func_3:")
+
+
+def published_problems(path: Path, n: int = 4) -> Path:
+    """The paper's schema: code in the ground truth, nothing of ours in extra_info."""
+    definition, main = "def func_20(a, b):\n    return a + b", "def main_solution(x):\n    return func_20(x, x)"
+    rows = [
+        {
+            "data_source": "codeio-forward-incomplete-depth1",
+            "prompt": [{"role": "user", "content": f"Code {i}:\n\n{definition}\n\n{main}\n\nWhat comes out?"}],
+            "ability": "reasoning",
+            "reward_model": {
+                "style": "rule",
+                "ground_truth": json.dumps(
+                    {"ref_input": {"x": "a"}, "ref_output": "aa", "ref_code": main, "funcname": "main_solution"}
+                ),
+            },
+            "extra_info": {"index": 0, "split": "dummy", "depth": 1},
+        }
+        for i in range(n)
+    ]
+    write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_files_of_the_paper_are_filtered_too(tmp_path: Path) -> None:
+    path = published_problems(tmp_path / "published.parquet")
+    output, facts = run(tmp_path, path, mixed(range(4)), hide_definitions=True, val_prompts=1)
+    assert facts["fates_by_function"] == {"func_20": {"kept": 4, "wrong": 4}}
+    (turn, _) = read_table(output / "test.parquet")["messages"].to_pylist()[0]
+    assert "def func_20" not in turn["content"]
+    assert turn["content"].endswith("return func_20(x, x)\n\nWhat comes out?")
+    train = read_table(output / "train.parquet")
+    assert train.schema.equals(SCHEMA)
+
+
+def test_several_folders_count_as_samples_of_the_same_prompts(tmp_path: Path, problems: Path) -> None:
+    first = rollout_folder(tmp_path / "a", problems, [answer(0, 0, "x"), answer(1, 0, "x"), answer(2, 0, "z")])
+    second = rollout_folder(
+        tmp_path / "b", problems, [answer(0, 0, "x"), answer(1, 0, "w", "wrong"), answer(3, 0, "q")]
+    )
+    output = tmp_path / "data"
+    filter_rollouts(
+        FilterSettings(rollouts=[str(first), str(second)], problems=str(problems), output=str(output), val_prompts=0)
+    )
+    train = read_table(output / "train.parquet").to_pylist()
+    assert [(row["problem"], row["messages"][-1]["content"]) for row in train] == [(1, "x")]
+    assert not (output / "test.parquet").exists()
+
+
+def test_the_same_command_again_does_nothing_and_another_is_refused(
+    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, _ = run(tmp_path, problems, mixed(), val_prompts=2)
+    before = (output / "train.parquet").stat().st_mtime_ns
+    settings = FilterSettings(
+        rollouts=[str(tmp_path / "rollouts")], problems=str(problems), output=str(output), val_prompts=2
+    )
+    capsys.readouterr()
+    filter_rollouts(settings)
+    assert capsys.readouterr().out == f"{output} is already there\n"
+    assert (output / "train.parquet").stat().st_mtime_ns == before
+    settings.max_per_prompt = 1
+    with pytest.raises(UserError, match="max_per_prompt"):
+        filter_rollouts(settings)
+    settings.force = True
+    filter_rollouts(settings)
+    assert (output / "train.parquet").stat().st_mtime_ns != before
+
+
+def test_p07_a_run_that_is_stopped_half_way_leaves_nothing_and_ends_the_same(
+    tmp_path: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, _ = run(tmp_path / "whole", problems, mixed(), val_prompts=2)
+    expected = tree_hash(output)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("compositionality.rft.filter._split", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "cut", problems, mixed(), val_prompts=2)
+    assert not (tmp_path / "cut/data").exists()
+    output, _ = run(tmp_path / "cut", problems, mixed(), val_prompts=2, force=True)
+    assert tree_hash(output) == expected
+
+
+def test_rollouts_of_another_problem_file_are_refused(tmp_path: Path, problems: Path) -> None:
+    folder = rollout_folder(tmp_path / "rollouts", problems, mixed())
+    other = problem_file(tmp_path / "other.parquet", [problem(9)])
+    with pytest.raises(UserError, match="another problem file"):
+        filter_rollouts(FilterSettings(rollouts=[str(folder)], problems=str(other), output=str(tmp_path / "data")))
+
+
+def test_nothing_kept_is_an_error_that_says_so(tmp_path: Path, problems: Path) -> None:
+    with pytest.raises(UserError, match="no response passed"):
+        run(tmp_path, problems, [answer(0, 0, "w", "wrong")])
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"max_correct_ratio": 0.0}, "max_correct_ratio"),
+        ({"max_per_prompt": 0}, "max_per_prompt"),
+        ({"max_length": 10}, "tokenizer"),
+        ({"val_prompts": 6}, "val_prompts=6"),
+    ],
+)
+def test_bad_settings_are_told_in_one_line(tmp_path: Path, problems: Path, changes: dict[str, Any], word: str) -> None:
+    with pytest.raises(UserError, match=word) as caught:
+        run(tmp_path, problems, mixed(), **changes)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "data").exists()
