@@ -1,0 +1,120 @@
+"""Counts per problem, groups, rows and the table on the screen."""
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
+from compositionality.evaluate.table import print_results
+from compositionality.evaluate.tally import REASONS, tally
+from compositionality.rollout.shards import SCHEMA as ROLLOUT_SCHEMA
+from compositionality.tasks import Problem
+
+LABELS = {"model": "base", "problems": "test", "n_samples": 2, "temperature": 1.0, "seed": 0}
+
+
+def shard(answers: Sequence[tuple[int, str, int]]) -> pa.Table:
+    """Rollout rows from (problem, reason, tokens)."""
+    rows = [
+        {
+            "problem": number, "sample": sample, "response": "", "tokens": tokens, "finish_reason": "stop",
+            "score": float(reason == "correct"), "reason": reason, "answer": None,
+        }
+        for sample, (number, reason, tokens) in enumerate(answers)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=ROLLOUT_SCHEMA)
+
+
+def problems(levels: Sequence[int], functions: Sequence[Sequence[str]]) -> pa.Table:
+    return to_table(
+        [
+            Problem(f"string-heldout-level{level}", level, "p", "{}", index, {"functions": list(names)})
+            for index, (level, names) in enumerate(zip(levels, functions, strict=True))
+        ],
+        "test",
+    )
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(REASONS), st.integers(1, 9)), max_size=40), st.integers(1, 7)
+)
+def test_the_tally_counts_everything_however_it_is_cut(answers: list[tuple[int, str, int]], size: int) -> None:
+    parts = [shard(answers[start : start + size]) for start in range(0, len(answers), size)]
+    counts = tally(parts, 5)
+    for number in range(5):
+        mine = [(reason, tokens) for problem, reason, tokens in answers if problem == number]
+        assert counts.correct[number] == sum(reason == "correct" for reason, _ in mine)
+        assert counts.judged[number] == sum(reason != "error" for reason, _ in mine)
+        assert counts.tokens[number] == sum(tokens for _, tokens in mine)
+    assert counts.responses == len(answers)
+    assert sum(counts.shares().values()) == pytest.approx(1.0 if answers else 0.0)
+
+
+def test_unknown_problems_and_verdicts_are_refused() -> None:
+    with pytest.raises(UserError, match="unknown"):
+        tally([shard([(5, "correct", 1)])], 5)
+    with pytest.raises(UserError, match="unknown"):
+        tally([shard([(0, "splendid", 1)])], 5)
+
+
+def test_groups_are_levels_and_functions_in_natural_order() -> None:
+    table = problems([10, 2, 2], [["func_10", "func_9"], ["func_9"], []])
+    found = {(group.kind, group.name): list(group.problems) for group in groups_of(table)}
+    assert list(found.items()) == [
+        (("all", "all"), [0, 1, 2]),
+        (("level", "string-heldout-level2"), [1, 2]),
+        (("level", "string-heldout-level10"), [0]),
+        (("function", "func_9"), [0, 1]),
+        (("function", "func_10"), [0]),
+    ]
+
+
+def both(second: str = "rl") -> list[Row]:
+    table = problems([1, 1, 2], [["func_1"], ["func_2"], ["func_1", "func_2"]])
+    base = tally([shard([(0, "correct", 2), (1, "wrong", 4), (2, "error", 6)])], 3)
+    other = tally([shard([(0, "correct", 2), (1, "correct", 2), (2, "overlong", 8)])], 3)
+    groups = groups_of(table)
+    return [*rows_of(base, None, groups, LABELS), *rows_of(other, base, groups, {**LABELS, "model": second})]
+
+
+def test_rows_hold_the_figures() -> None:
+    rows = {(row["model"], row["group"]): row for row in both()}
+    base = rows["base", "string-heldout-level1"]
+    assert (base["accuracy"], base["n_problems"], base["n_judged"], base["mean_tokens"]) == (0.5, 2, 2, 3.0)
+    assert base["low"] < 0.5 < base["high"]
+    assert base["difference"] is None
+    assert rows["rl", "string-heldout-level1"]["difference"] == 0.5
+    assert rows["base", "all"]["share_error"] == pytest.approx(1 / 3)
+    assert rows["rl", "func_1"]["accuracy"] == 0.5
+    table = pa.Table.from_pylist(list(rows.values()), schema=SCHEMA)
+    assert set(rows["rl", "all"]) == set(table.column_names)
+
+
+def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
+    row = next(row for row in both() if row["group"] == "string-heldout-level2")
+    assert (row["accuracy"], row["n_judged"], row["n_responses"], row["share_error"]) == (None, 0, 1, 1.0)
+
+
+@pytest.mark.parametrize("others", [0, 1, 2, 5])
+def test_the_table_is_readable_at_80_columns(others: int) -> None:
+    rows = both()
+    shown = [row for row in rows if row["model"] == "base"]
+    for number in range(others):
+        shown += [{**row, "model": f"stage2-rl-level1to{number}"} for row in rows if row["model"] == "rl"]
+    screen = Console(file=io.StringIO(), width=80)
+    print_results(shown, screen)
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "50.0 [9.5–90.5]" in text
+    assert "heldout-level1" in text
+    assert "…" not in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    if others:
+        assert "+50.0" in text
+        assert f"stage2-rl-level1to{others - 1}" in text.replace("\n", "")
