@@ -5,6 +5,7 @@ memory-mapped shards one after the other, written, and compared with what transf
 """
 
 import json
+import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -80,6 +81,9 @@ def load_shards(source: Path) -> list[dict[str, Any]]:
     """The state of every rank, memory-mapped."""
     import torch
     import torch.distributed.tensor  # the class of the pickled tensors
+
+    # It warns that a mesh was unpickled outside a process group, which is the point here.
+    logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
 
     shards = []
     for path in state_files(source):

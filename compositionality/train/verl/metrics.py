@@ -78,6 +78,26 @@ def plain(value: Any) -> str | int | float | None:
     return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
 
 
+class NumberWatch:
+    """Tells when training has stopped to mean anything: a loss that is no number, or gradients that are none for long.
+
+    verl skips an update whose gradient norm is not finite: one may be bad luck, ``patience`` in a row are not.
+    """
+
+    def __init__(self, patience: int = 3) -> None:
+        self.patience = patience
+        self.skipped = 0
+
+    def trouble(self, loss: float, gradient_norm: float, step: int) -> str | None:
+        """The reason to stop after ``step``, or None."""
+        if not math.isfinite(loss):
+            return f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
+        self.skipped = 0 if math.isfinite(gradient_norm) else self.skipped + 1
+        if self.skipped < self.patience:
+            return None
+        return f"no update since step {step - self.skipped}: the gradients are {gradient_norm}; try a lower optim.lr"
+
+
 def install() -> None:
     """Put our file logger in the place of verl's."""
     from verl.utils import tracking

@@ -4,7 +4,6 @@ Added from outside, by subclassing: a seed for the order of the rows, an exact r
 pruning that never leaves a run without a checkpoint, and a stop when the loss is no longer a number.
 """
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
 from compositionality.train.verl.launch import tell_trouble
+from compositionality.train.verl.metrics import NumberWatch
 from compositionality.train.verl.run_folder import prune
 
 
@@ -66,24 +66,24 @@ class Trainer(SFTTrainer):  # type: ignore[misc]
         super()._init_engine()
         train_batch = self.training_client.train_batch
         self.steps_done = 0
+        self.watch = NumberWatch()
 
         def checked_train_batch(data: Any) -> Any:
             output = train_batch(data=data)
             self.steps_done += 1
             if self.engine.is_mp_src_rank_with_outputs():
-                self._check_loss(tensordict_utils.get(output, "metrics")["loss"])
+                self._check_numbers(tensordict_utils.get(output, "metrics"))
             return output
 
         self.training_client.train_batch = checked_train_batch
 
-    def _check_loss(self, loss: float) -> None:
-        """The loss is the same on every process, so that all of them stop together."""
-        if math.isfinite(loss):
-            return
+    def _check_numbers(self, metrics: dict[str, Any]) -> None:
+        """Loss and gradient norm are the same on every process, so that all of them stop together."""
         step = self.resume_global_step + self.steps_done
-        message = f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
-        tell_trouble(message)
-        sys.exit(message)
+        message = self.watch.trouble(metrics["loss"], metrics["grad_norm"], step)
+        if message:
+            tell_trouble(message)
+            sys.exit(message)
 
 
 def main() -> None:

@@ -1,0 +1,135 @@
+"""verl's SFT trainer, really run on a CPU: killed and resumed, on two ranks, exported and reloaded."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sft_assets import make_model, make_rows, overrides
+
+from compositionality.data.artefact import file_hash, verify
+from compositionality.train.verl.keeper import descendants
+from compositionality.train.verl.metrics import read_metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB"))}
+    command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
+    return subprocess.Popen(command, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def train(arguments: list[str], code: int = 0) -> str:
+    process = start(arguments)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == code, printed[-3000:]
+    return printed
+
+
+def kill_at(arguments: list[str], out: Path, step: int) -> None:
+    """SIGKILL the command as soon as the checkpoint of ``step`` is complete; all of its processes must end."""
+    process = start(arguments)
+    tracker = out / "steps" / "latest_checkpointed_iteration.txt"
+    deadline = time.monotonic() + 200
+    while not (tracker.is_file() and tracker.read_text().strip().isdigit() and int(tracker.read_text()) >= step):
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    below = descendants(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert len(below) >= 3  # keeper, torchrun, trainer
+    while any(Path(f"/proc/{pid}").exists() for pid in below):
+        assert time.monotonic() < deadline, "processes were left behind"
+        time.sleep(0.05)
+    assert not (out / "final").exists(), "killed too late for this test"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    folder = tmp_path_factory.mktemp("sft")
+    return make_model(folder / "model"), make_rows(folder / "rows.parquet", 200), folder
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(made: tuple[Path, Path, Path]) -> Path:
+    """A run of 24 steps, 12 in each epoch."""
+    model, rows, folder = made
+    out = folder / "uninterrupted"
+    train(overrides(model, rows, out, "trainer.save_freq=4"))
+    return out
+
+
+@pytest.mark.parametrize("step", [8, 12], ids=["within an epoch", "at the end of an epoch"])
+def test_p07_a_killed_run_ends_with_the_same_weights(
+    made: tuple[Path, Path, Path], uninterrupted: Path, step: int
+) -> None:
+    model, rows, folder = made
+    out = folder / f"killed{step}"
+    arguments = overrides(model, rows, out, "trainer.save_freq=4")
+    kill_at(arguments, out, step)
+    assert f"going on from step {step}" in train(arguments)
+    assert file_hash(out / "final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
+    steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row]
+    assert steps == list(range(1, 25))
+    assert "is already there" in train(arguments)
+
+
+def test_only_the_last_checkpoints_are_kept(uninterrupted: Path) -> None:
+    assert sorted(path.name for path in (uninterrupted / "steps").glob("global*")) == [
+        "global_step_20",
+        "global_step_24",
+    ]
+
+
+def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    final = uninterrupted / "final"
+    verify(final)
+    assert json.loads((final / "config.json").read_text())["dtype"] == "float32"
+    state = torch.load(
+        uninterrupted / "steps/global_step_24/model_world_size_1_rank_0.pt", weights_only=False, map_location="cpu"
+    )
+    model = AutoModelForCausalLM.from_pretrained(final)
+    raw = AutoModelForCausalLM.from_config(model.config)
+    raw.load_state_dict({name: getattr(tensor, "to_local", lambda t=tensor: t)() for name, tensor in state.items()})
+    ids = AutoTokenizer.from_pretrained(final)("reverse:abcd", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        assert torch.equal(model.eval()(ids).logits, raw.eval()(ids).logits)
+    assert AutoTokenizer.from_pretrained(final).chat_template
+
+
+def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
+    from safetensors.torch import load_file
+
+    model, rows, folder = made
+    out = folder / "two"
+    val = make_rows(folder / "val.parquet", 40, seed=1)
+    train(overrides(model, rows, out, "lab.processes=2", f"lab.val_file={val}", "trainer.total_epochs=1"))
+    metrics = read_metrics(out / "metrics.jsonl")
+    one = [row["train/loss"] for row in read_metrics(uninterrupted / "metrics.jsonl") if "train/loss" in row]
+    two = [row["train/loss"] for row in metrics if "train/loss" in row]
+    assert two[0] == pytest.approx(one[0], rel=1e-5)  # the same rows, cut otherwise
+    assert any("val/loss" in row for row in metrics)
+    trained, before = load_file(out / "final/model.safetensors"), load_file(model / "model.safetensors")
+    assert trained.keys() == before.keys()
+    assert {name: tensor.shape for name, tensor in trained.items()} == {name: t.shape for name, t in before.items()}
+
+
+def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(made: tuple[Path, Path, Path]) -> None:
+    model, rows, folder = made
+    out = folder / "nan"
+    more = ["lab.keep=5", "trainer.save_freq=1", "optim.lr=1e30", "optim.lr_warmup_steps_ratio=0"]
+    printed = train(overrides(model, rows, out, *more), code=2)
+    last = printed.strip().splitlines()[-1]
+    assert last.startswith(("error: SFT: the loss is nan at step", "error: SFT: no update since step 1: "))
+    assert (out / "steps/global_step_1/model_world_size_1_rank_0.pt").is_file()
+    assert not (out / "final").exists()
