@@ -1,7 +1,11 @@
 """One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
 
+import logging
+
 from compositionality.tasks.base import Reason, Verdict
 from compositionality.tasks.registry import Judge, find_judge
+
+_LOG = logging.getLogger(__name__)
 
 LENGTH = "length"
 STOP = "stop"
@@ -21,5 +25,6 @@ def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: st
         return Verdict(0.0, Reason.OVERLONG)
     try:
         return judge(response, ground_truth)
-    except Exception:  # noqa: BLE001 - whatever a judge dies of, it is the judge's error and not a wrong answer (P5)
+    except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)
+        _LOG.warning("the judge failed: %s: %s", type(error).__name__, error)
         return Verdict(0.0, Reason.ERROR)

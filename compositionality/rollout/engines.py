@@ -1,0 +1,40 @@
+"""From settings to an engine."""
+
+from pathlib import Path
+
+from compositionality.errors import UserError
+from compositionality.rollout.engine import Engine
+from compositionality.rollout.model_folder import ModelFolder
+from compositionality.rollout.openai_engine import OpenAIEngine
+from compositionality.rollout.ray_engine import RayEngine
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.transformers_engine import TransformersEngine
+from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+
+
+def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
+    """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
+    if settings.engine == "openai":
+        return OpenAIEngine(settings.base_url, settings.model, concurrency=settings.concurrency)
+    model = Path(settings.model)
+    if settings.engine == "transformers":
+        return TransformersEngine(model, dtype=settings.dtype)
+    options = VllmOptions(
+        max_model_len=longest_prompt + settings.max_tokens,
+        tensor_parallel=settings.tensor_parallel,
+        dtype=settings.dtype,
+        gpu_memory=settings.gpu_memory,
+        seed=settings.seed,
+    )
+    if settings.engine == "ray":
+        return RayEngine(model, options, replicas=settings.replicas, address=settings.ray_address or None)
+    return VllmEngine(model, options)
+
+
+def check_room(model: ModelFolder, longest_prompt: int, max_tokens: int) -> None:
+    """UserError if prompt and answer together are longer than what the model was made for."""
+    if model.max_positions is not None and longest_prompt + max_tokens > model.max_positions:
+        raise UserError(
+            f"{model.path}: takes {model.max_positions} tokens, but the longest prompt has {longest_prompt} and "
+            f"max_tokens is {max_tokens}; lower max_tokens"
+        )

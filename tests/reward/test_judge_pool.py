@@ -1,0 +1,84 @@
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.reward.pool import Item, JudgePool
+from compositionality.tasks.base import Reason
+
+GOLD = '{"ref_output": "abc"}'
+
+
+@pytest.fixture
+def bad_judges(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    return "bad_judges:judge"
+
+
+@pytest.fixture
+def pool(bad_judges):
+    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, judge=bad_judges) as pool:
+        yield pool
+
+
+def items(*responses):
+    return [Item("any", response, "good") for response in responses]
+
+
+def test_verdicts_come_in_order_from_the_registered_judges():
+    with JudgePool(2) as pool:
+        responses = [f'{{"output": "{"abc" if i % 3 else i}"}}' for i in range(2000)]
+        verdicts = pool.judge([Item("string-all-level1", response, GOLD) for response in responses])
+    assert [verdict.reason is Reason.CORRECT for verdict in verdicts] == [i % 3 > 0 for i in range(2000)]
+    assert pool.error_rate == 0
+
+
+@pytest.mark.parametrize("trouble", ["hang", "spin", "crash", "exit", "raise", "eat"])
+def test_p04_p05_trouble_costs_its_own_item_only(pool, trouble):
+    responses = ["good"] * 40 + [trouble] + ["bad"] * 39
+    verdicts = pool.judge(items(*responses))
+    assert [verdict.reason for verdict in verdicts] == [Reason.CORRECT] * 40 + [Reason.ERROR] + [Reason.WRONG] * 39
+    assert pool.errors == 1
+    assert pool.error_rate == pytest.approx(1 / 80)
+    assert pool.judge(items("good"))[0].reason is Reason.CORRECT
+
+
+def test_p04_a_hanging_judge_ends_in_time(pool):
+    start = time.monotonic()
+    pool.judge(items("hang", "good"))
+    assert time.monotonic() - start < 5
+
+
+def test_p05_a_run_with_too_many_errors_stops(bad_judges):
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, judge=bad_judges) as pool:
+        pool.judge(items(*["good"] * 99, "raise"))
+        with pytest.raises(UserError, match="judge failed on 2 of 101 responses"):
+            pool.judge(items("crash"))
+        assert pool.judge(items("good"))[0].reason is Reason.CORRECT
+
+
+def test_unknown_data_source_is_refused():
+    with JudgePool() as pool, pytest.raises(UserError, match="unknown data_source 'nothing'"):
+        pool.judge([Item("nothing", "x", "y")])
+
+
+def test_lone_surrogates_and_empty_batches(pool):
+    assert pool.judge([]) == []
+    assert pool.judge(items("\ud800"))[0].answer == "\ud800"
+
+
+def test_a_worker_starts_without_heavy_packages(pool):
+    modules = set(pool.judge(items("modules"))[0].answer.split(","))
+    assert "compositionality.reward.judging" in modules
+    assert not modules & {"torch", "transformers", "pyarrow", "pandas", "ray", "vllm", "verl", "numpy"}
+
+
+def test_closing_leaves_no_process(bad_judges):
+    pool = JudgePool(2, judge=bad_judges)
+    pids = [worker.process.pid for worker in pool.workers]
+    pool.close()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
