@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ATOMS, Chain, Operation, Parameter
+from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter
 
 METHODS = ("upper", "lower", "capitalize", "swapcase")
 CONCAT = "+"
-_ALIASES = {function.alias: function for function in ATOMS.values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def apply_operator(node: Apply, values: list[str]) -> str:
         return values[0] + values[1]
     if node.operator in METHODS:
         return str(getattr(str, node.operator)(values[0]))
-    run = _ALIASES[node.operator].run
+    run = ALIASES[node.operator].run
     return run(*values) if node.parameter is None else run(*values, node.parameter)
 
 
@@ -103,7 +102,7 @@ def uses_input(expression: Expression) -> bool:
 def function_names(expression: Expression) -> list[str]:
     """The ``func_N`` that occur, outermost first, with repetitions."""
     applied = (node.operator for node in nodes(expression) if isinstance(node, Apply))
-    return [operator for operator in applied if operator in _ALIASES]
+    return [operator for operator in applied if operator != CONCAT and operator not in METHODS]
 
 
 def parse_program(code: str) -> Expression:
@@ -133,13 +132,13 @@ def _convert(node: ast.expr) -> Expression:
             return Apply(CONCAT, (_convert(left), _convert(right)))
         case ast.Call(func=ast.Attribute(value=inner, attr=method), args=[], keywords=[]) if method in METHODS:
             return Apply(method, (_convert(inner),))
-        case ast.Call(func=ast.Name(id=alias), args=arguments, keywords=[]) if alias in _ALIASES:
+        case ast.Call(func=ast.Name(id=alias), args=arguments, keywords=[]) if alias in ALIASES:
             return _convert_call(alias, arguments)
     raise ValueError(ast.dump(node)[:60])
 
 
 def _convert_call(alias: str, arguments: list[ast.expr]) -> Apply:
-    function = _ALIASES[alias]
+    function = ALIASES[alias]
     if len(arguments) != 1 + function.parametrised:
         raise ValueError(f"{alias} with {len(arguments)} arguments")
     if function.binary:

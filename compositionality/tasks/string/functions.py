@@ -99,6 +99,7 @@ def _atoms() -> Iterable[Function]:
 
 
 ATOMS: dict[int, Function] = {function.id: function for function in _atoms()}
+ALIASES: dict[str, Function] = {function.alias: function for function in ATOMS.values()}
 
 PAPER_TRAIN = (1, 3, 4, 5, 9, 11, 13, 15, 17, 19, 20, 22, 23)
 PAPER_HELDOUT = (0, 2, 6, 7, 8, 10, 12, 14, 16, 18, 21, 24)

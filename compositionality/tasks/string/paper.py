@@ -24,7 +24,7 @@ from compositionality.tasks.string.expression import (
     render,
 )
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
-from compositionality.tasks.string.prompts import json_prompt, main_solution
+from compositionality.tasks.string.prompts import json_prompt, main_solution, sources
 
 SEED = 42
 PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
@@ -150,9 +150,7 @@ def paper_problems(options: PaperOptions) -> Iterator[Problem]:
 
 def _problem(item: Item, *, show_definitions: bool) -> Problem:
     solution = main_solution(item.text)
-    used = dict.fromkeys(function_names(item.expression)) if show_definitions else {}
-    by_alias = {function.alias: function for function in ATOMS.values()}
-    code = "\n\n".join([*(by_alias[alias].source() for alias in used), solution])
+    code = sources(function_names(item.expression)) + solution if show_definitions else solution
     truth = {"ref_input": {"x": item.input}, "ref_output": item.output, "ref_code": code, "funcname": "main_solution"}
     return Problem(
         data_source=f"codeio-forward-incomplete-depth{item.level}",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from compositionality.tasks.string.functions import Chain, Operation
+from compositionality.tasks.string.functions import ALIASES, Chain, Operation
 
 _TASK = """Below is a Python program.
 
@@ -46,23 +46,6 @@ def compact_prompt(chain: Chain, text: str, *, show_definitions: bool = False) -
     return shown + "".join([compact_name(operation) for operation in chain]) + ":" + text
 
 
-def hide_compact_definitions(prompt: str) -> str:
-    """The same prompt without its definitions."""
-    return prompt.rpartition(";")[2]
-
-
-def hide_definitions(prompt: str) -> str:
-    """A prompt of either style, or one of the paper's published prompts, without the definitions of its functions.
-
-    Code before ``main_solution`` goes; the words before the code stay. A prompt that shows none stays as it is.
-    """
-    main = prompt.find(_MAIN)
-    if main < 0:
-        return hide_compact_definitions(prompt) if _COMPACT_DEFINITION.match(prompt) else prompt
-    code = _CODE_BEGINS.search(prompt, 0, main)
-    return prompt if code is None else prompt[: code.start()] + prompt[main:]
-
-
 def run_steps(chain: Sequence[Operation], text: str) -> list[str]:
     """The strings after each step, innermost operation first."""
     results = []
@@ -81,3 +64,16 @@ def compact_trace(chain: Chain, text: str) -> str:
         lines.append(f"{rest},{names[-done]}:{text}={result}")
         text = result
     return "\n".join(lines)
+
+
+def sources(names: Iterable[str]) -> str:
+    """Definitions of the named functions, each once, in order of first use, ready to stand before the program."""
+    return "".join([ALIASES[name].source() + "\n\n" for name in dict.fromkeys(names)])
+
+
+def hide_definitions(prompt: str) -> str:
+    """A prompt of either style without the definitions that it shows (the paper does this before Stage-1 SFT)."""
+    program = prompt.find("def main_solution(")
+    if program < 0:
+        return prompt.rpartition(";")[2]
+    return prompt[: prompt.find("def ")] + prompt[program:]

@@ -1,0 +1,165 @@
+"""The clean mode: problems of real depth, by random access, with splits that cannot overlap.
+
+A problem is a pure function of (options, split, seed, index). Candidates are drawn until one is sound: every step
+changes the string, no earlier string comes back, lengths stay in bounds, and the answer depends on the input.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from compositionality.errors import UserError
+from compositionality.tasks.base import Problem, Verdict
+from compositionality.tasks.string.draws import Draws
+from compositionality.tasks.string.expression import Expression, evaluate, from_chain, function_names, render
+from compositionality.tasks.string.functions import (
+    PRESETS,
+    TEXT_LENGTHS,
+    Chain,
+    Function,
+    Operation,
+    frozen_operation,
+    select_functions,
+)
+from compositionality.tasks.string.judge import judge_string
+from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
+from compositionality.tasks.string.prompts import compact_prompt, json_prompt, main_solution, sources
+from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
+
+CHAINS_PER_PROBLEM = 400
+INPUTS_PER_CHAIN = 32
+CONTRASTS = ("ktbdgqmwe7", "Zoa2fhhci", "b")
+"""Inputs that a sound problem must not map all to its own answer."""
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class CleanItem:
+    """One problem before it is put into words; ``chain`` is empty for trees."""
+
+    level: int
+    index: int
+    chain: Chain
+    expression: Expression | None
+    input: str
+    output: str
+
+
+class StringTask:
+    """The string task in clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
+
+    def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
+        options.check()
+        self.options = options
+        self.functions = tuple(functions) or select_functions(options.functions, options.ids, options.drop)
+        self.set_name = _set_name(self.functions)
+        self._frozen = {function.id: frozen_operation(function) for function in self.functions}
+        self._pairs = last_pairs(options.alphabet)
+        self._salt = blake2b(
+            repr((options.content(), [f.id for f in self.functions])).encode(), digest_size=16
+        ).digest()
+
+    def level(self, index: int) -> int:
+        """The level of the candidate at ``index``: the levels take turns."""
+        return self.options.levels[index % len(self.options.levels)]
+
+    def problem(self, split: str, seed: int, index: int) -> Problem:
+        """The problem at ``index`` of the stream (split, seed)."""
+        return self.render(self.item(split, seed, index), seed)
+
+    def judge(self, response: str, ground_truth: str) -> Verdict:
+        """Judge one response text."""
+        return judge_string(response, ground_truth)
+
+    def item(self, split: str, seed: int, index: int) -> CleanItem:
+        """The problem at ``index``, not yet put into words."""
+        level, owned = self.level(index), owned_checksum(split, seed)
+        draws = Draws(self._salt + f"{split}/{seed}/{index}".encode())
+        attempt = self._chain_item if self.options.shape == "chain" else self._tree_item
+        for _ in range(CHAINS_PER_PROBLEM):
+            item = attempt(draws, level, index, owned)
+            if item is not None:
+                return item
+        raise UserError(
+            f"no sound problem of level {level} found for {split}/{seed}/{index}; "
+            f"raise max_length (now {self.options.max_length}) or allow more functions"
+        )
+
+    def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> CleanItem | None:
+        chain = tuple([self._operation(draws) for _ in range(level)])
+        for _ in range(INPUTS_PER_CHAIN):
+            text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
+            output = self._run_soundly(chain, text)
+            if output is not None:
+                return CleanItem(level, index, chain, None, text, output)
+        return None
+
+    def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> CleanItem | None:
+        expression = draw_tree(draws, level, self.functions, self._parameter, self.options.alphabet)
+        if not function_names(expression):
+            return None
+        for _ in range(INPUTS_PER_CHAIN):
+            text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
+            output = evaluate_soundly(expression, text, self.options.max_length)
+            if output not in (None, text) and any(evaluate(expression, other) != output for other in CONTRASTS):
+                return CleanItem(level, index, (), expression, text, str(output))
+        return None
+
+    def _operation(self, draws: Draws) -> Operation:
+        function = draws.choice(self.functions)
+        if self.options.frozen_parameters or not function.parametrised:
+            return self._frozen[function.id]
+        return Operation(function, self._parameter(draws, function))
+
+    def _parameter(self, draws: Draws, function: Function) -> int | str | None:
+        if self.options.frozen_parameters or not function.parametrised:
+            return function.frozen
+        if function.takes_text:
+            return draws.text(self.options.alphabet, draws.between(*TEXT_LENGTHS))
+        return draws.choice(function.choices)
+
+    def _run_soundly(self, chain: Chain, text: str) -> str | None:
+        """The answer, or None if the problem is not sound on this input."""
+        limit = self.options.max_length
+        seen = [text]
+        for operation in reversed(chain):
+            text = operation(text)
+            if text in seen or not 0 < len(text) <= limit:
+                return None
+            seen.append(text)
+        return text if any(_run(chain, other) != text for other in CONTRASTS) else None
+
+    def render(self, item: CleanItem, seed: int) -> Problem:
+        """Put an item into words: its row."""
+        options = self.options
+        expression = item.expression if item.expression is not None else from_chain(item.chain)
+        code = main_solution(render(expression))
+        names = function_names(expression)
+        truth: dict[str, object] = {"ref_input": {"x": item.input}, "ref_output": item.output}
+        if options.style == "compact":
+            prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)
+            truth |= {"ref_code": code, "funcname": "main_solution", "style": "compact"}
+        else:
+            code = sources(names) + code if options.show_definitions else code
+            prompt = json_prompt(code, item.input)
+            truth |= {"ref_code": code, "funcname": "main_solution"}
+        source = f"string-{self.set_name}-level{item.level}"
+        metadata = {"seed": seed, "functions": names}
+        return Problem(source, item.level, prompt, _encode(truth), item.index, metadata)
+
+
+def _run(chain: Chain, text: str) -> str:
+    for operation in reversed(chain):
+        text = operation(text)
+    return text
+
+
+def _set_name(functions: Sequence[Function]) -> str:
+    ids = {function.id for function in functions}
+    for name in ("trained", "heldout", "all"):
+        if ids <= set(PRESETS[name]):
+            return name
+    return "mixed" if ids <= set(range(25)) else "prior"

@@ -1,0 +1,57 @@
+"""What can be chosen in clean mode."""
+
+import string
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compositionality.errors import UserError
+
+LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
+TINY_ALPHABET = "abcdefghij" * 4 + "123"
+_RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
+
+
+@dataclass(frozen=True)
+class StringOptions:
+    """Options of the clean mode.
+
+    functions: preset ("trained", "heldout", "all"), unless ``ids`` lists ids; ``drop`` takes ids away.
+    levels: depths; candidates take turns. shape: "chain" or "tree" (trees in JSON style only).
+    alphabet: characters of inputs and literals; one that is written twice is drawn twice as often.
+    input_length: shortest and longest input. max_length: longest string at any step.
+    frozen_parameters: every function keeps one parameter. style: "json" or "compact".
+    """
+
+    functions: str = "trained"
+    ids: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
+    levels: tuple[int, ...] = (1,)
+    shape: str = "chain"
+    alphabet: str = LETTERS_AND_SOME_DIGITS
+    input_length: tuple[int, int] = (3, 10)
+    max_length: int = 100
+    frozen_parameters: bool = False
+    style: str = "json"
+    show_definitions: bool = False
+
+    def content(self) -> list[tuple[str, Any]]:
+        """The options that decide which problems are drawn (the wording does not)."""
+        words = ("style", "show_definitions", "functions", "ids", "drop")
+        return [(name, value) for name, value in asdict(self).items() if name not in words]
+
+    def check(self) -> None:
+        """UserError for options that make no sense."""
+        if self.shape not in ("chain", "tree") or self.style not in ("json", "compact"):
+            raise UserError(f"shape={self.shape} style={self.style}: shape is chain or tree, style is json or compact")
+        if self.shape == "tree" and self.style == "compact":
+            raise UserError("style=compact is for chains; use style=json with shape=tree")
+        if not self.levels or min(self.levels) < 1 or len(set(self.levels)) < len(self.levels):
+            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 on")
+        low, high = self.input_length
+        if not 3 <= low <= high <= self.max_length:
+            raise UserError(
+                f"input_length=[{low},{high}] max_length={self.max_length}: need 3 <= shortest <= longest <= max_length"
+            )
+        reserved = sorted(set(self.alphabet) & _RESERVED)
+        if reserved or not self.alphabet.isascii():
+            raise UserError(f"alphabet={self.alphabet!r}: use ASCII letters and digits; {reserved} are reserved")
