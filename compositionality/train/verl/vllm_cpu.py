@@ -4,6 +4,8 @@ from typing import Any
 
 from compositionality.train.verl import on_cpu
 
+BLOCK = 64  # rows
+
 
 def keep_weights() -> None:
     """Let vLLM's CPU linear layers keep their weight, so that RL can load new ones into a running engine.
@@ -23,6 +25,15 @@ def keep_weights() -> None:
 
 
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    import torch
+    """``x`` (..., in) times ``weight`` (out, in), in blocks of equal height.
 
-    return torch.nn.functional.linear(x, weight, bias)
+    A matrix product picks its kernel by the number of rows, and kernels round differently: cut this way, a token's
+    logits do not depend on which requests happen to share its batch, and a run can be repeated to the last bit.
+    """
+    import torch
+    from torch.nn.functional import linear, pad
+
+    rows = x.reshape(-1, x.shape[-1])
+    padded = pad(rows, (0, 0, 0, -len(rows) % BLOCK))
+    blocks = [linear(block, weight, bias) for block in padded.split(BLOCK)]
+    return torch.cat(blocks)[: len(rows)].reshape(*x.shape[:-1], -1)

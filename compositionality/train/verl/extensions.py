@@ -1,0 +1,50 @@
+"""What verl looks up by name in its registries. verl imports this module in every process that builds the model
+configuration (``actor_rollout_ref.model.external_lib``).
+"""
+
+import hashlib
+from typing import Any
+
+from verl.experimental.agent_loop.agent_loop import register
+from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
+from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss
+from verl.utils.torch_functional import masked_mean
+
+ON_POLICY = "on_policy"
+SEEDED = "seeded_single_turn"
+
+
+@register(SEEDED)
+class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
+    """verl's single-turn loop with a seed for every response: timing cannot change what is sampled."""
+
+    async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
+        """One response to ``row["raw_prompt"]``."""
+        seed = response_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
+        return await super().run({**sampling_params, "seed": seed}, **row)
+
+
+def response_seed(seed: int, uid: str, prompt: Any, sample: int) -> int:
+    """63 bits from the run's seed, the prompt and the number of the sample.
+
+    A training prompt is named by its place in the stream (digits); a validation prompt, whose uid verl draws at
+    random, by its text: every validation then uses the same random numbers.
+    """
+    name = uid if uid.isdigit() else repr([(turn["role"], turn["content"]) for turn in prompt])
+    digest = hashlib.sha256(f"{seed}\t{name}\t{sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+@register_policy_loss(ON_POLICY)  # type: ignore[untyped-decorator]
+def on_policy_loss(
+    old_log_prob: Any, log_prob: Any, advantages: Any, response_mask: Any, *args: Any, **kwargs: Any
+) -> tuple[Any, dict[str, Any]]:
+    """verl's clipped loss where one update is made for each batch: the old policy is the present one, detached.
+
+    The pass that would compute the old log-probabilities is saved (``rollout_correction.bypass_mode`` puts vLLM's
+    there, shape (responses, tokens)); they serve only to report how far training and rollout disagree.
+    """
+    vanilla = get_policy_loss_fn("vanilla")
+    loss, metrics = vanilla(log_prob.detach(), log_prob, advantages, response_mask, *args, **kwargs)
+    gap = masked_mean((old_log_prob - log_prob.detach()).abs(), response_mask)
+    return loss, {**metrics, "actor/rollout_gap": gap.item()}

@@ -1,0 +1,156 @@
+"""Which groups of responses reach an update: verl's replay buffer, its filter and its store, with three rules of ours.
+
+verl's own sampler refills while other requests are still running, so what a batch holds depends on timing, and it
+ignores ``algorithm.filter_groups.max_num_gen_batches``. Here a generation batch is finished before it is judged:
+the same run gives the same batches, and the limit holds. Loaded by verl (``trainer.v1.sampler.custom_sampler``).
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
+
+from compositionality.errors import UserError
+
+VALIDATION = "val"
+HEADROOM = 1.25  # a later generation batch asks for a few prompts more than the share kept so far would need
+
+
+class NoSignalError(UserError):
+    """The limit of generation batches was reached before a training batch was full."""
+
+
+class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
+    """Samples whole groups in the order of the data; drops groups without signal and groups whose judge failed.
+
+    ``sampler_kwargs``: metric (of the filter; null: no filter), generation_batch_size (prompts), max_num_gen_batches
+    (0: no limit), responses_per_prompt, max_error_rate, poll_seconds, stall_minutes.
+    """
+
+    def __init__(self, *, sampler_kwargs: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(
+            sampler_kwargs=sampler_kwargs,
+            poll_interval=sampler_kwargs["poll_seconds"],
+            filter_groups_metric=sampler_kwargs["metric"],
+            **kwargs,
+        )
+        self.settings = sampler_kwargs
+
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[KVBatchMeta, dict[str, Any]]:
+        """``batch_size`` groups of ``partition_id``, and what was dropped on the way, as metrics."""
+        rounds = Rounds(batch_size, self.settings["generation_batch_size"], self.settings["max_num_gen_batches"])
+        metrics: Counter[str] = Counter()
+        while True:
+            self._wait_until_settled(partition_id)
+            self._refuse_errors(partition_id)
+            kept = self._drop_groups(global_steps, partition_id, metrics)
+            if partition_id == VALIDATION or len(kept) >= batch_size:
+                break
+            self._ask_for_more(rounds.next_size(len(kept), global_steps))
+        chosen = sorted(kept)[:batch_size]
+        surplus = kept - set(chosen)
+        snapshot = dict(self.partitions[partition_id])
+        self._clear_groups(partition_id, surplus)
+        if partition_id != VALIDATION:
+            metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
+            metrics["training/filter_groups/generated_prompts"] = rounds.prompts
+        return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
+
+    def _ask_for_more(self, prompts: int) -> None:
+        refill: Callable[[int], int] = self.refill_fn
+        refill(prompts)
+
+    def _wait_until_settled(self, partition_id: str) -> None:
+        """Poll until no prompt is pending or running; UserError if nothing moves for ``stall_minutes``."""
+        last, since = -1, time.monotonic()
+        while True:
+            self._sync_metadata_from_transfer_queue()
+            waiting = len(self.pending_keys[partition_id]) + len(self.running_keys[partition_id])
+            if not waiting:
+                return
+            done = len(self.partitions[partition_id])
+            if done != last:
+                last, since = done, time.monotonic()
+            elif time.monotonic() - since > 60 * self.settings["stall_minutes"]:
+                raise UserError(
+                    f"no response was finished for {self.settings['stall_minutes']:g} minutes although "
+                    f"{waiting} prompts wait for one: vLLM is dead or stuck; run the same command again to continue"
+                )
+            time.sleep(self.poll_interval)
+
+    def _refuse_errors(self, partition_id: str) -> None:
+        """UserError when more responses than ``max_error_rate`` got no verdict (P5)."""
+        failed = self.failure_keys[partition_id]
+        groups = len(self.finished_keys[partition_id] | failed)
+        each = self.settings["responses_per_prompt"]
+        there = sum(key.split("_")[0] in failed for key in self.partitions[partition_id])
+        missing, expected, what = len(failed) * each - there, groups * each, "responses"
+        if partition_id == VALIDATION:  # another number of responses for each prompt: count prompts
+            missing, expected, what = len(failed), groups, "prompts"
+        limit = self.settings["max_error_rate"]
+        if missing > limit * expected:
+            raise UserError(
+                f"the judge or vLLM failed on {missing} of {expected} {what} (lab.max_error_rate={limit:g}); "
+                "the first failure is in the log above"
+            )
+
+    def _drop_groups(self, global_steps: int, partition_id: str, metrics: Counter[str]) -> set[str]:
+        """Evict what must not reach the update, count it, and return the uids that are left."""
+        reasons = self._terminal_eviction_reasons(global_steps, partition_id)
+        _, _, _, evicted = self._evict_terminal_groups(global_steps, partition_id, reasons)
+        counts = evicted.pop(DAPO_FILTERED_REWARD_COUNTS_KEY, {})
+        metrics.update(evicted)
+        metrics.update({f"training/filter_groups/all_{value:g}": count for value, count in counts.items()})
+        kept: set[str] = self._sampleable_terminal_keys(partition_id, reasons)
+        return kept
+
+    def _terminal_eviction_reasons(
+        self, global_steps: int, partition_id: str
+    ) -> tuple[set[str], set[str], set[str], Counter[float]]:
+        """verl's reasons, and every group with a failed response: the rest of it would be a biased sample."""
+        stale, equal, failed, counts = super()._terminal_eviction_reasons(global_steps, partition_id)
+        if partition_id != VALIDATION:
+            failed = set(self.failure_keys[partition_id])
+        return stale, equal, failed, counts
+
+    def _materialize_batch(
+        self, partition_id: str, selected_prompt_uids: Sequence[str], partition_snapshot: Mapping[str, Any]
+    ) -> KVBatchMeta:
+        """verl's, with the rows in the order of the data and not of their arrival."""
+        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=row_order)}
+        return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
+
+
+class Rounds:
+    """How many prompts the next generation batch asks for, and when there is none left."""
+
+    def __init__(self, batch_size: int, generation_size: int, limit: int) -> None:
+        self.batch_size = batch_size
+        self.generation_size = generation_size
+        self.limit = limit
+        self.prompts = generation_size
+
+    def next_size(self, kept: int, step: int) -> int:
+        """Prompts for the next batch when ``kept`` groups of ``prompts`` had signal; NoSignalError at the limit."""
+        allowed = self.limit * self.generation_size if self.limit > 0 else math.inf
+        if self.prompts >= allowed:
+            raise NoSignalError(
+                f"step {step}: only {kept} of the {self.batch_size} groups needed had responses that differ, after"
+                f" {self.prompts} prompts (algorithm.filter_groups.max_num_gen_batches={self.limit}): the problems"
+                " are too easy or too hard for this model; the state so far is saved"
+            )
+        share = max(kept, 1) / self.prompts
+        wanted = math.ceil(HEADROOM * (self.batch_size - kept) / share)
+        size = int(min(wanted, self.generation_size, allowed - self.prompts))
+        self.prompts += size
+        return size
+
+
+def row_order(key: str) -> tuple[str, int, int]:
+    """Sort key of a stored response, named ``{uid}_{sample}_{output}`` by verl."""
+    uid, sample, output = key.split("_")
+    return uid, int(sample), int(output)

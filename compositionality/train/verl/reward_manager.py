@@ -1,0 +1,55 @@
+"""verl's reward manager interface over our judges: verdict, then reward. Loaded by verl (``reward.reward_manager``)."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from verl import DataProto
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
+from compositionality.reward.judging import LENGTH, STOP, judge_response
+from compositionality.reward.verl_reward import score_dict
+from compositionality.rollout.model_folder import check_model
+from compositionality.tasks.base import Reason, Verdict
+
+
+class JudgeFailedError(RuntimeError):
+    """The judge gave no verdict: verl drops the response, our sampler its group, and stops the run if many fail."""
+
+
+class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
+    """Judges one response and gives the reward of the configured shape (``lab.reward_shape``)."""
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **_: Any) -> None:
+        super().__init__(config, tokenizer, compute_score)
+        self.shape = config.lab.reward_shape
+        self.judge_seconds = config.lab.judge_seconds
+        self.limit = config.data.max_response_length
+        self.ends = check_model(Path(config.actor_rollout_ref.model.path)).eos_ids
+
+    async def run_single(self, data: DataProto) -> dict[str, Any]:
+        """The reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
+        item = data[-1]
+        tokens = item.batch["responses"]
+        tokens = tokens[: int(item.batch["attention_mask"][-len(tokens) :].sum())].tolist()
+        row = item.non_tensor_batch
+        response = self.tokenizer.decode(tokens, skip_special_tokens=True)
+        verdict = await self._judge(
+            row["data_source"], response, row["reward_model"]["ground_truth"], self.finish_reason(tokens)
+        )
+        if verdict.reason is Reason.ERROR:
+            raise JudgeFailedError(f"{row['data_source']}: no verdict on the response {response[-200:]!r}")
+        numbers = score_dict(verdict, self.shape)
+        return {"reward_score": numbers["score"], "reward_extra_info": numbers}
+
+    def finish_reason(self, tokens: list[int]) -> str:
+        """``length`` if the response fills the limit without an end token."""
+        return LENGTH if len(tokens) >= self.limit and tokens[-1] not in self.ends else STOP
+
+    async def _judge(self, *question: Any) -> Verdict:
+        """The verdict, in a thread; an ERROR verdict if it takes too long."""
+        answer = asyncio.get_running_loop().run_in_executor(None, judge_response, *question)
+        try:
+            return await asyncio.wait_for(answer, self.judge_seconds)
+        except TimeoutError:
+            return Verdict(0.0, Reason.ERROR)

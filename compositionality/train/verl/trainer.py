@@ -1,0 +1,128 @@
+"""verl's synchronous trainer with what it lacks, by subclassing (``trainer.v1.trainer_mode=compositionality``).
+
+Prompts in a fixed order, generation batches of a size of their own, a stop at the end of the data, when there is
+no signal left or when a loss is no longer a number, and the validation score of every step.
+"""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from omegaconf import DictConfig, open_dict
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
+from verl.trainer.ppo.v1.trainer_base import register_trainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tensordict_utils
+from verl.utils.dataset.rl_dataset import collate_fn
+
+from compositionality.data.artefact import remove
+from compositionality.errors import UserError
+from compositionality.train.verl.checkpoints import best_step, folder, record_score, seal, sealed_steps
+from compositionality.train.verl.prompts import PromptStream
+from compositionality.train.verl.replay import NoSignalError
+from compositionality.train.verl.run_folder import prune
+
+NAME = "compositionality"
+
+
+@register_trainer(NAME)
+class GrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
+    """See the module."""
+
+    total_training_steps: int
+
+    def __init__(self, config: DictConfig) -> None:
+        with open_dict(config):
+            config.trainer.v1.trainer_mode = "sync"  # verl's base class takes every other name for an async trainer
+        super().__init__(config)
+        self.steps_folder = Path(config.trainer.default_local_dir)
+        self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
+
+    def _init_dataloader(self) -> None:
+        super()._init_dataloader()
+        data = self.config.data
+        self.train_dataloader = PromptStream(self.train_dataset, seed=data.seed, shuffle=data.shuffle)
+
+    def _next_train_batch(self, num_prompts: int | None = None) -> Any:
+        rows = self.train_dataloader.take(num_prompts or self.generation_size)
+        batch = tensordict_utils.get_tensordict(collate_fn(rows))
+        tensordict_utils.assign_non_tensor_data(batch, "global_steps", self.global_steps)
+        return batch
+
+    def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
+        """One update; a checkpoint of the state before it if there is nothing to learn from."""
+        try:
+            batch = super().step(metrics, timing_raw)
+        except NoSignalError:
+            self._save_state_before_step()
+            raise
+        self._end_with_the_data(self.global_steps)
+        return batch
+
+    def _save_state_before_step(self) -> None:
+        """The weights of the last update, and a place in the data behind the prompts that gave no signal."""
+        self.global_steps -= 1
+        if self.global_steps in sealed_steps(self.steps_folder):
+            path = folder(self.steps_folder, self.global_steps) / "data.pt"
+            partial = path.with_name(".data.pt.partial")
+            torch.save(self.train_dataloader.state_dict(), partial)
+            os.replace(partial, path)
+            seal(self.steps_folder, self.global_steps)
+        elif self.global_steps > 0:
+            self._save_checkpoint()
+
+    def _save_checkpoint(self) -> None:
+        remove(folder(self.steps_folder, self.global_steps))  # what a run that was killed here has left
+        super()._save_checkpoint()
+
+    def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        batch = super()._update_actor(batch, metrics)
+        refuse_nan(metrics, self.global_steps)
+        return batch
+
+    def on_train_begin(self) -> None:
+        """A resumed run may already know its last step."""
+        self._end_with_the_data(self.global_steps - 1)
+
+    def _end_with_the_data(self, step: int) -> None:
+        """When too few prompts are left for another generation batch, the step after ``step`` is the last one."""
+        stream = self.train_dataloader
+        if stream.last_step is None and stream.left(self.config.trainer.total_epochs) < self.generation_size:
+            stream.last_step = step + 1
+        if stream.last_step is not None:
+            self.total_training_steps = min(self.total_training_steps, stream.last_step)
+
+    def _validate(self) -> dict[str, float]:
+        metrics: dict[str, float] = super()._validate()
+        record_score(self.steps_folder, self.global_steps, validation_score(metrics))
+        return metrics
+
+
+class Seal(CheckpointCallback):  # type: ignore[misc]
+    """Seals what verl has saved, then deletes what is no longer needed (``trainer.checkpoint_callback_class``)."""
+
+    def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **_: Any) -> None:
+        """Called on the driver when all ranks have written their part."""
+        del trainer, async_save
+        steps = Path(checkpoint_dir).parent
+        seal(steps, global_step)
+        best = best_step(steps)
+        prune(steps, self.config.lab.keep, spare=frozenset([best] if best is not None else []))
+
+
+def refuse_nan(metrics: dict[str, Any], step: int) -> None:
+    """UserError if a loss or the gradient is no number: verl would skip the update and go on without a word."""
+    for name, value in metrics.items():
+        if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
+            raise UserError(
+                f"step {step}: {name} is {value}; the last checkpoint is kept. "
+                "Lower actor_rollout_ref.actor.optim.lr and run the same command again"
+            )
+
+
+def validation_score(metrics: dict[str, float]) -> float:
+    """Mean accuracy over data sources (levels), each of the same weight."""
+    means = [value for name, value in metrics.items() if name.startswith("val-core/") and "/acc/mean@" in name]
+    return float(sum(means) / len(means)) if means else 0.0
