@@ -4,6 +4,7 @@ Added from outside, by subclassing: a seed for the order of the rows, an exact r
 pruning that never leaves a run without a checkpoint, and a stop when the loss is no longer a number.
 """
 
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
         super().save_checkpoint(step)
         if self.rank == 0:
             prune(Path(self.default_local_dir), self.keep)
+
+    def load_checkpoint(self) -> int:
+        """Load what the launcher chose; a damaged checkpoint is named."""
+        try:
+            step: int = super().load_checkpoint()
+        except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+            fix = "delete that folder, and the run goes on from the one before it"
+            tell_trouble(f"{self.resume_from_path}: damaged checkpoint; {fix}")
+            raise SystemExit(2) from error
+        return step
 
     def _load_dataloader_state(self, checkpoint_path: str) -> None:
         """At the end of an epoch the saved position is "all rows read": taking it up would skip the next epoch."""

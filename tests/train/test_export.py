@@ -1,0 +1,106 @@
+"""A checkpoint of verl becomes a model folder with the same weights, or is refused by name."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sft_assets import make_model
+
+from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.train.verl import export as module
+from compositionality.train.verl.export import ExportSettings, export_step
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """What verl saves of a model on one rank, without the optimiser; tied weights are there twice."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    folder = tmp_path / "run/steps/global_step_3"
+    texts = make_model(folder / "huggingface")
+    state = AutoModelForCausalLM.from_pretrained(texts).state_dict()
+    torch.save({name: tensor + 1e-5 for name, tensor in state.items()}, folder / "model_world_size_1_rank_0.pt")
+    (texts / "model.safetensors").unlink()
+    (folder / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
+    return folder
+
+
+def run(checkpoint: Path, target: Path, dtype: str = "float32") -> None:
+    export_step(ExportSettings(str(checkpoint), str(target), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shard_bytes", [2**30, 20_000], ids=["one file", "many files"])
+def test_p13_weights_are_exact_and_reload(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, shard_bytes: int
+) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    monkeypatch.setattr(module, "SHARD_BYTES", shard_bytes)
+    run(checkpoint, tmp_path / "model", dtype)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model", dtype="auto")
+    state = torch.load(checkpoint / "model_world_size_1_rank_0.pt")
+    assert model.dtype == getattr(torch, dtype)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, state[name].to(model.dtype)), name
+    assert AutoTokenizer.from_pretrained(tmp_path / "model").chat_template
+    assert (len(list((tmp_path / "model").glob("*.safetensors"))) > 1) == (shard_bytes < 2**30)
+    verify(tmp_path / "model")
+
+
+def test_the_same_export_is_not_made_twice(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(checkpoint, tmp_path / "model")
+    run(checkpoint, tmp_path / "model")
+    assert "is already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="made from other inputs"):
+        run(checkpoint, tmp_path / "model", "bfloat16")
+
+
+def test_rl_checkpoints_hold_it_in_actor(checkpoint: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "rl/global_step_7"
+    outer.mkdir(parents=True)
+    checkpoint.rename(outer / "actor")
+    run(outer, tmp_path / "model")
+    assert (tmp_path / "model/model.safetensors").is_file()
+
+
+def test_p18_what_is_no_checkpoint_is_refused_by_name(checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+
+    with pytest.raises(UserError, match="no checkpoint of verl"):
+        run(tmp_path, tmp_path / "model")
+    with pytest.raises(UserError, match="'float16' is not one of"):
+        run(checkpoint, tmp_path / "model", "float16")
+    shard = checkpoint / "model_world_size_1_rank_0.pt"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match=r"rank_0\.pt: damaged checkpoint"):
+        run(checkpoint, tmp_path / "model")
+    torch.save({}, shard)
+    with pytest.raises(UserError, match="the checkpoint lacks"):
+        run(checkpoint, tmp_path / "model")
+    shard.unlink()
+    with pytest.raises(UserError, match="missing shard"):
+        run(checkpoint, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_weight_that_was_not_written_right_is_noticed(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    original = module.write_weights
+
+    def rounding(shards: list[dict[str, torch.Tensor]], *rest: object) -> int:
+        rounded = [{name: tensor.bfloat16().float() for name, tensor in shard.items()} for shard in shards]
+        return original(rounded, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "write_weights", rounding)
+    with pytest.raises(UserError, match="was not written as it is in the checkpoint"):
+        run(checkpoint, tmp_path / "model")

@@ -1,0 +1,159 @@
+"""The launcher's child: watched, told apart when it dies or hangs, and never left behind; metrics and checkpoints."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.train.verl import launch, metrics, run_folder
+
+# Starts a process in a session of its own, as Ray does, and tells its id.
+WITH_ORPHAN = """
+import subprocess, sys, time
+orphan = subprocess.Popen(["sleep", "300"], start_new_session=True)
+print("orphan", orphan.pid, flush=True)
+"""
+
+
+def run_child(code: str, folder: Path, stall_minutes: float = 1.0) -> None:
+    variables = {**os.environ, launch.TROUBLE: str(folder / "trouble.txt")}
+    launch.run_trainer(
+        [sys.executable, "-c", code], variables, name="SFT", log=folder / "train.log", stall_minutes=stall_minutes
+    )
+
+
+def gone(pid: int) -> bool:
+    deadline = time.monotonic() + 15
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not Path(f"/proc/{pid}").exists()
+
+
+def orphan_in(text: str) -> int:
+    return int(text.split("orphan ")[1].split()[0])
+
+
+def test_output_is_shown_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_child("print('step:1')", tmp_path)
+    assert "step:1" in capsys.readouterr().out
+    assert (tmp_path / "train.log").read_text() == "step:1\n"
+
+
+def test_p18_a_failure_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"SFT: stopped with exit code 1 \(ValueError: no such thing\); full output in"):
+        run_child("raise ValueError('no such thing')", tmp_path)
+    with pytest.raises(UserError, match=r"SFT: stopped with exit code 137"):
+        run_child("import os; os.kill(os.getpid(), 9)", tmp_path)
+
+
+def test_p18_the_childs_own_reason_comes_first(tmp_path: Path) -> None:
+    code = "from compositionality.train.verl.launch import tell_trouble as t; t('the loss is nan'); raise SystemExit(2)"
+    with pytest.raises(UserError, match="SFT: the loss is nan; full output"):
+        run_child(code, tmp_path)
+
+
+def test_a_child_that_hangs_is_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"no sign of life for 0\.01 minutes"):
+        run_child(WITH_ORPHAN + "time.sleep(300)", tmp_path, stall_minutes=0.01)
+    assert gone(orphan_in(capsys.readouterr().out))
+
+
+def test_nothing_is_left_behind_when_the_child_ends_or_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_child(WITH_ORPHAN, tmp_path)
+    assert gone(orphan_in(capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_behind_whatever_ends_the_launcher(tmp_path: Path, number: signal.Signals) -> None:
+    parent = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_sft_launch import WITH_ORPHAN, run_child
+run_child(WITH_ORPHAN + "time.sleep(300)", Path({str(tmp_path)!r}))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    pid = orphan_in(process.stdout.readline())
+    process.send_signal(number)
+    process.wait(timeout=30)
+    assert gone(pid)
+
+
+def test_metrics_go_on_where_the_checkpoint_left_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+    import torch
+
+    path = tmp_path / "metrics.jsonl"
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
+    for steps in ((1, 2, 3), (3, 4)):
+        metrics.truncate_metrics(path, steps[0] - 1)
+        logger = metrics.JsonLines("project", "experiment")
+        for step in steps:
+            logger.log({"loss": np.float32(step), "gradient": torch.tensor(math.nan), "table": [1]}, step)
+        logger.finish()
+    with path.open("a") as stream:
+        stream.write('{"step": 5, "lo')
+    rows = metrics.read_metrics(path)
+    assert [row["step"] for row in rows] == [1, 2, 3, 4]
+    assert rows[0] == {"step": 1, "loss": 1.0, "gradient": None}
+
+
+def test_verl_writes_through_our_logger(tmp_path: Path) -> None:
+    code = "from verl.utils.tracking import Tracking; Tracking('p', 'e', ['file']).log({'a': 1.5}, 7)"
+    variables = {
+        "VERL_USE_EXTERNAL_MODULES": "compositionality.train.verl.metrics",
+        "VERL_FILE_LOGGER_PATH": str(tmp_path / "metrics.jsonl"),
+    }
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables}, check=True, capture_output=True)
+    assert [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()] == [{"step": 7, "a": 1.5}] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "expected"),
+    [
+        (["console"], {}, ["console", "file"]),
+        (["console", "wandb"], {}, ["console", "file"]),
+        (["console"], {"WANDB_API_KEY": "k"}, ["console", "wandb", "file"]),
+        (["console"], {"WANDB_MODE": "offline"}, ["console", "wandb", "file"]),
+        (["console"], {"WANDB_API_KEY": "k", "WANDB_MODE": "disabled"}, ["console", "file"]),
+        (["tensorboard", "file"], {}, ["tensorboard", "file"]),
+    ],
+)
+def test_p14_wandb_is_used_only_when_it_needs_no_login(
+    asked: list[str], environment: dict[str, str], expected: list[str]
+) -> None:
+    assert metrics.loggers(asked, environment) == expected
+
+
+def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:
+    watch = metrics.NumberWatch(patience=2)
+    assert watch.trouble(1.0, math.inf, 1) is None
+    assert watch.trouble(1.0, 1.0, 2) is None
+    assert watch.trouble(1.0, math.nan, 3) is None
+    assert "no update since step 2" in (watch.trouble(1.0, math.nan, 4) or "")
+    assert "the loss is nan at step 5" in (watch.trouble(math.nan, 1.0, 5) or "")
+
+
+def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:
+    for step in (4, 8, 12, 16):
+        (tmp_path / f"global_step_{step}").mkdir()
+    run_folder.prune(tmp_path, keep=1)  # nothing is complete yet
+    assert run_folder.saved_steps(tmp_path) == [4, 8, 12, 16]
+    (tmp_path / run_folder.TRACKER).write_text("12")  # 16 is being written
+    assert run_folder.latest_step(tmp_path) == 12
+    run_folder.prune(tmp_path, keep=1, spare=frozenset([4]))
+    assert run_folder.saved_steps(tmp_path) == [4, 12, 16]
+    (tmp_path / "global_step_12").rmdir()  # deleted by a person, being damaged
+    assert run_folder.latest_step(tmp_path) == 4

@@ -1,0 +1,146 @@
+"""Trouble with an SFT run is said before it starts, in one line (P18)."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sft_assets import chat, make_model, make_rows, overrides
+
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.train.verl import launch, preflight, sft
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("preflight") / "model")
+
+
+def refusal(model: Path, rows: Path, out: Path, *more: str) -> str:
+    with pytest.raises(UserError) as error:
+        sft.train(launch.compose_config("sft", overrides(model, rows, out, *more)))
+    assert "\n" not in str(error.value)
+    assert not (out / "steps").exists()
+    return str(error.value)
+
+
+def write_messages(path: Path, messages: list[Any]) -> Path:
+    write_table(pa.table({"messages": messages}), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([{"role": "user", "content": "a"}], "row 20: messages must hold a user's and an assistant's turn"),
+        (chat("a", ""), "row 20: the last of its messages must be an assistant's, with content"),
+        (list(reversed(chat("a", "b"))), "row 20: the last of its messages must be an assistant's"),
+        (chat("a", "b<|end|>"), "row 20: the answer holds the EOS token <|end|>"),
+    ],
+)
+def test_p18_a_bad_row_is_named(model: Path, tmp_path: Path, bad: Any, said: str) -> None:
+    rows = write_messages(tmp_path / "rows.parquet", [chat("a", "b")] * 20 + [bad])
+    assert f"{rows}: {said}" in refusal(model, rows, tmp_path / "out")
+
+
+def test_p18_long_rows_are_counted_and_refused_or_cut(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = write_messages(tmp_path / "rows.parquet", [chat("a", "b")] * 30 + [chat("a", "b" * 100)] * 2)
+    told = refusal(model, rows, tmp_path / "out")
+    assert "2 of 32 rows are longer than data.max_length=64 tokens (longest 104, first is row 30)" in told
+    assert "data.truncation=right" in told
+    lengths = preflight.Lengths(32, 104, 2, 30)
+    preflight.check_lengths(rows, lengths, 64, "right")
+    assert "their ends are cut" in capsys.readouterr().out
+
+
+def test_p18_batches_that_cannot_be(model: Path, tmp_path: Path) -> None:
+    rows = make_rows(tmp_path / "rows.parquet", 20)
+    out = tmp_path / "out"
+    assert "20 rows are less than one batch" in refusal(model, rows, out, "data.train_batch_size=32")
+    assert "not a multiple of the 3 processes" in refusal(model, rows, out, "lab.processes=3")
+    assert "data.max_token_len_per_gpu=32 is less than" in refusal(model, rows, out, "data.max_token_len_per_gpu=32")
+    assert "positions" in refusal(model, rows, out, "data.max_length=100000")
+
+
+def test_p18_files_that_are_missing_damaged_or_of_another_kind(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert f"{tmp_path / 'none.parquet'}: no such file" in refusal(model, tmp_path / "none.parquet", out)
+    rows = make_rows(tmp_path / "rows.parquet", 20)
+    assert f"{tmp_path / 'none'}: no such" in refusal(tmp_path / "none", rows, out)
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(rows.read_bytes()[:500])
+    assert f"{cut}: not a readable parquet file" in refusal(model, cut, out)
+    other = tmp_path / "other.parquet"
+    write_table(pa.table({"prompt": ["a"]}), other)
+    assert f"{other}: has no column messages; it has prompt" in refusal(model, other, out)
+    (tmp_path / "empty").mkdir()
+    assert "config.json is missing" in refusal(tmp_path / "empty", rows, out)
+
+
+def test_p18_too_little_disk_for_the_checkpoints(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(free=10**6)
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda path: usage)
+    rows = make_rows(tmp_path / "rows.parquet", 20)
+    assert "0.0 GB are free" in refusal(model, rows, tmp_path / "out")
+    preflight.check_disk(tmp_path / "out", weights=10**6 // 40, keep=2)  # 2 kept, one being written, the export
+    with pytest.raises(UserError):
+        preflight.check_disk(tmp_path / "out", weights=10**6 // 40 + 1, keep=2)
+
+
+def test_weights_are_counted_from_the_headers(model: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    loaded = AutoModelForCausalLM.from_pretrained(model)
+    assert preflight.count_weights(model) == sum(weight.numel() for weight in loaded.parameters())
+
+
+def test_p18_too_little_gpu_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=80 * 10**9))
+    preflight.check_gpu_memory(8 * 10**9, ranks=8, offload=False)
+    preflight.check_gpu_memory(8 * 10**9, ranks=1, offload=True)
+    with pytest.raises(UserError, match="128 GB on each of 1 GPUs"):
+        preflight.check_gpu_memory(8 * 10**9, ranks=1, offload=False)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for m in messages %}{{ m.content }}{% endfor %}", "ends an answer with 0 EOS"),
+        ("{% for m in messages %}{{ m.content + eos_token + eos_token }}{% endfor %}", "ends an answer with 2 EOS"),
+        ("{{ messages|length }}{% for m in messages %}{{ m.content }}{% endfor %}", "writes a question differently"),
+    ],
+)
+def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said: str) -> None:
+    tokenizer = preflight.check_model(model).tokenizer
+    preflight.check_template(model, tokenizer)
+    tokenizer.chat_template = template
+    with pytest.raises(UserError, match=said):
+        preflight.check_template(model, tokenizer)
+
+
+def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_path: Path) -> None:
+    from compositionality.train.verl.run_folder import claim
+
+    rows, out = make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"
+
+    def recipe(*more: str) -> Any:
+        return sft.make_recipe(launch.compose_config("sft", overrides(model, rows, out, *more)), ranks=1)
+
+    assert claim(out, recipe(), force=False) == 0
+    (out / "steps" / "global_step_4").mkdir(parents=True)
+    (out / "steps" / "latest_checkpointed_iteration.txt").write_text("4")
+    assert claim(out, recipe(), force=False) == 4
+    with pytest.raises(UserError, match=r"optim.lr: 0.003 then, 0.1 now.*--force"):
+        claim(out, recipe("optim.lr=0.1"), force=False)
+    make_rows(rows, 21)
+    with pytest.raises(UserError, match="train_file has changed"):
+        claim(out, recipe(), force=False)
+    assert claim(out, recipe("optim.lr=0.1"), force=True) == 0
+    assert not (out / "steps").exists()
