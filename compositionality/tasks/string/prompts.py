@@ -72,8 +72,13 @@ def sources(names: Iterable[str]) -> str:
 
 
 def hide_definitions(prompt: str) -> str:
-    """A prompt of either style without the definitions that it shows (the paper does this before Stage-1 SFT)."""
-    program = prompt.find("def main_solution(")
+    """A prompt of either style without the definitions that it shows (the paper does this before Stage-1 SFT).
+
+    Imports and definitions before ``main_solution`` go, the words before the code stay; so the paper's published
+    prompts are served too. A prompt that shows no definition stays as it is.
+    """
+    program = prompt.find(_MAIN)
     if program < 0:
-        return prompt.rpartition(";")[2]
-    return prompt[: prompt.find("def ")] + prompt[program:]
+        return prompt.rpartition(";")[2] if _COMPACT_DEFINITION.match(prompt) else prompt
+    code = _CODE_BEGINS.search(prompt, 0, program)
+    return prompt if code is None else prompt[: code.start()] + prompt[program:]
