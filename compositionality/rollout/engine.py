@@ -39,8 +39,10 @@ class SamplingOptions:
 class Engine(Protocol):
     """A model that answers. One call is one shard: its answers depend on the call alone, not on earlier calls."""
 
-    parallel_calls: int
-    """How many calls of ``generate`` may run at the same time, each in a thread of its own."""
+    @property
+    def parallel_calls(self) -> int:
+        """How many calls of ``generate`` may run at the same time, each in a thread of its own."""
+        ...
 
     def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = ...) -> list[Completion]:
         """One completion per request, in order."""
