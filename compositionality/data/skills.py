@@ -22,13 +22,6 @@ def functions_of_all(problems: pa.Table) -> list[list[str]]:
     return [functions_of(row) for batch in columns.to_batches(max_chunksize=8192) for row in batch.to_pylist()]
 
 
-def natural(name: str) -> tuple[str, int, str]:
-    """Sort key that puts ``func_10`` after ``func_9``."""
-    stem = name.rstrip("0123456789")
-    digits = name[len(stem) :]
-    return stem, int(digits) if digits else -1, name
-
-
 def _code(row: Mapping[str, Any]) -> str:
     """The expression that is asked for, without the definitions before it: from the gold answer, else the prompt."""
     code = _ref_code(row["reward_model"]["ground_truth"]) or row["prompt"][-1]["content"]

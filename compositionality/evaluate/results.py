@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from compositionality.data.intervals import Counts, Interval, paired_difference, share
-from compositionality.data.skills import functions_of_all, natural
+from compositionality.data.skills import functions_of_all
 from compositionality.evaluate.tally import REASONS, Tally
+from compositionality.rollout.summary import by_number
 
 ALL, LEVEL, FUNCTION = "all", "level", "function"
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
@@ -55,7 +56,7 @@ def groups_of(problems: pa.Table) -> list[Group]:
         for function in functions:
             members.setdefault((FUNCTION, function), []).append(row)
     named = [Group(kind, name, np.array(rows)) for (kind, name), rows in members.items()]
-    ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), natural(group.name)))
+    ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), by_number(group.name)))
     return [Group(ALL, ALL, np.arange(problems.num_rows)), *ordered]
 
 

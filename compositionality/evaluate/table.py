@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -10,6 +12,8 @@ from compositionality.evaluate.results import ALL, FUNCTION, LEVEL, Row
 from compositionality.evaluate.tally import REASONS
 
 COLUMNS_AT_ONCE = 3
+DIFFERENCES_AT_ONCE = 2
+WIDEST_NAME = 18
 _TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string)-")
 
 
@@ -29,17 +33,14 @@ def _print_file(console: Console, problems: str, models: Sequence[str], rows: Se
         f" ({first['n_samples']} per problem, temperature {first['temperature']:g}, seed {first['seed']})",
         highlight=False,
     )
-    blocks = [models[start : start + COLUMNS_AT_ONCE] for start in range(0, len(models), COLUMNS_AT_ONCE)]
-    for block in blocks:
+    for block in _blocks(models, COLUMNS_AT_ONCE):
         console.print(_grid(rows, block, (LEVEL, ALL), "accuracy", "low", "high"))
     if len(models) > 1:
         console.print(f"difference to {models[0]}, paired by problem, in points", highlight=False)
-        others = models[1:]
-        for start in range(0, len(others), COLUMNS_AT_ONCE):
-            block = others[start : start + COLUMNS_AT_ONCE]
+        for block in _blocks(models[1:], DIFFERENCES_AT_ONCE):
             console.print(_grid(rows, block, (LEVEL, ALL), "difference", "difference_low", "difference_high"))
     if any(row["kind"] == FUNCTION for row in rows):
-        for block in blocks:
+        for block in _blocks(models, COLUMNS_AT_ONCE):
             console.print(_grid(rows, block, (FUNCTION,), "accuracy", "low", "high"))
     console.print(_verdicts([row for row in rows if row["kind"] == ALL]))
 
@@ -47,11 +48,11 @@ def _print_file(console: Console, problems: str, models: Sequence[str], rows: Se
 def _grid(rows: Iterable[Row], models: Sequence[str], kinds: Sequence[str], value: str, low: str, high: str) -> Table:
     """Groups down, checkpoints across."""
     cells = {(row["kind"], row["group"], row["model"]): row for row in rows}
-    table = Table(pad_edge=False, padding=(0, 1, 0, 0))
+    table = _new_table()
     table.add_column(kinds[0], overflow="fold")
     table.add_column("n", justify="right")
     for model in models:
-        table.add_column(model, justify="right", overflow="fold")
+        table.add_column(fill(model, WIDEST_NAME), justify="right", overflow="fold")
     signed = value == "difference"
     for kind in kinds:
         for group in dict.fromkeys(group for key, group, _ in cells if key == kind):
@@ -59,6 +60,14 @@ def _grid(rows: Iterable[Row], models: Sequence[str], kinds: Sequence[str], valu
             texts = [_cell(row[value], row[low], row[high], signed=signed) for row in shown]
             table.add_row(_TASK_NAME.sub("", group), str(shown[0]["n_problems"]), *texts)
     return table
+
+
+def _blocks(models: Sequence[str], at_once: int) -> list[Sequence[str]]:
+    return [models[start : start + at_once] for start in range(0, len(models), at_once)]
+
+
+def _new_table() -> Table:
+    return Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _cell(value: float | None, low: float | None, high: float | None, *, signed: bool) -> str:
@@ -73,7 +82,7 @@ def _cell(value: float | None, low: float | None, high: float | None, *, signed:
 def _verdicts(rows: Sequence[Row]) -> Table:
     """Mean length and the share of each verdict, one row per checkpoint."""
     seen = [reason for reason in REASONS if any(row[f"share_{reason}"] for row in rows)]
-    table = Table(pad_edge=False, padding=(0, 1, 0, 0))
+    table = _new_table()
     table.add_column("checkpoint", overflow="fold")
     table.add_column("tokens", justify="right")
     for reason in seen:

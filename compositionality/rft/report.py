@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.data.skills import natural
 from compositionality.rft.rules import FATES, KEPT
+from compositionality.rollout.summary import by_number
 
 TOTAL = "all"
 
@@ -41,9 +42,9 @@ class Report:
             "prompts": self.prompts,
             "prompts_kept": self.prompts_kept,
             "fates": _ordered(self.total),
-            "fates_by_level": {level: _ordered(self.by_level[level]) for level in sorted(self.by_level, key=natural)},
+            "fates_by_level": {level: _ordered(self.by_level[level]) for level in sorted(self.by_level, key=by_number)},
             "fates_by_function": {
-                name: _ordered(self.by_function[name]) for name in sorted(self.by_function, key=natural)
+                name: _ordered(self.by_function[name]) for name in sorted(self.by_function, key=by_number)
             },
         }
 
@@ -63,7 +64,7 @@ def print_facts(facts: dict[str, Any], console: Console | None = None) -> None:
 
 def _table(title: str, groups: dict[str, dict[str, int]], total: dict[str, int]) -> Table:
     shown = [fate for fate in FATES if total.get(fate)]
-    table = Table(pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(title, overflow="fold")
     for header in ("responses", *shown):
         table.add_column(header.replace("_", " "), justify="right")

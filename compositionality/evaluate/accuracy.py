@@ -1,0 +1,132 @@
+"""Any checkpoints on any problem files: answers through ``rollout.collect``, then accuracy by level and function."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, read_manifest, verify
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.evaluate.engine import SharedEngine
+from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
+from compositionality.evaluate.settings import EvaluateSettings
+from compositionality.evaluate.table import print_results
+from compositionality.evaluate.tally import Tally, tally
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Engine
+from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.settings import recipe as collection_recipe
+
+STEP = "evaluate_accuracy"
+Folders = Mapping[tuple[str, str], Path]
+"""Rollout folders by (checkpoint name, problem file name)."""
+
+
+def evaluate(settings: EvaluateSettings) -> Path:
+    """Write ``output``/accuracy.{json,parquet} and the rollouts behind them; print the table. Returns ``output``."""
+    models = named_paths("models", settings.models)
+    files = named_paths("problems", settings.problems)
+    output = settings.output
+    with exclusive(output):
+        folders: dict[tuple[str, str], Path] = {}
+        for model, path in models.items():
+            folders |= _answers(settings, model, path, files)
+        table = output / "accuracy.parquet"
+        recipe = _recipe(settings, models, files, folders)
+        if is_done(table, recipe, force=settings.force or _grows(table, recipe)):
+            print(f"{table} is already there")
+        else:
+            rows = list(_rows(settings, files, folders))
+            with new_artefact(table, recipe) as partial:
+                write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
+        _write_json(table, table.with_suffix(".json"), force=settings.force)
+    print_results(read_table(table).to_pylist(), Console())
+    print(f"{table} and {table.with_suffix('.json').name}")
+    return output
+
+
+def _answers(
+    settings: EvaluateSettings, model: str, path: str, files: Mapping[str, str]
+) -> dict[tuple[str, str], Path]:
+    """Collect the answers of one checkpoint to every problem file; what is there already stays."""
+    jobs = {
+        name: settings.collection(path, file, settings.output / "rollouts" / model / name)
+        for name, file in files.items()
+    }
+    with SharedEngine(next(iter(jobs.values())), list(files.values())) as engine:
+        return {(model, name): collected(job, engine, force=settings.force) for name, job in jobs.items()}
+
+
+def collected(job: CollectSettings, engine: Engine, *, force: bool) -> Path:
+    """Collect; ``force`` replaces answers of another checkpoint or with other settings, and only those."""
+    try:
+        return collect(job, engine)
+    except UserError:
+        if not force:
+            raise
+    return collect(replace(job, force=True), engine)
+
+
+def _recipe(
+    settings: EvaluateSettings, models: Mapping[str, str], files: Mapping[str, str], folders: Folders
+) -> Recipe:
+    """The tables follow from the rollouts and the problem files; the order of names decides their layout."""
+    sampling = collection_recipe(settings.collection("", "", Path())).settings
+    inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
+    inputs |= {f"problems/{name}": Path(path) for name, path in files.items()}
+    return Recipe(STEP, {"models": list(models), "problems": list(files), "sampling": dict(sampling)}, inputs)
+
+
+def _grows(table: Path, recipe: Recipe) -> bool:
+    """True if the table there is made from a part of the same rollouts: then a new one loses nothing."""
+    old = read_manifest(table) if table.is_file() else None
+    if old is None or old.step != recipe.step:
+        return False
+    _, settings, inputs = recipe.identity()
+    same = old.inputs == inputs and old.settings == json.loads(settings)
+    return not same and old.inputs.items() <= inputs.items()
+
+
+def _rows(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders) -> Iterator[Row]:
+    """The rows of every table, problem file by problem file; differences are to the first checkpoint."""
+    models = list(dict.fromkeys(model for model, _ in folders))
+    for name, path in files.items():
+        problems = read_problems(Path(path))
+        if settings.limit:
+            problems = problems.slice(0, settings.limit)
+        groups = groups_of(problems)
+        base: Tally | None = None
+        for model in models:
+            counts = tally(read_rollouts(folders[model, name]), problems.num_rows)
+            yield from rows_of(counts, base, groups, _labels(settings, model, name))
+            base = base or counts
+
+
+def _labels(settings: EvaluateSettings, model: str, problems: str) -> Row:
+    return {
+        "model": model,
+        "problems": problems,
+        "n_samples": settings.n_samples,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+    }
+
+
+def _write_json(table: Path, output: Path, *, force: bool) -> None:
+    """The same rows for readers without parquet: a copy of the table, so it follows the table without asking."""
+    recipe = Recipe(STEP, {"format": "json"}, {"table": table})
+    old = read_manifest(output) if output.is_file() else None
+    follows = old is not None and old.step == STEP and old.inputs != recipe.identity()[2]
+    if is_done(output, recipe, force=force or follows):
+        return
+    made_from = verify(table)
+    content = {"settings": made_from.settings, "inputs": made_from.inputs, "results": read_table(table).to_pylist()}
+    with new_artefact(output, recipe) as partial:
+        partial.write_text(json.dumps(content, indent=1) + "\n")

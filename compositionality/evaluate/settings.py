@@ -1,0 +1,45 @@
+"""What an evaluation can be told: checkpoints, problem files, and how to sample."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from omegaconf import MISSING
+
+from compositionality.rollout.settings import CollectSettings
+
+
+@dataclass
+class EvaluateSettings:
+    """Settings of ``evaluate``; the sampling ones mean what they mean for ``collect_rollouts``."""
+
+    models: list[str] = MISSING
+    problems: list[str] = MISSING
+    output: Path = MISSING
+    engine: str = "vllm"
+    base_url: str = ""
+    n_samples: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_tokens: int = 1024
+    seed: int = 0
+    limit: int = 0
+    dtype: str = "auto"
+    rows_per_shard: int = 0
+
+    max_prompt_tokens: int = 4096
+    tensor_parallel: int = 1
+    replicas: int = 0
+    ray_address: str = ""
+    gpu_memory: float = 0.9
+    concurrency: int = 64
+    judge_workers: int = 1
+    judge_timeout_s: float = 10.0
+    max_error_rate: float = 0.01
+    force: bool = False
+
+    def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
+        """How one checkpoint answers one problem file; never forced (see ``accuracy.collected``)."""
+        own = ("models", "problems", "output", "force")
+        shared = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in own}
+        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)

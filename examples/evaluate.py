@@ -1,0 +1,20 @@
+r"""Accuracy by level and by function, with 95 % intervals, of any checkpoints on any problem files.
+
+Reads model folders and problem files. Writes OUTPUT/accuracy.json, OUTPUT/accuracy.parquet and the judged answers
+behind them, OUTPUT/rollouts/MODEL/PROBLEMS/; prints the table, checkpoints side by side. A checkpoint that has not
+changed is not asked again; adding checkpoints to a table that is there is allowed, dropping some needs --force.
+
+    python examples/evaluate.py models=[base:checkpoints/base,rl:checkpoints/rl/final] \
+        problems=[data/level1to8/test.parquet] output=results/accuracy n_samples=1 temperature=1.0
+
+models and problems are lists of NAME:PATH or plain paths ("models=['base=PATH']" with both quotes works too).
+Intervals: Wilson's; with n_samples > 1 on the number of independent samples that the spread between problems shows.
+Differences to the first checkpoint are paired by problem. A verifier's failure counts neither as right nor as wrong.
+"""
+
+from compositionality.config.cli import run
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.settings import EvaluateSettings
+
+if __name__ == "__main__":
+    run(EvaluateSettings, evaluate, __doc__)

@@ -1,0 +1,170 @@
+"""Evaluation end to end: real folders and judges, with answers made by hand or by a tiny random model."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.config.cli import parse
+from compositionality.data.artefact import tree_hash
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.settings import EvaluateSettings
+from compositionality.rollout.engine import Completion, Request, SamplingOptions
+from compositionality.rollout.settings import CollectSettings
+from compositionality.tasks import Problem
+
+
+class KnowingEngine:
+    """Answers by the model's folder name: "good" is always right, "even" on prompts of even length."""
+
+    parallel_calls = 1
+    asked: list[str] = []  # noqa: RUF012
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Any) -> list[Completion]:
+        self.asked.append(self.model)
+        return [Completion(self._answer(request.messages[0]["content"]), 7, "stop") for request in requests]
+
+    def _answer(self, prompt: str) -> str:
+        text = prompt.partition(":")[2]
+        right = self.model == "good" or len(text) % 2 == 0
+        return f",{prompt}={text[::-1] if right else 'no'}"
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    made = [
+        Problem(
+            f"string-heldout-level{level}", level, f"func_17:{'ab' * level}{'c' * index}",
+            json.dumps({"ref_output": f"{'ab' * level}{'c' * index}"[::-1], "style": "compact"}), index,
+            {"functions": ["func_17"] if level == 1 else ["func_17", "func_3"]},
+        )
+        for level in (1, 2)
+        for index in range(4)
+    ]  # fmt: skip
+    path = tmp_path / "test.parquet"
+    write_table(to_table(made, "test"), path)
+    return path
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Models whose engine was asked, in order. No model folder needs to be one."""
+    KnowingEngine.asked = []
+    monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
+    monkeypatch.setattr("compositionality.evaluate.engine.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr(
+        "compositionality.evaluate.engine.open_engine", lambda settings, _: KnowingEngine(Path(settings.model).name)
+    )
+    return KnowingEngine.asked
+
+
+def model(tmp_path: Path, name: str, content: str = "x") -> str:
+    folder = tmp_path / name
+    folder.mkdir(exist_ok=True)
+    (folder / "weights").write_text(content)
+    return str(folder)
+
+
+def settings(tmp_path: Path, problems: Path, models: Sequence[str], **changes: Any) -> EvaluateSettings:
+    paths = [model(tmp_path, name) for name in models]
+    return EvaluateSettings(models=paths, problems=[f"test:{problems}"], output=tmp_path / "out", **changes)
+
+
+def test_accuracy_by_level_and_function_of_two_checkpoints(
+    tmp_path: Path, problems: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = evaluate(settings(tmp_path, problems, ["even", "good"]))
+    rows = {(row["model"], row["group"]): row for row in read_table(output / "accuracy.parquet").to_pylist()}
+    assert rows["even", "string-heldout-level1"]["accuracy"] == 0.5
+    assert rows["good", "string-heldout-level2"]["accuracy"] == 1.0
+    assert rows["good", "func_3"]["n_problems"] == 4
+    assert rows["good", "all"]["difference"] == 0.5
+    assert rows["good", "all"]["share_correct"] == 1.0
+    assert rows["even", "all"]["mean_tokens"] == 7
+    written = json.loads((output / "accuracy.json").read_text())
+    assert written["results"] == read_table(output / "accuracy.parquet").to_pylist()
+    assert "rollouts/good/test" in written["inputs"]
+    shown = capsys.readouterr().out
+    assert "50.0 [15.0–85.0]" in shown
+    assert "heldout-level2" in shown
+    assert (output / "rollouts/even/test/manifest.json").is_file()
+
+
+def test_unchanged_checkpoints_are_not_asked_again(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    output = evaluate(settings(tmp_path, problems, ["even"]))
+    before = tree_hash(output)
+    evaluate(settings(tmp_path, problems, ["even"]))
+    assert (asked, tree_hash(output)) == (["even"], before)
+    evaluate(settings(tmp_path, problems, ["even", "good"]))
+    assert asked == ["even", "good"]
+    assert set(read_table(output / "accuracy.parquet")["model"].to_pylist()) == {"even", "good"}
+
+
+def test_a_changed_checkpoint_needs_force_and_only_it_is_asked(
+    tmp_path: Path, problems: Path, asked: list[str]
+) -> None:
+    evaluate(settings(tmp_path, problems, ["even", "good"]))
+    again = settings(tmp_path, problems, ["even", "good"])
+    model(tmp_path, "good", "y")
+    with pytest.raises(UserError, match="model has changed"):
+        evaluate(again)
+    again.force = True
+    evaluate(again)
+    assert asked == ["even", "good", "good"]
+
+
+def test_a_table_with_fewer_checkpoints_is_refused(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    evaluate(settings(tmp_path, problems, ["even", "good"]))
+    with pytest.raises(UserError, match=r"accuracy.parquet: was made from other inputs"):
+        evaluate(settings(tmp_path, problems, ["good"]))
+    evaluate(settings(tmp_path, problems, ["good"], force=True))
+    assert asked == ["even", "good"]
+
+
+def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
+    tmp_path: Path, problems: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = tree_hash(evaluate(settings(tmp_path, problems, ["even", "good"])))
+    other = settings(tmp_path, problems, ["even", "good"])
+    other.output = tmp_path / "other"
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("compositionality.evaluate.accuracy.tally", stop)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(other)
+    assert not (tmp_path / "other/accuracy.parquet").exists()
+    assert tree_hash(evaluate(other)) == expected
+    assert asked == ["even", "good"] * 2
+
+
+def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    output = evaluate(settings(tmp_path, problems, ["even"], n_samples=3, limit=2))
+    row = next(row for row in read_table(output / "accuracy.parquet").to_pylist() if row["group"] == "all")
+    assert (row["n_problems"], row["n_responses"], row["n_samples"]) == (2, 6, 3)
+
+
+def test_every_setting_of_collect_is_one_of_evaluate_with_the_same_default() -> None:
+    mine = {entry.name: entry.default for entry in fields(EvaluateSettings)}
+    for entry in fields(CollectSettings):
+        if entry.name not in ("model", "problems", "output"):
+            assert mine[entry.name] == entry.default, entry.name
+
+
+def test_models_are_named_on_the_command_line() -> None:
+    words = ["models=[base:a/b,rl:c/d]", "problems=[x/test.parquet]", "output=out"]
+    assert parse(EvaluateSettings, words).models == ["base:a/b", "rl:c/d"]
+    assert parse(EvaluateSettings, ["models=['base=a/b','rl=c/d']", *words[1:]]).models == ["base=a/b", "rl=c/d"]
