@@ -32,6 +32,7 @@ def make_tiny_model(folder: Path, seed: int = 0) -> Path:
         num_key_value_heads=2, max_position_embeddings=512, bos_token_id=None, eos_token_id=3, pad_token_id=0,
         tie_word_embeddings=True,
     )  # fmt: skip
+    torch.set_num_threads(1)  # tiny matrices: more threads only wait for one another
     torch.manual_seed(seed)
     LlamaForCausalLM(config).float().save_pretrained(folder)
     tokenizer.save_pretrained(folder)

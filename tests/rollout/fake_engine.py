@@ -1,0 +1,69 @@
+"""A model that answers out of its seed, as fast as it can; and a script that collects with it (run as a program)."""
+
+import json
+import sys
+import time
+
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Completion, no_tick
+from compositionality.rollout.settings import CollectSettings
+from compositionality.tasks import Problem
+
+
+class FakeEngine:
+    def __init__(self, parallel_calls=1, pause_s=0.0, words=1):
+        self.parallel_calls, self.pause_s, self.words, self.calls = parallel_calls, pause_s, words, []
+
+    def generate(self, requests, options, tick=no_tick):
+        self.calls.append(len(requests))
+        time.sleep(self.pause_s)
+        tick(len(requests))
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request):
+        filler = "hm " * self.words
+        if request.seed % 7 == 0:
+            return Completion(filler, self.words, "length")
+        answer = request.messages[0]["content"] if request.seed % 2 else "wrong"
+        return Completion(f'{filler}{{"output": "{answer}"}}', self.words + 5, "stop")
+
+    def close(self):
+        raise AssertionError("a given engine stays open")
+
+
+def write_problems(path, count, levels=(1, 2)):
+    problems = [
+        Problem(
+            data_source=f"string-trained-level{levels[i % len(levels)]}",
+            level=levels[i % len(levels)],
+            prompt=f"word{i}",
+            ground_truth=json.dumps({"ref_output": f"word{i}"}),
+            index=i,
+        )
+        for i in range(count)
+    ]
+    write_table(to_table(problems, "test"), path)
+    return path
+
+
+def fake_settings(problems, output, **changes):
+    return CollectSettings(
+        **{
+            "problems": problems,
+            "output": output,
+            "model": "fake",
+            "engine": "openai",
+            "base_url": "http://nowhere",
+            **changes,
+        }
+    )
+
+
+if __name__ == "__main__":
+    from pathlib import Path
+
+    problems, output, pause_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
+    settings = fake_settings(problems, output, n_samples=4, rows_per_shard=50, seed=5)
+    collect(settings, FakeEngine(parallel_calls=2, pause_s=pause_s))

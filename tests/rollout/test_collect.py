@@ -1,0 +1,217 @@
+import dataclasses
+import random
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from fake_engine import FakeEngine, fake_settings, write_problems
+
+from compositionality.data.artefact import exclusive
+from compositionality.errors import UserError
+from compositionality.rollout.collect import answered, collect, shard_plan
+from compositionality.rollout.engine import request_seed
+from compositionality.rollout.reading import read_by_problem, read_rollouts, rollout_manifest
+from compositionality.rollout.shards import SCHEMA
+from compositionality.rollout.working import working_path
+
+
+@pytest.fixture
+def problems(tmp_path):
+    return write_problems(tmp_path / "problems.parquet", 100)
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "rollouts"
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_every_sample_of_every_problem_once_in_order(problems, output):
+    collect(fake_settings(problems, output, n_samples=3, rows_per_shard=64), FakeEngine())
+    tables = list(read_rollouts(output))
+    assert [table.num_rows for table in tables] == [64, 64, 64, 64, 44]
+    assert all(table.schema.equals(SCHEMA) for table in tables)
+    pairs = [pair for t in tables for pair in zip(t["problem"].to_pylist(), t["sample"].to_pylist(), strict=True)]
+    assert pairs == [(problem, sample) for problem in range(100) for sample in range(3)]
+
+
+def test_answers_are_judged_and_counted(problems, output, capsys):
+    collect(fake_settings(problems, output, n_samples=4), FakeEngine())
+    rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
+    for row in rows:
+        seed = request_seed(0, row["problem"], row["sample"])
+        expected = "overlong" if seed % 7 == 0 else "correct" if seed % 2 else "wrong"
+        assert (row["reason"], row["score"]) == (expected, float(expected == "correct"))
+    facts = rollout_manifest(output).facts
+    assert facts["rows"] == 400
+    assert facts["levels"]["string-trained-level1"]["n"] == 200
+    assert facts["reasons"]["correct"] == sum(row["reason"] == "correct" for row in rows)
+    assert "string-trained-level2" in capsys.readouterr().out
+
+
+def test_rows_come_back_by_problem_across_shards(problems, output):
+    collect(fake_settings(problems, output, n_samples=7, rows_per_shard=10), FakeEngine())
+    groups = list(read_by_problem(output))
+    assert [problem for problem, _ in groups] == list(range(100))
+    assert all(table["sample"].to_pylist() == list(range(7)) for _, table in groups)
+    assert all(set(table["problem"].to_pylist()) == {problem} for problem, table in groups)
+
+
+def test_a_second_run_does_nothing_and_other_settings_are_refused(problems, output, capsys):
+    collect(fake_settings(problems, output), FakeEngine())
+    engine = FakeEngine()
+    collect(fake_settings(problems, output, judge_workers=2), engine)
+    assert engine.calls == []
+    assert "is already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"temperature: 1\.0 then, 0\.5 now"):
+        collect(fake_settings(problems, output, temperature=0.5), engine)
+    collect(fake_settings(problems, output, temperature=0.5, force=True), engine)
+    assert rollout_manifest(output).settings["temperature"] == 0.5
+
+
+def test_limit_takes_the_first_problems(problems, output):
+    collect(fake_settings(problems, output, limit=5, n_samples=2), FakeEngine())
+    assert [table["problem"].to_pylist() for table in read_rollouts(output)] == [[0, 0, 1, 1, 2, 2, 3, 3, 4, 4]]
+
+
+def test_two_collectors_on_one_output_are_refused(problems, output):
+    with exclusive(output), pytest.raises(UserError, match="another process is writing it"):
+        collect(fake_settings(problems, output), FakeEngine())
+
+
+def test_a_half_finished_folder_of_another_recipe_is_kept_unless_forced(problems, output):
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(fake_settings(problems, output, n_samples=2, rows_per_shard=50), DyingEngine(calls=2))
+    assert len(list((working_path(output) / "shards").iterdir())) == 2
+    with pytest.raises(UserError, match="half-finished rollouts of other settings"):
+        collect(fake_settings(problems, output, n_samples=3, rows_per_shard=50), FakeEngine())
+    engine = FakeEngine()
+    collect(fake_settings(problems, output, n_samples=2, rows_per_shard=50), engine)
+    assert engine.calls == [50, 50]
+    assert not working_path(output).exists()
+
+
+def test_p08_a_damaged_shard_is_made_again(problems, output):
+    settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(settings, DyingEngine(calls=3))
+    shard = working_path(output) / "shards" / "shard-00001.parquet"
+    shard.write_bytes(shard.read_bytes()[:-20])
+    engine = FakeEngine()
+    collect(settings, engine)
+    assert engine.calls == [50, 50]
+
+
+def test_p08_an_altered_shard_is_refused_by_name(problems, output):
+    collect(fake_settings(problems, output), FakeEngine())
+    shard = output / "shard-00000.parquet"
+    content = bytearray(shard.read_bytes())
+    content[100] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(UserError, match=r"shard-00000\.parquet: altered"):
+        list(read_rollouts(output))
+
+
+def test_p07_kill_at_random_moments_gives_the_same_files(problems, tmp_path):
+    collector = [sys.executable, str(Path(__file__).with_name("fake_engine.py")), str(problems)]
+    subprocess.run([*collector, str(tmp_path / "whole"), "0"], check=True, capture_output=True)
+    output, chance = tmp_path / "killed", random.Random(7)
+    for shards in (0, 1, 3, 5, 6):
+        process = subprocess.Popen([*collector, str(output), "0.2"], stdout=subprocess.DEVNULL)
+        wait_for(lambda: finished_shards(output) >= shards and working_path(output).exists())  # noqa: B023
+        time.sleep(chance.uniform(0, 0.2))
+        process.kill()
+        process.wait()
+        assert not output.exists()
+    subprocess.run([*collector, str(output), "0"], check=True, capture_output=True)
+    assert contents(tmp_path / "whole") == contents(output)
+    assert not working_path(output).exists()
+
+
+def test_p07_a_kill_while_publishing_leaves_nothing_behind(problems, output):
+    settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(settings, DyingEngine(calls=3))
+    for stray in ("manifest.json", ".manifest.json.partial"):
+        (working_path(output) / "shards" / stray).write_text("{")
+    collect(settings, FakeEngine())
+    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", *sorted(rollout_manifest(output).files)]
+
+
+def finished_shards(output):
+    return len(list((working_path(output) / "shards").glob("shard-*.parquet")))
+
+
+def wait_for(condition, patience_s=30):
+    end = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("parallel_calls", [1, 2, 5])
+def test_parallel_calls_ask_every_shard_once(parallel_calls):
+    pairs = list(answered(lambda shard: [shard], range(20), parallel_calls))
+    assert sorted(pairs) == [(shard, [shard]) for shard in range(20)]
+
+
+def test_the_result_does_not_depend_on_parallel_calls_or_judge_workers(problems, tmp_path):
+    for name, calls, workers in (("one", 1, 1), ("three", 3, 2)):
+        settings = fake_settings(problems, tmp_path / name, n_samples=4, rows_per_shard=32, judge_workers=workers)
+        collect(settings, FakeEngine(parallel_calls=calls))
+    assert contents(tmp_path / "one") == contents(tmp_path / "three")
+
+
+def test_memory_does_not_grow_with_the_number_of_samples(tmp_path):
+    """60,000 answers of 3 kB (180 MB of text) pass through; a collector that kept them would show it."""
+    problems = write_problems(tmp_path / "few.parquet", 100)
+    collect(fake_settings(problems, tmp_path / "warm", n_samples=40, rows_per_shard=2000), FakeEngine(words=1000))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    settings = fake_settings(problems, tmp_path / "many", n_samples=600, rows_per_shard=2000, judge_workers=2)
+    collect(settings, FakeEngine(words=1000))
+    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert pq.read_metadata(tmp_path / "many" / "shard-00029.parquet").num_rows == 2000
+    assert grown_mb < 60
+
+
+def test_shards_depend_on_the_number_of_answers_alone():
+    settings = fake_settings(Path("p"), Path("o"), n_samples=1000, judge_workers=7)
+    assert shard_plan(settings, 2048).rows_per_shard == 8192
+    assert shard_plan(settings, 20).rows_per_shard == 2500
+    assert shard_plan(settings, 1).rows_per_shard == 1024
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"engine": "magic"}, "engine=magic: unknown; known: vllm, ray, transformers, openai"),
+        ({"n_samples": 0}, "n_samples=0: must be at least 1"),
+        ({"top_p": 1.5}, "top_p=1.5"),
+        ({"temperature": -1.0}, "temperature=-1.0: must not be negative"),
+        ({"base_url": ""}, "needs base_url"),
+        ({"problems": Path("nowhere.parquet")}, "nowhere.parquet: no such file"),
+        ({"engine": "transformers", "model": "no/model"}, "no/model: no such model folder"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(problems, output, changes, message):
+    with pytest.raises(UserError, match=message):
+        collect(dataclasses.replace(fake_settings(problems, output), **changes), FakeEngine())
+
+
+class DyingEngine(FakeEngine):
+    def __init__(self, calls):
+        super().__init__()
+        self.left = calls
+
+    def generate(self, requests, options, tick=None):
+        if not self.left:
+            raise RuntimeError("dead")
+        self.left -= 1
+        return super().generate(requests, options)

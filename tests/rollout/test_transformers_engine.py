@@ -1,0 +1,98 @@
+import math
+
+import pytest
+import torch
+from fake_engine import write_problems
+
+from compositionality.errors import UserError
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Request, SamplingOptions, request_seed
+from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.transformers_engine import SeededSampler, TransformersEngine, truncated
+
+
+def ask(count, run_seed=0):
+    return [
+        Request(({"role": "user", "content": "x" * (i % 9) + str(i)},), request_seed(run_seed, i, 0))
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_model):
+    return TransformersEngine(tiny_model, batch_size=16)
+
+
+def test_answers_end_at_eos_or_at_the_limit(engine):
+    ticks = []
+    answers = engine.generate(ask(60), SamplingOptions(max_tokens=40), ticks.append)
+    assert sum(ticks) == 60
+    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
+    assert all((answer.tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
+    assert all(answer.tokens <= 40 and "<|" not in answer.text for answer in answers)
+
+
+def test_p07_a_call_repeats_itself_and_another_seed_differs(engine):
+    options = SamplingOptions(max_tokens=20)
+    first = engine.generate(ask(40), options)
+    assert engine.generate(ask(40), options) == first
+    assert engine.generate(ask(40, run_seed=1), options) != first
+
+
+def test_an_answer_does_not_depend_on_its_neighbours(engine):
+    options = SamplingOptions(max_tokens=10)
+    assert engine.generate(ask(20), options)[7] == engine.generate(ask(20)[7:8], options)[0]
+
+
+def test_temperature_zero_is_greedy(engine):
+    options = SamplingOptions(temperature=0.0, max_tokens=10)
+    assert engine.generate(ask(10), options) == engine.generate(ask(10, run_seed=3), options)
+
+
+def test_draws_follow_the_tempered_softmax():
+    logits = torch.tensor([2.0, 0.0, 1.0, -1.0])
+    sampler = SeededSampler(range(20_000), SamplingOptions(temperature=2.0), "cpu")
+    drawn = sampler(None, logits.expand(20_000, 4)).argmax(-1)
+    shares = torch.bincount(drawn, minlength=4) / 20_000
+    expected = (logits / 2).softmax(-1)
+    assert torch.allclose(shares, expected, atol=4 * math.sqrt(0.25 / 20_000))
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (SamplingOptions(top_k=2), [0, 2]),
+        (SamplingOptions(top_k=99), [0, 1, 2, 3]),
+        (SamplingOptions(top_p=0.6), [0]),
+        (SamplingOptions(top_p=0.65), [0, 2]),
+        (SamplingOptions(top_p=1.0), [0, 1, 2, 3]),
+        (SamplingOptions(top_p=1e-9), [0]),
+    ],
+)
+def test_top_k_and_top_p_keep_the_likeliest(options, kept):
+    logits = torch.tensor([[2.0, 0.0, 1.0, -1.0]])  # shares 0.644, 0.087, 0.237, 0.032
+    assert truncated(logits, options)[0].isfinite().nonzero().flatten().tolist() == kept
+
+
+def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
+    problems = write_problems(tmp_path / "problems.parquet", 10)
+    for name in ("one", "two"):
+        settings = CollectSettings(problems, tmp_path / name, str(tiny_model), "transformers", n_samples=3)
+        settings.max_tokens = 8
+        collect(settings)
+    one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
+    assert "tok/s" in capsys.readouterr().out
+
+
+def test_p18_prompts_and_answers_must_fit(tiny_model, tmp_path):
+    problems = write_problems(tmp_path / "problems.parquet", 3)
+    settings = CollectSettings(problems, tmp_path / "out", str(tiny_model), "transformers")
+    settings.max_prompt_tokens = 3
+    with pytest.raises(UserError, match=r"3 prompts are longer than max_prompt_tokens=3"):
+        collect(settings)
+    settings.max_prompt_tokens, settings.max_tokens = 100, 600
+    with pytest.raises(UserError, match="takes 512 tokens"):
+        collect(settings)

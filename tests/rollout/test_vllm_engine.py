@@ -1,0 +1,128 @@
+"""The real vLLM (CPU build or GPU), its Ray replicas and its server, with a tiny random model."""
+
+import contextlib
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from fake_engine import write_problems
+
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Request, SamplingOptions, request_seed
+from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.working import working_path
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_model):
+    from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+
+    engine = VllmEngine(tiny_model, VllmOptions(max_model_len=256))
+    yield engine
+    engine.close()
+
+
+def ask(count, run_seed=0):
+    return [
+        Request(({"role": "user", "content": "x" * (i % 150) + str(i // 4)},), request_seed(run_seed, i // 4, i % 4))
+        for i in range(count)
+    ]
+
+
+def test_p07_two_thousand_seeded_requests_repeat_themselves(engine):
+    """More prompt tokens than one step's budget: where vLLM would cut a prompt, its CPU engine would die."""
+    ticks, options = [], SamplingOptions(max_tokens=64)
+    answers = engine.generate(ask(2048), options, ticks.append)
+    assert sum(ticks) == 2048
+    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
+    assert all(answer.tokens == 64 for answer in answers if answer.finish_reason == "length")
+    assert engine.generate(ask(2048), options) == answers
+    assert engine.generate(ask(2048)[300:340], options) == answers[300:340]
+    assert engine.generate(ask(40, run_seed=1), options) != answers[:40]
+
+
+def test_greedy_answers_agree_with_transformers(engine, tiny_model):
+    from compositionality.rollout.transformers_engine import TransformersEngine
+
+    options = SamplingOptions(temperature=0.0, max_tokens=24)
+    theirs = TransformersEngine(tiny_model).generate(ask(64), options)
+    same = sum(a == b for a, b in zip(engine.generate(ask(64), options), theirs, strict=True))
+    assert same >= 62  # a random model has near ties
+
+
+def arguments(problems, output, model, *more):
+    settings = {"problems": problems, "output": output, "model": model, "n_samples": 4, "max_tokens": 32}
+    return [*COLLECT, *(f"{key}={value}" for key, value in settings.items()), "rows_per_shard=256", *more]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_p07_vllm_killed_and_through_ray_gives_the_same_files(tiny_model, tmp_path):
+    problems = write_problems(tmp_path / "problems.parquet", 512)
+    subprocess.run(arguments(problems, tmp_path / "whole", tiny_model), check=True)
+    kill_twice(arguments(problems, tmp_path / "killed", tiny_model), working_path(tmp_path / "killed"))
+    subprocess.run(arguments(problems, tmp_path / "killed", tiny_model), check=True)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "killed")
+    subprocess.run(arguments(problems, tmp_path / "ray", tiny_model, "engine=ray", "replicas=2"), check=True)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "ray")
+
+
+def kill_twice(command, working):
+    for shards in (1, 4):
+        process = subprocess.Popen(command)
+        while process.poll() is None and len(list(working.glob("shards/shard-*"))) < shards:
+            time.sleep(0.02)
+        time.sleep(random.Random(shards).uniform(0, 0.3))
+        process.kill()
+        process.wait()
+
+
+def test_an_openai_server_answers(tiny_model, tmp_path):
+    problems, output = write_problems(tmp_path / "problems.parquet", 32), tmp_path / "out"
+    with served(tiny_model) as url:
+        collect(CollectSettings(problems, output, str(tiny_model), "openai", url, n_samples=2, max_tokens=16))
+    rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
+    assert len(rows) == 64
+    assert all(1 <= row["tokens"] <= 16 for row in rows)
+    assert {row["finish_reason"] for row in rows} == {"stop", "length"}
+
+
+@contextlib.contextmanager
+def served(model):
+    """A vLLM server on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
+    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1"}
+    more = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "256"]
+    process = subprocess.Popen([*command, *more], env=environment)
+    try:
+        wait_until_up(process, f"http://127.0.0.1:{port}/health")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def wait_until_up(process, url):
+    end = time.monotonic() + 300
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(url, timeout=2)
+            return
+        time.sleep(0.5)
+    raise AssertionError("the server does not start")
