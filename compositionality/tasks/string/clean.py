@@ -12,7 +12,7 @@ from hashlib import blake2b
 from compositionality.errors import UserError
 from compositionality.tasks.base import Problem, Verdict
 from compositionality.tasks.string.draws import Draws
-from compositionality.tasks.string.expression import Expression, evaluate, from_chain, function_names, render
+from compositionality.tasks.string.expression import Expression, chain_text, evaluate, function_names, render
 from compositionality.tasks.string.functions import (
     PRESETS,
     TEXT_LENGTHS,
@@ -30,7 +30,7 @@ from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
 
 CHAINS_PER_PROBLEM = 400
 INPUTS_PER_CHAIN = 32
-CONTRASTS = ("ktbdgqmwe7", "Zoa2fhhci", "b")
+CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
 """Inputs that a sound problem must not map all to its own answer."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -135,9 +135,10 @@ class StringTask:
     def render(self, item: CleanItem, seed: int) -> Problem:
         """Put an item into words: its row."""
         options = self.options
-        expression = item.expression if item.expression is not None else from_chain(item.chain)
-        code = main_solution(render(expression))
-        names = function_names(expression)
+        if item.expression is None:
+            code, names = main_solution(chain_text(item.chain)), [step.function.alias for step in item.chain]
+        else:
+            code, names = main_solution(render(item.expression)), function_names(item.expression)
         truth: dict[str, object] = {"ref_input": {"x": item.input}, "ref_output": item.output}
         if options.style == "compact":
             prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)

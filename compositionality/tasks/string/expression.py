@@ -43,6 +43,16 @@ def from_chain(chain: Chain) -> Expression:
     return expression
 
 
+def chain_text(chain: Chain) -> str:
+    """Python text of ``from_chain(chain)``, without the detour."""
+    text = "x"
+    for operation in reversed(chain):
+        parameter = operation.parameter
+        rest = "" if parameter is None else f", {parameter!r}"
+        text = f"{operation.function.alias}({text}{rest})"
+    return text
+
+
 def apply_operation(operation: Operation, inner: Expression) -> Apply:
     """One operation on ``inner``; the second text of an interlacing becomes a literal leaf."""
     function, parameter = operation.function, operation.parameter

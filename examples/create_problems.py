@@ -1,0 +1,14 @@
+"""Make one file of string problems.
+
+Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUT (parquet, verl's RL schema) and
+OUT.manifest.json. ``mode=paper`` gives the original's very problems, ``mode=clean`` sound ones.
+
+    python examples/create_problems.py out=data/train.parquet levels=[1,2] count=2000 seed=1
+    python examples/create_problems.py out=data/train.parquet mode=paper stage=2 min_level=2 max_level=2 count=50000
+"""
+
+from compositionality.config.cli import run
+from compositionality.data.create_problems import CreateProblems, create_problems
+
+if __name__ == "__main__":
+    run(CreateProblems, create_problems, __doc__)
