@@ -1,27 +1,34 @@
 # Two CPU cores, a from-scratch model of 0.2 M parameters, minutes. Sourced by bash/lib.sh.
-BASE_MODEL=$CKPT_DIR/base                # made here: bash/section41_42/stage0_pretrain.sh
-ENGINE=vllm                              # who answers when rollouts are collected
-HARDWARE=$DEVICE
+DEVICE=cpu
+BASE_MODEL=${BASE_MODEL:-$CKPT_DIR/base}   # made here: bash/section41_42/stage0_pretrain.sh
+ENGINE=vllm
+PRETRAIN=(steps=6000)
 
 # Problems: clean mode, compact prompts, chains of functions with frozen parameters.
 MODE=clean
 STRING_OPTIONS=(style=compact "drop=[0,3]" frozen_parameters=true alphabet=abcdefghij "input_length=[3,6]" max_length=10)
 STAGE1_PROBLEMS=6000
 STAGE2_PROBLEMS=20000
+LEVELS=6
 TEST_PER_LEVEL=256
-TEST_LEVELS=6
 VALIDATION_PER_LEVEL=64
+PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train validation test_trained test_heldout)
+LEVEL1TO2=stage2_level1to2/train
+VALIDATION_FILE=validation
+TEST_FILES=(test_trained test_heldout)
 MAX_PROMPT=64                            # tokens
 MAX_RESPONSE=160
 
 # Stage 1: rollouts under visible definitions, then SFT with the definitions hidden.
 STAGE1_SAMPLES=4
+MAX_CORRECT_RATIO=null                   # the base model solves most atoms always; dropping those would leave the hard ones
+SFT=(data.max_length=256)
 STAGE1_SFT=(data.train_batch_size=128 trainer.total_epochs=2 optim.lr=2e-3)
 
-# Stage 2: GRPO, and RFT with the same number of rollouts.
+# Stage 2: GRPO, and iterative RFT.
 RL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4 trainer.total_training_steps=40)
-REWARD_SHAPE=binary
 RFT_ITERATIONS=3
 RFT_PROMPTS=6000
 RFT_SAMPLES=2
 RFT_SFT=(data.train_batch_size=128 trainer.total_epochs=1 optim.lr=5e-4)
+RL_ROLLOUTS=$((40 * 128 * 16))           # steps × prompts asked × answers

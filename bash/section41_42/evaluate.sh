@@ -5,12 +5,15 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 models=()
+add() { if [[ -d $2 || -n ${DRY_RUN:-} ]]; then models+=("$1:$2"); fi; }
 if [[ -n ${MODEL_PATH:-} ]]; then
-  models=("$(basename "$MODEL_PATH")=$MODEL_PATH")
+  add "${MODEL_NAME:-model}" "$MODEL_PATH"
 else
-  [[ -d $BASE_MODEL ]] && models+=("base=$BASE_MODEL")
-  for run in stage1-rft stage2-rl-level1 stage2-rl-level2 stage2-rl-level1to2 "stage2-rft-iteration$((RFT_ITERATIONS - 1))"; do
-    [[ -d $CKPT_DIR/$run/final ]] && models+=("$run=$CKPT_DIR/$run/final")
-  done
+  add base "$BASE_MODEL"
+  add stage1 "$CKPT_DIR/stage1-rft/final"
+  add rl-level1 "$CKPT_DIR/stage2-rl-level1/final"
+  add rl-level2 "$CKPT_DIR/stage2-rl-level2/final"
+  add rl-level1to2 "$CKPT_DIR/stage2-rl-level1to2/final"
+  add rft "$(rft_model "$RFT_ITERATIONS")"
 fi
-evaluate section41_42 "$@"
+evaluate section41_42 "$(IFS=,; echo "${models[*]}")" "$@"

@@ -6,7 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 section=section41_42
-make_base_model
+script $section/stage0_pretrain "$@"
 export BASE_MODEL=${MODEL_PATH:-$BASE_MODEL}
 unset MODEL_PATH # from here on every step starts from the model that the steps before it made
 script $section/stage1_create_problems "$@"

@@ -6,4 +6,4 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 collect "${MODEL_PATH:-$BASE_MODEL}" stage1_level1/train stage1_level1_rft/rollouts n_samples="$STAGE1_SAMPLES" "$@"
-keep_correct stage1_level1/train stage1_level1_rft/rollouts stage1_level1_rft/data hide_definitions=true
+keep_correct stage1_level1/train stage1_level1_rft/rollouts stage1_level1_rft/data hide_definitions=true $(force_in "$@")

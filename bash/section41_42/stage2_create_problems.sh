@@ -4,6 +4,6 @@
 # Reads nothing. Writes stage2_level1/train, stage2_level2/train, stage2_level1to2/train and the test files. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-for name in "${STAGE2_PROBLEM_FILES[@]}"; do
+for name in "${PROBLEM_FILES[@]}"; do
   create_problems "$name" "$@"
 done

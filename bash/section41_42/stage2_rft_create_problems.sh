@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
 # Stage 2, iterative RFT, problems: level-2 problems cut into one chunk for each iteration.
+# RFT_BUDGET=rl: as many answers in all as RL samples ($RL_ROLLOUTS), instead of $RFT_PROMPTS problems a chunk.
 # Reads stage2_level2/train.parquet. Writes stage2_level2_rft/problems/{0,1,…}.parquet. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
+if [[ ${RFT_BUDGET:-profile} == rl ]]; then
+  size=(rollout_budget="$RL_ROLLOUTS" n_samples="$RFT_SAMPLES")
+else
+  size=(rows_per_chunk="$RFT_PROMPTS")
+fi
 step split_chunks problems="$STRING/stage2_level2/train.parquet" output="$STRING/stage2_level2_rft/problems" \
-  chunks="$RFT_ITERATIONS" rows_per_chunk="$RFT_PROMPTS" "$@"
+  chunks="$RFT_ITERATIONS" "${size[@]}" "$@"

@@ -8,4 +8,4 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 chunk=stage2_level2_rft/problems/$ITERATION
 folder=stage2_level2_rft/iteration$ITERATION
 collect "${MODEL_PATH:-$(rft_model "$ITERATION")}" "$chunk" "$folder/rollouts" n_samples="$RFT_SAMPLES" "$@"
-keep_correct "$chunk" "$folder/rollouts" "$folder/data"
+keep_correct "$chunk" "$folder/rollouts" "$folder/data" $(force_in "$@")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stage 2, RL on levels 1 and 2, mixed one to one. GRPO with dynamic sampling, by verl.
-# Reads $MODEL_PATH (default: $CKPT_DIR/stage1-rft/final) and stage2_level1to2/train.parquet; validates on the profile's
+# Reads $MODEL_PATH (default: $CKPT_DIR/stage1-rft/final) and the profile's level-1-and-2 problems; validates on the profile's
 # validation file. Writes $CKPT_DIR/stage2-rl-level1to2 (final/ and best/ are models). Tiny: some minutes.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" stage2_level1to2/train stage2-rl-level1to2 "$@"
+train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" "$LEVEL1TO2" stage2-rl-level1to2 "$@"

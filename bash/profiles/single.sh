@@ -1,0 +1,30 @@
+# One 80 GB GPU, an instruct model of 1–3 B parameters, problems whose depth is real. Sourced by bash/lib.sh.
+BASE_MODEL=${BASE_MODEL:-models/Qwen/Qwen2.5-1.5B-Instruct}
+ENGINE=vllm
+
+# Problems: clean mode, English prompts; held-out functions differ in behaviour from the trained ones.
+MODE=clean
+STRING_OPTIONS=(style=json)
+STAGE1_PROBLEMS=20000
+STAGE2_PROBLEMS=20000
+LEVELS=8
+TEST_PER_LEVEL=256
+VALIDATION_PER_LEVEL=32
+PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train validation test_trained test_heldout)
+LEVEL1TO2=stage2_level1to2/train
+VALIDATION_FILE=validation
+TEST_FILES=(test_heldout test_trained)
+MAX_PROMPT=1024                           # tokens
+MAX_RESPONSE=2048
+
+STAGE1_SAMPLES=8
+MAX_CORRECT_RATIO=1.0
+SFT=(data.max_length=3072)
+STAGE1_SFT=()
+
+RL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=2e-6 trainer.total_training_steps=300)
+RFT_ITERATIONS=6
+RFT_PROMPTS=3300
+RFT_SAMPLES=16
+RFT_SFT=(trainer.total_epochs=1)
+RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers
