@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
 from compositionality.errors import UserError
 from compositionality.reward.judging import STOP
@@ -72,20 +72,19 @@ class Worker:
         self.kill()
         raise RuntimeError(f"a judging process does not start (exit code {self.process.returncode})")
 
-    def give(self, chunk: list[int], items: Sequence[Item]) -> None:
+    def give(self, chunk: list[int], encoded: bytes) -> None:
         """Hand over a chunk; the deadline is a second line behind the worker's own alarm."""
         self.chunk = chunk
         self.deadline = time.monotonic() + self.timeout_s * len(chunk) + GRACE_S
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it just died: the next take() says so
-            self.connection.send_bytes(json.dumps([items[position] for position in chunk]).encode())
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it just died: receive() says so
+            self.connection.send_bytes(encoded)
 
-    def take(self) -> list[Verdict] | None:
-        """The verdicts on the chunk; None if the worker died."""
+    def receive(self) -> bytes | None:
+        """The encoded verdicts on the chunk; None if the worker died or has not answered."""
         try:
-            rows = cast(list[tuple[float, str, str | None]], json.loads(self.connection.recv_bytes()))
+            return self.connection.recv_bytes() if self.connection.poll() else None
         except (EOFError, ConnectionResetError):
             return None
-        return [Verdict(score, Reason(reason), answer) for score, reason, answer in rows]
 
     def kill(self) -> None:
         """End the process, and what it started, for certain."""
@@ -163,18 +162,20 @@ class JudgePool:
 
 
 class _Batch:
-    """One call of ``judge``: chunks waiting, chunks being judged, verdicts found."""
+    """One call of ``judge``: chunks waiting, one encoded ahead, chunks being judged, verdicts found."""
 
     def __init__(self, pool: JudgePool, items: Sequence[Item]) -> None:
         self._pool = pool
         self._items = items
         self._verdicts = [ERROR] * len(items)
         self._waiting = deque(_chunks(len(items), len(pool.workers)))
+        self._next: tuple[list[int], bytes] | None = None
 
     def run(self) -> list[Verdict]:
+        """Keep all workers busy until every item has its verdict."""
         try:
-            while self._waiting or self._busy():
-                self._hand_out()
+            self._hand_out()
+            while self._busy():
                 self._collect()
         except BaseException:
             for worker in self._busy():  # its answer would be taken for one of the next batch
@@ -187,31 +188,55 @@ class _Batch:
 
     def _hand_out(self) -> None:
         for worker in self._pool.workers:
-            if not worker.chunk and self._waiting:
-                worker.give(self._waiting.popleft(), self._items)
+            if not worker.chunk and (ready := self._encoded()):
+                worker.give(*ready)
+                self._next = None
+        self._encoded()
+
+    def _encoded(self) -> tuple[list[int], bytes] | None:
+        """The next chunk, made ready while the workers are busy so that none waits for it; None if none is left."""
+        if self._next is None and self._waiting:
+            chunk = self._waiting.popleft()
+            self._next = chunk, json.dumps([self._items[position] for position in chunk]).encode()
+        return self._next
 
     def _collect(self) -> None:
+        """Take answers, give the free workers more, and only then read what the answers say."""
+        answers = [(worker.chunk, self._release(worker)) for worker in self._ended()]
+        for chunk, answer in answers:
+            if answer is None and len(chunk) > 1:
+                self._waiting.extend([position] for position in chunk)
+        self._hand_out()
+        for chunk, answer in answers:
+            if answer is not None:
+                self._note(chunk, _decode(answer))
+            elif len(chunk) == 1:
+                self._note(chunk, [ERROR])
+
+    def _ended(self) -> list[Worker]:
+        """Workers that have answered, died or used up their time."""
         busy = self._busy()
         patience = max(0.0, min(worker.deadline for worker in busy) - time.monotonic())
         heard = wait([worker.connection for worker in busy], timeout=patience)
-        for worker in busy:
-            if worker.connection in heard:
-                self._finish(worker, worker.take())
-            elif time.monotonic() > worker.deadline:
-                self._finish(worker, None)
+        return [worker for worker in busy if worker.connection in heard or time.monotonic() > worker.deadline]
 
-    def _finish(self, worker: Worker, verdicts: list[Verdict] | None) -> None:
-        chunk, worker.chunk = worker.chunk, []
-        if verdicts is None:
+    def _release(self, worker: Worker) -> bytes | None:
+        worker.chunk = []
+        answer = worker.receive()
+        if answer is None:
             self._pool.replace(worker)
-            if len(chunk) > 1:
-                self._waiting.extend([position] for position in chunk)
-                return
-            verdicts = [ERROR]
+        return answer
+
+    def _note(self, chunk: list[int], verdicts: list[Verdict]) -> None:
         for position, verdict in zip(chunk, verdicts, strict=True):
             self._verdicts[position] = verdict
             if verdict.reason is Reason.ERROR:
                 self._pool.count_error()
+
+
+def _decode(answer: bytes) -> list[Verdict]:
+    rows: list[tuple[float, str, str | None]] = json.loads(answer)
+    return [Verdict(score, Reason(reason), read) for score, reason, read in rows]
 
 
 def _chunks(n_items: int, workers: int) -> list[list[int]]:

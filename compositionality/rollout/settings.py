@@ -1,5 +1,6 @@
 """What a collection of rollouts can be told."""
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.engine import SamplingOptions
 from compositionality.rollout.reading import STEP
 
-ENGINES = ("vllm", "ray", "transformers", "openai")
+ENGINES = ("vllm", "ray", "transformers", "openai")  # each named as the package that it needs
 
 
 @dataclass
@@ -53,6 +54,8 @@ def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}")
+    if importlib.util.find_spec(settings.engine) is None:
+        raise UserError(f"engine={settings.engine}: that package is not installed; see README for the extras")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
     for name in ("n_samples", "max_tokens", "judge_workers", "tensor_parallel"):
