@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sft_assets import make_model, make_rows, overrides
@@ -19,14 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
+def start(arguments: list[str], **variables: str) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB"))}
     command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
-    return subprocess.Popen(command, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command, env={**kept, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
-def train(arguments: list[str], code: int = 0) -> str:
-    process = start(arguments)
+def train(arguments: list[str], code: int = 0, **variables: str) -> str:
+    process = start(arguments, **variables)
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == code, printed[-3000:]
     return printed
@@ -107,21 +110,83 @@ def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Pat
     assert AutoTokenizer.from_pretrained(final).chat_template
 
 
+GREEDY = """
+import json, sys
+from vllm import LLM, SamplingParams
+model, prompts = sys.argv[1], json.loads(sys.argv[2])
+engine = LLM(model, dtype="float32", max_model_len=128, enforce_eager=True)
+answers = engine.generate([{"prompt_token_ids": ids} for ids in prompts], SamplingParams(temperature=0, max_tokens=12))
+print("ANSWERS", json.dumps([list(answer.outputs[0].token_ids) for answer in answers]))
+"""
+
+
+def test_p13_vllm_gives_the_same_greedy_answers_as_transformers(uninterrupted: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    final = uninterrupted / "final"
+    tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final).eval()
+    questions = [[{"role": "user", "content": f"reverse:{word}"}] for word in ("ab", "gfedc", "aaaabbbb")]
+    prompts = [tokenizer.apply_chat_template(q, add_generation_prompt=True, return_dict=False) for q in questions]
+    with torch.no_grad():
+        ours = [
+            model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12)[0, len(ids) :].tolist()
+            for ids in prompts
+        ]
+    variables = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
+    done = subprocess.run(
+        [sys.executable, "-c", GREEDY, str(final), json.dumps(prompts)],
+        env={**os.environ, **variables}, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert "ANSWERS" in done.stdout, done.stderr[-2000:]
+    assert json.loads(done.stdout.rpartition("ANSWERS ")[2].splitlines()[0]) == ours
+
+
 def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
+    import torch
     from safetensors.torch import load_file
 
     model, rows, folder = made
     out = folder / "two"
     val = make_rows(folder / "val.parquet", 40, seed=1)
-    train(overrides(model, rows, out, "lab.processes=2", f"lab.val_file={val}", "trainer.total_epochs=1"))
+    more = ["lab.processes=2", f"lab.val_file={val}", "trainer.total_epochs=1", "trainer.logger=[tensorboard]"]
+    train(overrides(model, rows, out, *more), WANDB_MODE="offline")
+    assert list(out.glob("wandb/offline-run-*"))
+    assert list(out.glob("tensorboard/events*"))
     metrics = read_metrics(out / "metrics.jsonl")
     one = [row["train/loss"] for row in read_metrics(uninterrupted / "metrics.jsonl") if "train/loss" in row]
     two = [row["train/loss"] for row in metrics if "train/loss" in row]
     assert two[0] == pytest.approx(one[0], rel=1e-5)  # the same rows, cut otherwise
     assert any("val/loss" in row for row in metrics)
-    trained, before = load_file(out / "final/model.safetensors"), load_file(model / "model.safetensors")
-    assert trained.keys() == before.keys()
-    assert {name: tensor.shape for name, tensor in trained.items()} == {name: t.shape for name, t in before.items()}
+    trained = load_file(out / "final/model.safetensors")
+    assert trained.keys() == load_file(model / "model.safetensors").keys()
+    for name, tensor in merged_by_verl(out / "steps/global_step_12", folder / "merged").items():
+        assert torch.equal(trained[name].bfloat16(), tensor), name  # verl's merger rounds
+
+
+def merged_by_verl(checkpoint: Path, target: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(checkpoint), "--target_dir", str(target)]
+    subprocess.run(command, check=True, capture_output=True, timeout=200, env={**os.environ, "VERL_PLATFORM": "cpu"})
+    return load_file(target / "model.safetensors")
+
+
+def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
+    made: tuple[Path, Path, Path], uninterrupted: Path
+) -> None:
+    """No file may be larger than 400 kB: the weights fit, Adam's moments do not."""
+    model, rows, folder = made
+    arguments = overrides(model, rows, folder / "full", "trainer.save_freq=4")
+    command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
+    limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 2
+    assert "error: SFT: stopped with exit code 1 (" in done.stderr
+    assert "written" in done.stderr or "writing" in done.stderr or "too large" in done.stderr
+    train(arguments)
+    assert file_hash(folder / "full/final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
 
 
 def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(made: tuple[Path, Path, Path]) -> None:

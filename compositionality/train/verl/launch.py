@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import queue
+import re
 import shlex
 import signal
 import subprocess
@@ -22,12 +23,14 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
+from compositionality.train.verl.run_folder import WANDB_ID
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config"
 PLUGINS = ("compositionality.train.verl.metrics",)
 CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
 TROUBLE = "COMPOSITIONALITY_TROUBLE"
-TAIL_LINES = 40
+TAIL_LINES = 400
+EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception): \S.*")
 
 
 def run(name: str, step: Callable[[DictConfig], object], doc: str | None) -> NoReturn:
@@ -104,6 +107,12 @@ def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
     return shlex.join([*(f"{name}={value}" for name, value in sorted(changed.items())), *command])
 
 
+def wandb_run(out: Path) -> dict[str, str]:
+    """wandb's variables by which a resumed run goes on as the same one."""
+    path = out / WANDB_ID
+    return {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
+
+
 def tell_trouble(message: str) -> None:
     """Called inside the trainer: the one line that the launcher shows as the reason why training stopped."""
     path = os.environ.get(TROUBLE)
@@ -119,12 +128,13 @@ def run_trainer(
     UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
     process, every process of the trainer ends with it (see keeper.py).
     """
+    variables = {**wandb_run(log.parent), **variables}
     trouble = Path(variables[TROUBLE])
     remove(trouble)
     log.parent.mkdir(parents=True, exist_ok=True)
     keeper = [sys.executable, "-m", "compositionality.train.verl.keeper", *command]
     process = subprocess.Popen(
-        keeper, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        keeper, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True, text=True, errors="replace", bufsize=1,
     )  # fmt: skip
     tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -178,9 +188,9 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 
 def _last_error(tail: Sequence[str], code: int) -> str:
-    """The last line that names an exception, or the exit code."""
-    named = [line.strip() for line in tail if "Error" in line.split(":")[0] and ":" in line]
-    return f"stopped with exit code {code}" + (f" ({named[-1][:300]})" if named else "")
+    """The exit code, and the last line that names an exception."""
+    found = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
+    return f"stopped with exit code {code}" + (f" ({found[-1][:300]})" if found else "")
 
 
 def _verl_folder() -> Path:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from compositionality.errors import UserError
 from compositionality.train.verl.metrics import truncate_metrics
 
 RECIPE = "recipe.json"
+WANDB_ID = "wandb.id"
 TRACKER = "latest_checkpointed_iteration.txt"
 NOT_THE_RESULT = (
     "lab.",
@@ -57,6 +59,7 @@ def claim(out: Path, recipe: Recipe, *, force: bool) -> int:
         for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
             remove(out / name)
         out.mkdir(parents=True, exist_ok=True)
+        write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
         write_text(path, json.dumps(mine, indent=1, sort_keys=True) + "\n")
     latest = latest_step(out / "steps")
     truncate_metrics(out / "metrics.jsonl", latest)

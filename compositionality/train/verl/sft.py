@@ -31,12 +31,12 @@ def train(config: DictConfig) -> None:
     if processes is None:
         raise UserError("device=gpu, but no GPU is visible; use device=cpu, or set lab.processes")
     ranks = processes * config.lab.nodes
-    if config.lab.node_rank > 0:
-        _run(config, command, variables, out, name=f"SFT on node {config.lab.node_rank}")
-        return
     recipe = make_recipe(config, ranks)
     if is_done(out / "final", recipe, force=config.lab.force):
         print(f"{out / 'final'} is already there")
+        return
+    if config.lab.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
+        _run(config, command, variables, out, name=f"SFT on node {config.lab.node_rank}")
         return
     with exclusive(out):
         check_model_and_data(config, ranks)
