@@ -1,0 +1,228 @@
+"""P1 to P3 for the clean mode."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compositionality.errors import UserError
+from compositionality.tasks.base import Problem, Reason
+from compositionality.tasks.string.clean import StringTask
+from compositionality.tasks.string.expression import Apply, evaluate, from_chain, nodes, parse_program, uses_input
+from compositionality.tasks.string.fingerprint import fingerprint
+from compositionality.tasks.string.functions import ATOMS, Operation
+from compositionality.tasks.string.options import TINY_ALPHABET, StringOptions
+from compositionality.tasks.string.partition import SPLITS, checksum, owned_checksum, owner
+from compositionality.tasks.string.prior import PRIOR
+from compositionality.tasks.string.prompts import compact_trace
+from compositionality.tasks.string.stream import problem_stream
+
+PLAIN = StringOptions(levels=(1, 2, 3))
+TINY = StringOptions(
+    drop=(0, 3),
+    levels=(1, 2),
+    alphabet=TINY_ALPHABET,
+    input_length=(3, 6),
+    max_length=10,
+    frozen_parameters=True,
+    style="compact",
+)
+TREES = StringOptions(functions="all", levels=(1, 2, 3, 4), shape="tree", show_definitions=True)
+HELDOUT = StringOptions(functions="heldout", levels=(1, 2, 5))
+DEEP = StringOptions(levels=(8,))
+ALL = {"plain": PLAIN, "tiny": TINY, "trees": TREES, "heldout": HELDOUT, "deep": DEEP}
+GOLDEN = {
+    "plain": "46ac9059d8153564",
+    "tiny": "0ff936fb48c242dd",
+    "trees": "780827f26d9c7f85",
+    "heldout": "30f49269c860b3c7",
+    "deep": "f4ce59733158b7f6",
+}
+
+
+def digest(options: StringOptions, workers: int = 1, count: int = 120) -> str:
+    """Over everything that a row holds."""
+    result = hashlib.sha256()
+    for problem in problem_stream(StringTask(options), "train", 7, count, workers):
+        result.update(repr((problem, dict(problem.metadata))).encode())
+    return result.hexdigest()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_p01_golden_digest(name: str) -> None:
+    assert digest(ALL[name])[:16] == GOLDEN[name]
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1234"])
+def test_p01_hash_seed_does_not_matter(hash_seed: str) -> None:
+    script = "import test_string_clean as t; print(*[t.digest(t.ALL[name])[:16] for name in t.ALL])"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.path.dirname(__file__)}  # noqa: PTH120
+    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == [GOLDEN[name] for name in ALL]
+
+
+def test_p01_number_of_processes_does_not_matter() -> None:
+    alone = digest(PLAIN, 1, 4500)
+    assert digest(PLAIN, 2, 4500) == alone
+    assert digest(PLAIN, 4, 4500) == alone
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_p01_access_by_index_equals_iteration(name: str) -> None:
+    task = StringTask(ALL[name])
+    for problem in problem_stream(task, "test", 3, 60):
+        assert task.problem("test", 3, problem.index) == problem
+
+
+def problem_set(task: StringTask, split: str, seed: int) -> set[tuple[str, str]]:
+    found = (json.loads(task.problem(split, seed, index).ground_truth) for index in range(150))
+    return {(truth["ref_code"], truth["ref_input"]["x"]) for truth in found}
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**40), step=st.integers(1, 7), split=st.sampled_from(SPLITS), other=st.sampled_from(SPLITS))
+def test_p02_neighbouring_seeds_and_other_splits_share_nothing(seed: int, step: int, split: str, other: str) -> None:
+    task = StringTask(TINY)
+    mine = problem_set(task, split, seed)
+    assert not mine & problem_set(task, split, seed + step)
+    assert other == split or not mine & problem_set(task, other, seed)
+
+
+@given(st.sampled_from(SPLITS), st.integers(0, 10**9), st.sampled_from(sorted(ALL)), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_p02_every_input_shows_whose_it_is(split: str, seed: int, name: str, index: int) -> None:
+    item = StringTask(ALL[name]).item(split, seed, index)
+    assert owner(item.input) == (split, seed % 8)
+    assert checksum(item.input) == owned_checksum(split, seed)
+
+
+@pytest.mark.parametrize("shape", ["chain", "tree"])
+def test_p02_no_heldout_composition_behaves_like_a_trained_one(shape: str) -> None:
+    def prints(functions: str) -> set[str]:
+        task = StringTask(StringOptions(functions=functions, levels=(2,), shape=shape, frozen_parameters=True))
+        rows = (parse_program(json.loads(task.problem("train", 1, i).ground_truth)["ref_code"]) for i in range(1500))
+        return {fingerprint(lambda text, row=row: evaluate(row, text)) for row in rows}  # type: ignore[misc]
+
+    assert not prints("trained") & prints("heldout")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(sorted(ALL)), st.integers(0, 10**6), st.sampled_from(SPLITS), st.integers(0, 100))
+def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None:
+    options = ALL[name]
+    task = StringTask(options)
+    item = task.item(split, seed, index)
+    expression = item.expression or from_chain(item.chain)
+    assert depth(expression) == item.level
+    for node in nodes(expression):
+        if isinstance(node, Apply):
+            value = evaluate(node, item.input)
+            assert uses_input(node)
+            assert value not in [evaluate(argument, item.input) for argument in node.arguments]
+            assert 1 <= len(value) <= options.max_length
+    assert evaluate(expression, item.input) == item.output != item.input
+    assert any(evaluate(expression, other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))
+
+
+def depth(expression: object) -> int:
+    return 1 + max(map(depth, expression.arguments)) if isinstance(expression, Apply) else 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_p04_gold_scores_one_and_the_prompt_none(name: str) -> None:
+    task = StringTask(ALL[name])
+    for index in range(50):
+        item, problem = task.item("train", 1, index), task.problem("train", 1, index)
+        gold = compact_trace(item.chain, item.input) if name == "tiny" else json.dumps({"output": item.output})
+        assert task.judge(gold, problem.ground_truth).reason == Reason.CORRECT
+        assert task.judge(gold[:-1] + "?" + gold[-1], problem.ground_truth).score == 0
+        assert task.judge(problem.prompt, problem.ground_truth).score == 0
+
+
+def test_rows() -> None:
+    problem = StringTask(TINY).problem("train", 1, 1)
+    truth = json.loads(problem.ground_truth)
+    assert problem.data_source == "string-trained-level2"
+    assert truth["style"] == "compact"
+    assert list(problem.metadata) == ["seed", "functions"]
+    assert problem.prompt == "".join(problem.metadata["functions"]) + ":" + truth["ref_input"]["x"]
+    assert StringTask(HELDOUT).problem("test", 1, 0).data_source == "string-heldout-level1"
+
+
+def test_compact_definitions_and_parameters() -> None:
+    task = StringTask(replace(TINY, show_definitions=True, levels=(1,)))
+    assert any(p.prompt.startswith("func_17=recursive_reverse;func_17:") for p in some(task))
+    free = StringTask(replace(TINY, frozen_parameters=False, levels=(1,)))
+    assert any(p.prompt.startswith("func_13[-]:") for p in some(free))
+
+
+def some(task: StringTask) -> list[Problem]:
+    return [task.problem("train", 1, index) for index in range(100)]
+
+
+def test_prior_functions_can_be_used() -> None:
+    task = StringTask(TINY, tuple(PRIOR.values()))
+    assert task.problem("pretrain", 1, 1).data_source == "string-prior-level2"
+
+
+def test_functions_are_balanced() -> None:
+    task = StringTask(replace(PLAIN, levels=(1,)))
+    names = [task.problem("train", 1, index).metadata["functions"][0] for index in range(2400)]
+    counts = [names.count(name) for name in set(names)]
+    assert len(counts) == 12
+    assert min(counts) > 150
+    assert max(counts) < 260
+
+
+def test_p03_a_chain_of_no_ops_is_never_made() -> None:
+    with pytest.raises(UserError, match="no sound problem of level 2"):
+        StringTask(StringOptions(ids=(22,), levels=(2,))).problem("train", 1, 0)
+
+
+def test_a_level_with_too_few_problems_is_said() -> None:
+    task = StringTask(StringOptions(ids=(17,), alphabet="abcdefgh", input_length=(3, 3)))
+    with pytest.raises(UserError, match="level 1 has only"):
+        list(problem_stream(task, "train", 1, 500))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"shape": "ring"},
+        {"style": "loud"},
+        {"shape": "tree", "style": "compact"},
+        {"levels": ()},
+        {"levels": (0,)},
+        {"levels": (1, 1)},
+        {"input_length": (2, 5)},
+        {"input_length": (6, 5)},
+        {"max_length": 4},
+        {"alphabet": "abc=defghij"},
+        {"alphabet": "abc"},
+        {"alphabet": "абвгдежзик"},
+    ],
+)
+def test_bad_options_are_one_line(bad: dict[str, object]) -> None:
+    with pytest.raises(UserError) as caught:
+        StringTask(replace(StringOptions(), **bad))  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_split_is_said() -> None:
+    with pytest.raises(UserError, match="known: train, validation, test, pretrain"):
+        StringTask(PLAIN).problem("dev", 1, 0)
+
+
+def test_operation_is_what_the_chain_says() -> None:
+    item = StringTask(PLAIN).item("train", 1, 2)
+    text = item.input
+    for operation in reversed(item.chain):
+        assert isinstance(operation, Operation)
+        text = ATOMS[operation.function.id].run(*[text, operation.parameter][: 1 + operation.function.parametrised])
+    assert text == item.output

@@ -1,0 +1,126 @@
+"""The 25 functions do what the paper's do; prior functions are other skills."""
+
+import random
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.tasks.string.fingerprint import fingerprint
+from compositionality.tasks.string.functions import (
+    ALIASES,
+    ATOMS,
+    PAPER_HELDOUT,
+    PAPER_TRAIN,
+    PRESETS,
+    Operation,
+    frozen_operation,
+    select_functions,
+)
+from compositionality.tasks.string.prior import PRIOR
+
+EXAMPLES = [
+    (0, None, "abcdefghij", "adgjcfibeh"),
+    (0, None, "abcdef", "afedcb"),
+    (0, None, "abc", "acb"),
+    (0, None, "", ""),
+    (1, 3, "ab", "ababab"),
+    (2, None, "Ayaeiou", "y"),
+    (3, None, "b«A1", "1Ab«"),
+    (4, None, "one two", "two one"),
+    (5, "xy", "ab", "xyab"),
+    (6, "xy", "ab", "abxy"),
+    (7, "123", "abcde", "a1b2c3de"),
+    (7, "123", "a", "a123"),
+    (8, 3, "ab", "ba"),
+    (8, 3, "", ""),
+    (9, None, "abc", "abccba"),
+    (10, None, "a1BcD", "a1bCd"),
+    (11, 3, "xYz-a", "aBc-d"),
+    (12, None, "aEiOuy", "12345y"),
+    (13, "_", "abc", "a_b_c"),
+    (14, None, "ab", "aabb"),
+    (15, None, "ab", "«a»«b»"),
+    (16, None, "aaBbbA", "aBbA"),
+    (16, None, "", ""),
+    (17, None, "abc", "cba"),
+    (18, 2, "ab", "abab"),
+    (19, 3, "ab", "ba"),
+    (19, 2, "", ""),
+    (20, "12", "abcd", "a1b2cd"),
+    (20, "1234", "ab", "a1b234"),
+    (21, None, "a1-«é»", "aé"),
+    (22, None, "abc", "ab"),
+    (22, None, "ab", "ab"),
+    (23, 3, "ab", "ab1"),
+    (23, 1, "a2", "a2"),
+    (24, 2, "ab", "abba"),
+    (24, 2, "aba", "aba"),
+]
+
+
+@pytest.mark.parametrize(("id", "parameter", "text", "expected"), EXAMPLES)
+def test_semantics(id: int, parameter: int | str | None, text: str, expected: str) -> None:
+    assert Operation(ATOMS[id], parameter)(text) == expected
+
+
+def test_every_function_has_an_example() -> None:
+    assert {id for id, *_ in EXAMPLES} == set(ATOMS) == set(range(25))
+
+
+def test_the_papers_split_covers_all_once() -> None:
+    assert sorted(PAPER_TRAIN + PAPER_HELDOUT) == list(range(25))
+    assert (len(PAPER_TRAIN), len(PAPER_HELDOUT)) == (13, 12)
+
+
+def test_the_shown_definition_is_the_function() -> None:
+    for function in ATOMS.values():
+        scope: dict[str, object] = {}
+        exec(function.source(), scope)
+        operation = Operation(function, function.frozen)
+        arguments = () if function.frozen is None else (function.frozen,)
+        for text in ("abcde", "Hello9", "aab"):
+            assert scope[function.alias](text, *arguments) == operation(text)  # type: ignore[operator]
+        assert function.name not in function.source()
+        assert '"""' in function.source()
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 18), (8, 19), (7, 20)])
+def test_twins_are_equal(one: int, other: int) -> None:
+    chooser = random.Random(3)
+    for _ in range(500):
+        text = "".join(chooser.choices("abcXY12-«", k=chooser.randint(0, 12)))
+        parameter = "xyz" if one == 7 else chooser.choice((1, 2, 3))
+        assert ATOMS[one].run(text, parameter) == ATOMS[other].run(text, parameter)
+
+
+def test_p02_clean_splits_differ_in_behaviour() -> None:
+    assert not set(PRESETS["trained"]) & set(PRESETS["heldout"])
+    assert PRESETS["heldout"] == (0, 2, 6, 10, 12, 14, 16, 21)
+    prints = {
+        id: {fingerprint(Operation(ATOMS[id], value)) for value in ATOMS[id].choices or (ATOMS[id].frozen,)}
+        for id in PRESETS["all"]
+    }
+    for trained in PRESETS["trained"]:
+        for heldout in PRESETS["heldout"]:
+            assert not prints[trained] & prints[heldout]
+
+
+def test_prior_functions_are_other_skills() -> None:
+    atoms = {fingerprint(frozen_operation(function)) for function in ATOMS.values()}
+    prior = {fingerprint(frozen_operation(function)) for function in PRIOR.values()}
+    assert len(prior) == len(PRIOR) == 34
+    assert not atoms & prior
+    assert list(PRIOR) == list(range(30, 64))
+    assert PRIOR[30].alias == "func_30"
+
+
+def test_selection() -> None:
+    assert [function.id for function in select_functions("trained", drop=(0, 3))][:3] == [1, 5, 9]
+    assert [function.id for function in select_functions("trained", ids=(9, 2))] == [2, 9]
+    assert ALIASES["func_7"].name == "interlace_str"
+
+
+@pytest.mark.parametrize(("preset", "ids", "drop"), [("some", (), ()), ("all", (25,), ()), ("all", (3,), (3,))])
+def test_bad_selection_is_one_line(preset: str, ids: tuple[int, ...], drop: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match=r"id|preset|dropped"):
+        select_functions(preset, ids, drop)
