@@ -1,7 +1,12 @@
 """Definitions vanish from the prompts of Stage 1, in every style, and nothing else does."""
 
+from itertools import islice
+
 import pytest
 
+from compositionality.tasks.string.clean import StringTask
+from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.paper import PaperOptions, paper_problems
 from compositionality.tasks.string.prompts import hide_definitions, json_prompt, main_solution
 
 DEFINITION = 'def func_3(s):\n    """Sort the characters."""\n    return "".join(sorted(s))'
@@ -29,3 +34,25 @@ def test_compact_style() -> None:
 @pytest.mark.parametrize("prompt", ["func_3:ba", json_prompt(main_solution("func_3(x)"), "ba"), "Add 1; then 2."])
 def test_a_prompt_without_definitions_stays(prompt: str) -> None:
     assert hide_definitions(prompt) == prompt
+
+
+@pytest.mark.parametrize("style", ["json", "compact"])
+@pytest.mark.parametrize("shape", ["chain", "tree"])
+def test_a_shown_problem_of_the_task_becomes_the_hidden_one(style: str, shape: str) -> None:
+    if (style, shape) == ("compact", "tree"):
+        pytest.skip("the compact style writes chains only")
+    shown, hidden = (
+        StringTask(StringOptions(style=style, shape=shape, levels=(2,), show_definitions=show))
+        for show in (True, False)
+    )
+    for index in range(50):
+        prompt = shown.problem("train", 1, index).prompt
+        assert hide_definitions(prompt) == hidden.problem("train", 1, index).prompt
+
+
+def test_the_papers_stage_1_problems_keep_only_the_program() -> None:
+    for made in islice(paper_problems(PaperOptions(stage=1, split="train", count=300)), 300):
+        prompt = hide_definitions(made.prompt)
+        assert prompt.count("def ") == 1
+        assert hide_definitions(prompt) == prompt
+        assert made.prompt.startswith(prompt[: prompt.find("def ")])

@@ -1,0 +1,83 @@
+"""Evaluation and filter with a real, random model: problems, engine, judges and files, nothing replaced."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compositionality.data.create_problems import CreateProblems, create_problems
+from compositionality.data.parquet import read_table
+from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.tokenizer import build_tokenizer
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two random models and two small problem files."""
+    home = tmp_path_factory.mktemp("evaluate")
+    tokenizer = build_tokenizer([])
+    for seed, name in enumerate(("one", "two")):
+        save_model(build_model(TinyConfig(layers=1), tokenizer, seed), tokenizer, home / name)
+    for name, functions in (("trained", "trained"), ("heldout", "heldout")):
+        create_problems(
+            CreateProblems(
+                out=str(home / f"{name}.parquet"), split="test", count=24, levels=[1, 2], functions=functions,
+                style="compact", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 6], max_length=10,
+            )
+        )  # fmt: skip
+    return home
+
+
+def evaluate(home: Path, output: str, engine: str, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [
+        f"models=[one:{home}/one,two:{home}/two]",
+        f"problems=[trained:{home}/trained.parquet,heldout:{home}/heldout.parquet]",
+        f"output={home}/{output}", f"engine={engine}", "max_tokens=8", *more,
+    ]  # fmt: skip
+    environment = {**os.environ, "COLUMNS": "80", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "examples/evaluate.py", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=500)
+
+
+def check(home: Path, output: str) -> None:
+    table = read_table(home / output / "accuracy.parquet").to_pandas()
+    whole = table[table.kind == "all"]
+    assert list(zip(whole.model, whole.problems, strict=True)) == [
+        (model, problems) for problems in ("trained", "heldout") for model in ("one", "two")
+    ]
+    assert set(whole.n_problems) == {24}
+    assert set(table[table.kind == "level"].n_problems) == {12}
+    assert set(table[table.problems == "heldout"].group) & set(table[table.problems == "trained"].group) == {"all"}
+    assert (whole.share_correct + whole.share_wrong + whole.share_no_answer + whole.share_overlong > 0.99).all()
+    assert whole.mean_tokens.between(1, 8).all()
+
+
+def test_two_random_models_on_two_files_with_transformers(home: Path) -> None:
+    done = evaluate(home, "out", "transformers")
+    assert done.returncode == 0, done.stderr
+    assert "heldout: accuracy in %" in done.stdout
+    assert "difference to one, paired by problem" in done.stdout
+    check(home, "out")
+
+
+@pytest.mark.slow
+def test_two_random_models_on_two_files_with_vllm(home: Path) -> None:
+    done = evaluate(home, "vllm", "vllm", "n_samples=2")
+    assert done.returncode == 0, done.stderr
+    check(home, "vllm")
+    again = evaluate(home, "vllm", "vllm", "n_samples=2")
+    assert again.stdout.count("already there") == 5
+
+
+def test_a_path_that_is_no_model_is_one_line(home: Path) -> None:
+    words = [f"models=[{home}/absent]", f"problems=[{home}/trained.parquet]", f"output={home}/none"]
+    done = subprocess.run(
+        [sys.executable, "examples/evaluate.py", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
