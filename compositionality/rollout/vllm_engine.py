@@ -13,6 +13,8 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompts_as_tokens
 
 TOKEN_BUDGET = 8192
+CPU_BLOCK = 128
+GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class VllmEngine:
             enable_chunked_prefill=False,
             tensor_parallel_size=options.tensor_parallel,
             gpu_memory_utilization=options.gpu_memory,
+            kv_cache_memory_bytes=_cpu_cache_bytes(model, options) if on_cpu else None,
             seed=options.seed,
         )
 
@@ -79,9 +82,20 @@ class VllmEngine:
 def _set_environment() -> None:
     """What vLLM reads from the environment when it is imported; the user's own values win."""
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: two process starts less, reproducible
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+
+
+def _cpu_cache_bytes(model: Path, options: VllmOptions) -> int:
+    """Room for as many answers of full length as run at once, at most 1 GiB (VLLM_CPU_KVCACHE_SPACE wins)."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    bytes_per_token: int = 2 * 4 * config.num_hidden_layers * heads * head_size
+    length = -(-options.max_model_len // CPU_BLOCK) * CPU_BLOCK
+    return min(GIB, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
 def _sampling(request: Request, options: SamplingOptions) -> Any:

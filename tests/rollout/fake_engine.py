@@ -1,8 +1,10 @@
 """A model that answers out of its seed, as fast as it can; and a script that collects with it (run as a program)."""
 
 import json
+import resource
 import sys
 import time
+from pathlib import Path
 
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -61,9 +63,18 @@ def fake_settings(problems, output, **changes):
     )
 
 
-if __name__ == "__main__":
-    from pathlib import Path
+def contents(folder):
+    """Every file of an artefact; the manifest without the git commit, which may change while tests run."""
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return files | {"manifest.json": json.loads(files["manifest.json"]) | {"code": ""}}
 
-    problems, output, pause_s = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
-    settings = fake_settings(problems, output, n_samples=4, rows_per_shard=50, seed=5)
-    collect(settings, FakeEngine(parallel_calls=2, pause_s=pause_s))
+
+def main(problems, output, pause_s, n_samples, rows_per_shard):
+    settings = fake_settings(Path(problems), Path(output), n_samples=int(n_samples), seed=5)
+    settings.rows_per_shard = int(rows_per_shard)
+    collect(settings, FakeEngine(parallel_calls=2, pause_s=float(pause_s)))
+    print("peak MB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from fake_engine import FakeEngine, fake_settings, write_problems
+from fake_engine import FakeEngine, contents, fake_settings, write_problems
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
@@ -27,10 +27,6 @@ def problems(tmp_path):
 @pytest.fixture
 def output(tmp_path):
     return tmp_path / "rollouts"
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_every_sample_of_every_problem_once_in_order(problems, output):
@@ -120,17 +116,16 @@ def test_p08_an_altered_shard_is_refused_by_name(problems, output):
 
 
 def test_p07_kill_at_random_moments_gives_the_same_files(problems, tmp_path):
-    collector = [sys.executable, str(Path(__file__).with_name("fake_engine.py")), str(problems)]
-    subprocess.run([*collector, str(tmp_path / "whole"), "0"], check=True, capture_output=True)
+    run_fake(problems, tmp_path / "whole")
     output, chance = tmp_path / "killed", random.Random(7)
     for shards in (0, 1, 3, 5, 6):
-        process = subprocess.Popen([*collector, str(output), "0.2"], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(fake_command(problems, output, pause_s=0.2), stdout=subprocess.DEVNULL)
         wait_for(lambda: finished_shards(output) >= shards and working_path(output).exists())  # noqa: B023
         time.sleep(chance.uniform(0, 0.2))
         process.kill()
         process.wait()
         assert not output.exists()
-    subprocess.run([*collector, str(output), "0"], check=True, capture_output=True)
+    run_fake(problems, output)
     assert contents(tmp_path / "whole") == contents(output)
     assert not working_path(output).exists()
 
@@ -143,6 +138,16 @@ def test_p07_a_kill_while_publishing_leaves_nothing_behind(problems, output):
         (working_path(output) / "shards" / stray).write_text("{")
     collect(settings, FakeEngine())
     assert sorted(path.name for path in output.iterdir()) == ["manifest.json", *sorted(rollout_manifest(output).files)]
+
+
+def fake_command(problems, output, pause_s=0.0, n_samples=4, rows_per_shard=50):
+    script = Path(__file__).with_name("fake_engine.py")
+    return [str(word) for word in (sys.executable, script, problems, output, pause_s, n_samples, rows_per_shard)]
+
+
+def run_fake(problems, output, **changes):
+    command = fake_command(problems, output, **changes)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def finished_shards(output):
@@ -179,6 +184,15 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path):
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert pq.read_metadata(tmp_path / "many" / "shard-00029.parquet").num_rows == 2000
     assert grown_mb < 60
+
+
+@pytest.mark.slow
+def test_two_million_answers_stream(tmp_path):
+    problems = write_problems(tmp_path / "problems.parquet", 2048)
+    printed = run_fake(problems, tmp_path / "out", n_samples=1000, rows_per_shard=0)
+    print(printed)
+    assert rollout_manifest(tmp_path / "out").facts["rows"] == 2_048_000
+    assert int(printed.split()[-1]) < 1000
 
 
 def test_shards_depend_on_the_number_of_answers_alone():

@@ -12,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from fake_engine import write_problems
+from fake_engine import contents, write_problems
 
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engine import Request, SamplingOptions, request_seed
@@ -64,10 +64,6 @@ def test_greedy_answers_agree_with_transformers(engine, tiny_model):
 def arguments(problems, output, model, *more):
     settings = {"problems": problems, "output": output, "model": model, "n_samples": 4, "max_tokens": 32}
     return [*COLLECT, *(f"{key}={value}" for key, value in settings.items()), "rows_per_shard=256", *more]
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_p07_vllm_killed_and_through_ray_gives_the_same_files(tiny_model, tmp_path):
