@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, quantiles
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from omegaconf import MISSING
 
@@ -16,7 +16,6 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.tasks.string.expression import (
-    Apply,
     Expression,
     Input,
     Text,
@@ -186,27 +185,22 @@ def _in_wrong_stream(row: Row) -> bool:
     return row.seed is not None and owner(row.input) != (row.split, row.seed % 8)
 
 
-def audit_data(settings: AuditData) -> dict[str, Any]:
-    """Audit the files, show the tables, write the report if ``out`` is given; the report."""
+def audit_data(settings: AuditData) -> None:
+    """Audit the files, show the tables, and write the report if ``out`` is given."""
     files, against = [Path(path) for path in settings.files], [Path(path) for path in settings.against]
-    report: dict[str, Any] = {}
+    inputs = {f"file_{i}": path for i, path in enumerate(files)} | {f"against_{i}": p for i, p in enumerate(against)}
+    out, recipe = Path(settings.out), Recipe("audit_data", {}, inputs)
+    if settings.out and is_done(out, recipe, force=settings.force):
+        print(f"{out} is already there")
+        return
+    report = {}
     for path in files:
         levels = audit_file(path, against)
         show(path, levels)
-        report[str(path)] = [asdict(level) for level in levels]
+        report[path.name] = [asdict(level) for level in levels]
     if settings.out:
-        _write(Path(settings.out), report, files, against, force=settings.force)
-    return report
-
-
-def _write(out: Path, report: dict[str, Any], files: list[Path], against: list[Path], *, force: bool) -> None:
-    inputs = {f"file_{i}": path for i, path in enumerate(files)} | {f"against_{i}": p for i, p in enumerate(against)}
-    recipe = Recipe("audit_data", {}, inputs)
-    if is_done(out, recipe, force=force):
-        print(f"{out} is already there")
-        return
-    with new_artefact(out, recipe) as partial:
-        partial.write_text(json.dumps(report, indent=1) + "\n")
+        with new_artefact(out, recipe) as partial:
+            partial.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def show(path: Path, levels: Sequence[LevelAudit]) -> None:

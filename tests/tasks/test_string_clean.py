@@ -40,7 +40,7 @@ ALL = {"plain": PLAIN, "tiny": TINY, "trees": TREES, "heldout": HELDOUT, "deep":
 GOLDEN = {
     "plain": "46ac9059d8153564",
     "tiny": "0ff936fb48c242dd",
-    "trees": "780827f26d9c7f85",
+    "trees": "2a0ee18e1e888fca",
     "heldout": "30f49269c860b3c7",
     "deep": "f4ce59733158b7f6",
 }

@@ -40,9 +40,9 @@ def _second_argument(
 
 
 def evaluate_soundly(expression: Expression, x: str, max_length: int) -> str | None:
-    """The value, or None if an operator changes nothing, weaves a string with itself or leaves the bounds.
+    """The value, or None if an operator changes nothing, leaves the bounds, or weaves a string with its own copy.
 
-    Weaving a string with itself would be ``func_14`` (held out) under another name.
+    The last would be ``func_14`` (held out) under another name.
     """
     if isinstance(expression, Input):
         return x
@@ -54,7 +54,11 @@ def evaluate_soundly(expression: Expression, x: str, max_length: int) -> str | N
         if value is None:
             return None
         values.append(value)
-    if len(values) == 2 and expression.operator != CONCAT and values[0] == values[1]:
+    if len(values) == 2 and expression.operator != CONCAT and _one_begins_the_other(*values):
         return None
     result = apply_operator(expression, values)
     return result if 0 < len(result) <= max_length and result not in values else None
+
+
+def _one_begins_the_other(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)

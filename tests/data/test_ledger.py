@@ -1,0 +1,58 @@
+"""P2: the ledger refuses a planted leak, and lets clean files pass."""
+
+from pathlib import Path
+
+import pytest
+from string_rows import row, write_rows
+
+from compositionality.data.ledger import SplitLedger
+from compositionality.errors import UserError
+
+TRAIN = [row("func_3(func_9(x))", "abc"), row("func_1(func_5(x, 'ab'), 2)", "xyz"), row("func_17(x)", "xyz")]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> SplitLedger:
+    made = SplitLedger()
+    made.add_training(write_rows(tmp_path / "train.parquet", TRAIN))
+    return made
+
+
+def test_p02_a_clean_file_passes(ledger: SplitLedger, tmp_path: Path) -> None:
+    rows = [row("func_3(func_9(x))", "abd", "string-trained-level2"), row("func_2(func_14(x))", "abc")]
+    ledger.check(write_rows(tmp_path / "test.parquet", rows))
+
+
+def test_p02_a_problem_that_was_trained_on_is_refused(ledger: SplitLedger, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "test.parquet", [row("func_2(x)", "abc"), row("func_3(func_9(x))", "abc")])
+    with pytest.raises(UserError, match=r"test.parquet: row 1 has the same problem .*train.parquet row 0; 1 such"):
+        ledger.check(path)
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("func_3(func_9(x))", "composition"),
+        ("func_1(func_5(x, 'cd'), 3)", "composition"),
+        ("func_3(func_18(x, 2))", "behaviour"),
+        ("func_18(func_5(x, 'ab'), 2)", "behaviour"),
+    ],
+)
+def test_p02_a_trained_composition_in_a_heldout_file_is_refused(
+    ledger: SplitLedger, tmp_path: Path, expression: str, kind: str
+) -> None:
+    path = write_rows(tmp_path / "test.parquet", [row(expression, "other", "string-heldout-level2")])
+    assert [leak.kind for leak in ledger.leaks(path)] == [kind]
+    with pytest.raises(UserError, match=f"same {kind}"):
+        ledger.check(path)
+    ledger.check(path, held_out=False)
+
+
+def test_single_functions_may_come_back(ledger: SplitLedger, tmp_path: Path) -> None:
+    ledger.check(write_rows(tmp_path / "t.parquet", [row("func_17(x)", "abc", "string-heldout-level1")]))
+
+
+def test_a_row_of_another_task_is_named(ledger: SplitLedger, tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "t.parquet", [row("func_17(x)", "abc"), row("open(x)", "abc")])
+    with pytest.raises(UserError, match=r"t.parquet: row 1 is no row of the string task"):
+        ledger.check(path)
