@@ -1,7 +1,12 @@
 """The filter as a step: rollout folders in, train and test files out."""
 
+import contextlib
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -237,3 +242,25 @@ def test_bad_settings_are_told_in_one_line(tmp_path: Path, problems: Path, chang
         run(tmp_path, problems, mixed(), **changes)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "data").exists()
+
+
+def test_p07_kill_at_random_moments_gives_the_same_files(tmp_path: Path) -> None:
+    path = problem_file(tmp_path / "problems.parquet", [problem(index) for index in range(4000)])
+    folder = rollout_folder(tmp_path / "rollouts", path, mixed(range(4000)))
+    words = [f"rollouts=[{folder}]", f"problems={path}", "val_prompts=50"]
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "examples/filter_rollouts.py", *words]
+    start = time.monotonic()
+    subprocess.run([*command, f"output={tmp_path / 'whole'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    whole = time.monotonic() - start
+    random = Random(0)
+    for _ in range(3):
+        run = subprocess.Popen([*command, f"output={tmp_path / 'cut'}"], cwd=root, stdout=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait(random.uniform(0.4, 1.0) * whole)
+        run.kill()
+        run.wait()
+        assert not (tmp_path / "cut").exists() or (tmp_path / "cut/manifest.json").is_file()
+    subprocess.run([*command, f"output={tmp_path / 'cut'}"], cwd=root, check=True, stdout=subprocess.DEVNULL)
+    assert tree_hash(tmp_path / "cut") == tree_hash(tmp_path / "whole")
+    assert not list(tmp_path.glob(".*.partial"))
