@@ -3,13 +3,11 @@
 from compositionality.errors import UserError
 
 
-def rl_rollouts(steps: int, prompts_per_step: int, group_size: int) -> int:
-    """Responses that an RL run samples; count every generation batch, also those that filtering threw away."""
-    return steps * prompts_per_step * group_size
-
-
 def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
-    """Problems per chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses."""
+    """Problems per chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses.
+
+    RL's number is steps x prompts per step x group size; count the groups that dynamic sampling threw away too.
+    """
     size = rollouts // (n_chunks * samples_per_prompt)
     if size < 1:
         raise UserError(
