@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,6 +77,7 @@ def test_nothing_is_left_behind_whatever_ends_the_launcher(tmp_path: Path, numbe
     parent = f"""
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
+from types import SimpleNamespace
 from test_sft_launch import WITH_ORPHAN, run_child
 run_child(WITH_ORPHAN + "time.sleep(300)", Path({str(tmp_path)!r}))
 """
@@ -134,6 +136,25 @@ def test_p14_wandb_is_used_only_when_it_needs_no_login(
     asked: list[str], environment: dict[str, str], expected: list[str]
 ) -> None:
     assert metrics.loggers(asked, environment) == expected
+
+
+def test_p14_a_refusal_by_wandb_does_not_end_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class RefusalError(Exception):
+        pass
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(errors=SimpleNamespace(Error=RefusalError)))
+    started: list[list[str]] = []
+
+    def start(self: object, project: str, experiment: str, backends: list[str], config: object) -> None:
+        started.append(backends)
+        if "wandb" in backends:
+            raise RefusalError("invalid\nkey")
+
+    metrics.without_wandb_if_it_fails(start)(None, "project", "run", ["console", "wandb", "file"])
+    assert started == [["console", "wandb", "file"], ["console", "file"]]
+    assert capsys.readouterr().out == "wandb is left out: invalid key\n"
 
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:

@@ -7,7 +7,7 @@ logger starts the file anew when a run is resumed, ours goes on where the checkp
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +99,31 @@ class NumberWatch:
 
 
 def install() -> None:
-    """Put our file logger in the place of verl's."""
+    """Put our file logger in the place of verl's, and let a run go on when wandb cannot."""
     from verl.utils import tracking
 
     tracking.FileLogger = JsonLines
+    tracking.Tracking.__init__ = without_wandb_if_it_fails(tracking.Tracking.__init__)
+
+
+def without_wandb_if_it_fails(start: Callable[..., None]) -> Callable[..., None]:
+    """verl's ``Tracking.__init__``, tried again without wandb when that refuses the key or does not answer."""
+
+    def start_anyway(
+        self: Any, project_name: str, experiment_name: str, default_backend: Any = "console", config: Any = None
+    ) -> None:
+        backends = [default_backend] if isinstance(default_backend, str) else list(default_backend)
+        if "wandb" in backends:
+            import wandb
+
+            try:
+                start(self, project_name, experiment_name, backends, config)
+                return
+            except wandb.errors.Error as error:
+                print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
+        start(self, project_name, experiment_name, [name for name in backends if name != "wandb"], config)
+
+    return start_anyway
 
 
 if __name__ in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(","):

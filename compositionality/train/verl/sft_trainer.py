@@ -31,7 +31,12 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
 
     def save_checkpoint(self, step: int) -> None:
         """Save, then delete the oldest beyond ``keep``."""
-        super().save_checkpoint(step)
+        try:
+            super().save_checkpoint(step)
+        except (RuntimeError, OSError) as error:
+            path = Path(self.default_local_dir) / f"global_step_{step}"
+            tell_trouble(f"{path}: could not be written; is the disk full? The checkpoints before it are kept")
+            raise SystemExit(2) from error
         if self.rank == 0:
             prune(Path(self.default_local_dir), self.keep)
 
