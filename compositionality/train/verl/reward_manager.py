@@ -1,6 +1,7 @@
 """verl's reward manager interface over our judges: verdict, then reward. Loaded by verl (``reward.reward_manager``)."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,10 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         item = data[-1]
         tokens = item.batch["responses"]
         tokens = tokens[: int(item.batch["attention_mask"][-len(tokens) :].sum())].tolist()
-        row = item.non_tensor_batch
+        return await self.score(tokens, item.non_tensor_batch)
+
+    async def score(self, tokens: list[int], row: Mapping[str, Any]) -> dict[str, Any]:
+        """As ``run_single``, for the response ``tokens`` to the problem ``row``."""
         response = self.tokenizer.decode(tokens, skip_special_tokens=True)
         verdict = await self._judge(
             row["data_source"], response, row["reward_model"]["ground_truth"], self.finish_reason(tokens)

@@ -1,0 +1,182 @@
+"""verl's GRPO, really run on a CPU with Ray and vLLM: killed and gone on with, exported and reloaded."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.data.artefact import file_hash, verify
+from compositionality.data.problems import to_table
+from compositionality.train.verl.checkpoints import best_step, scores
+from compositionality.train.verl.keeper import descendants
+from compositionality.train.verl.metrics import read_metrics
+from compositionality.train.verl.run_folder import saved_steps
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = 4
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A model that has seen gold traces for some seconds, so that its groups have signal, and problems for it."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from compositionality.tasks.string.clean import StringTask
+    from compositionality.tasks.string.options import TINY_ALPHABET, StringOptions
+    from compositionality.tasks.string.prompts import compact_trace
+    from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    folder = tmp_path_factory.mktemp("grpo")
+    options = StringOptions(
+        ids=(16, 17, 22), levels=(1, 2), alphabet=TINY_ALPHABET, input_length=(3, 4), max_length=6,
+        frozen_parameters=True, style="compact",
+    )  # fmt: skip
+    task = StringTask(options)
+    for name, rows in (("train", 300), ("test", 24)):
+        pq.write_table(to_table([task.problem(name, 0, row) for row in range(rows)], name), folder / f"{name}.parquet")
+    tokenizer = build_tokenizer([function.name for function in task.functions])
+    save_model(build_model(TinyConfig(layers=2, width=64, heads=2), tokenizer, 0), tokenizer, folder / "raw")
+    model = AutoModelForCausalLM.from_pretrained(folder / "raw", dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(folder / "raw")
+    optimiser = torch.optim.AdamW(model.parameters(), 3e-3)
+    tokenizer.padding_side = "right"
+    for step in range(250):
+        items = [task.item("train", 9, 32 * step + row) for row in range(32)]
+        chats = [
+            tokenizer.apply_chat_template(
+                [
+                    {"role": "user", "content": task.render(item, 9).prompt},
+                    {"role": "assistant", "content": compact_trace(item.chain, item.input)},
+                ],
+                tokenize=False,
+            )
+            for item in items
+        ]
+        batch = tokenizer(chats, padding=True, return_tensors="pt", add_special_tokens=False)
+        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+        model(**batch, labels=labels).loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder
+
+
+def words(made, out, *more):
+    return [
+        "device=cpu", f"lab.model={made / 'model'}", f"lab.train_files=[{made / 'train.parquet'}]",
+        f"lab.val_file={made / 'test.parquet'}", f"lab.output={out}", "lab.reward_shape=paper",
+        "data.max_prompt_length=32", "data.max_response_length=64", "data.train_batch_size=8",
+        "actor_rollout_ref.rollout.n=4", "actor_rollout_ref.actor.optim.lr=1e-3", "lab.keep=1",
+        f"trainer.total_training_steps={STEPS}", "trainer.save_freq=1", "trainer.test_freq=2", *more,
+    ]  # fmt: skip
+
+
+def start(arguments):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB", "RAY"))}
+    command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *arguments]
+    return subprocess.Popen(command, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def train(arguments, code=0):
+    process = start(arguments)
+    printed, _ = process.communicate(timeout=600)
+    assert process.returncode == code, printed[-3000:]
+    return printed
+
+
+def kill_after(arguments, out, step):
+    """SIGKILL the command as soon as the checkpoint of ``step`` is sealed; all of its processes must end."""
+    process = start(arguments)
+    sealed = out / "steps" / f"global_step_{step}" / "sealed.json"
+    deadline = time.monotonic() + 400
+    with (out.parent / "killed.log").open("w") as log:
+        os.set_blocking(process.stdout.fileno(), False)
+        while not sealed.is_file():
+            log.write(process.stdout.read() or "")
+            assert process.poll() is None, "ended by itself"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    below = descendants(process.pid)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while any(Path(f"/proc/{pid}").exists() for pid in below):
+        assert time.monotonic() < deadline, "processes were left behind"
+        time.sleep(0.1)
+    assert not (out / "final").exists(), "killed too late for this test"
+
+
+@pytest.fixture(scope="module")
+def whole(made):
+    out = made / "whole"
+    train(words(made, out))
+    return out
+
+
+def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
+    rows = read_metrics(whole / "metrics.jsonl")
+    steps = [row for row in rows if "actor/grad_norm" in row]
+    assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
+    assert all(row["training/filter_groups/generated_prompts"] >= 16 for row in steps)
+    assert all(row["actor/rollout_gap"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights
+    assert not any("actor/kl_loss" in row or "timing_s/ref" in row for row in steps)
+    assert max(row["timing_s/old_log_prob"] for row in steps) < 0.5  # not computed
+    levels = {key for row in rows for key in row if key.startswith("val-core/") and key.endswith("/acc/mean@1")}
+    assert len(levels) == 2
+    assert sorted(scores(whole / "steps")) == [0, 2, 4]
+    best = best_step(whole / "steps")
+    assert saved_steps(whole / "steps") == sorted({best, STEPS})
+    assert verify(whole / "final").facts["step"] == STEPS
+    assert verify(whole / "best").facts["step"] == best
+    assert "already there" in train(words(made, whole))
+    assert "was made from other inputs" in train(words(made, whole, "data.seed=2"), code=2)
+
+
+def test_p13_the_export_reloads(made, whole):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(whole / "final")
+    new, old = (AutoModelForCausalLM.from_pretrained(path) for path in (whole / "final", made / "model"))
+    assert tokenizer.chat_template
+    changed = sum(not torch.equal(a, b) for a, b in zip(new.parameters(), old.parameters(), strict=True))
+    assert changed == len(list(old.parameters()))
+    state = torch.load(whole / f"steps/global_step_{STEPS}/actor/model_world_size_1_rank_0.pt", weights_only=False)
+    for name, tensor in new.state_dict().items():
+        if name in state:
+            full = state[name].full_tensor() if hasattr(state[name], "full_tensor") else state[name]
+            assert torch.equal(full, tensor)
+
+
+def test_p07_a_killed_run_ends_like_an_uninterrupted_one(made, whole):
+    out = made / "killed"
+    kill_after(words(made, out), out, 2)
+    printed = train(words(made, out))
+    assert "going on from step" in printed
+    for name in ("final", "best"):
+        for file in (whole / name).iterdir():
+            assert file_hash(file) == file_hash(out / name / file.name), file
+    assert scores(out / "steps") == scores(whole / "steps")
+    steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "actor/grad_norm" in row]
+    assert steps == list(range(1, STEPS + 1))
+
+
+def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
+    """A learning rate that destroys the model: no signal, or no number, after some steps."""
+    out = made / "destroyed"
+    lines = train(words(made, out, "actor_rollout_ref.actor.optim.lr=1e3", "trainer.test_freq=-1"), code=2)
+    last = lines.strip().splitlines()[-1]
+    assert last.startswith("error: GRPO: step ")
+    assert "max_num_gen_batches=10" in last or "the last checkpoint is kept" in last
+    kept = saved_steps(out / "steps")
+    assert kept
+    assert json.loads((out / "steps" / f"global_step_{kept[-1]}" / "sealed.json").read_text())
