@@ -11,7 +11,7 @@ Pair = tuple[list[int], list[int]]
 """Token ids of a prompt and of its response."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Packing:
     """``rows`` rows of ``length`` tokens a step; exchanges follow one another in a row, attention is not reset."""
 

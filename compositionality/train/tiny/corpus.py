@@ -26,31 +26,36 @@ Exchange = tuple[str, str]
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mix:
     """Shares of the exchanges (the rest shows a target's definition), and the strings they are about."""
 
     echo: float = 0.06
     prior_chain: float = 0.22
     prior_single: float = 0.12
-    prior_visible: float = 0.10
+    prior_visible: float = 0.04
+    target_single: float = 0.03
     deepest: int = 6
     letters: str = "abcdefghij"
     shortest_input: int = 3
     longest_input: int = 6
     max_length: int = 10
 
+    def total(self) -> float:
+        """The sum of the shares."""
+        return self.echo + self.prior_chain + self.prior_single + self.prior_visible + self.target_single
+
 
 class Corpus:
     """Draws exchanges about target functions (the clean preset ``all`` without ``drop``) and all prior functions."""
 
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
-        targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
+        self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
         self.priors = [frozen_operation(function) for function in PRIOR.values()]
-        self.bound_targets = [renamed(operation, number) for operation in targets for number in ATOMS]
+        self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
-        self._all = targets + self.priors
+        self._all = self.targets + self.priors
         self._names = [function.alias for function in (*ATOMS.values(), *PRIOR.values())]
         self._characters = sorted(set(mix.letters + mix.letters.upper() + "123-«»"))
 
@@ -69,6 +74,7 @@ class Corpus:
             (mix.echo, self.echo),
             (mix.prior_chain, self.prior_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
+            (mix.target_single, lambda rng: self.single(rng, self.targets)),
             (mix.prior_visible, lambda rng: self.single(rng, self.bound_priors, show_definitions=True)),
         )
 

@@ -1,7 +1,10 @@
 """The pretraining loop's parts: one step, its learning rate, the batches, and progress that survives a kill."""
 
+import ctypes
 import math
 import os
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from compositionality.train.tiny.batches import PackedBatches
 CLIP = 1.0
 SMOOTHING = 0.98
 LOWEST_RATE = 1e-5
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -73,12 +77,15 @@ def stream(batches: PackedBatches, start: int) -> Iterator[tuple[Any, Any]]:
         sampler=steps,
         num_workers=1,
         prefetch_factor=16,
-        worker_init_fn=_quiet_worker,
+        worker_init_fn=_settle_worker,
     )
 
 
-def _quiet_worker(_: int) -> None:
+def _settle_worker(_: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would take the trainer's cores
+    if sys.platform == "linux":
+        # A killed trainer must not leave a worker behind that still holds the lock on the result.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def save_progress(state: State, path: Path, identity: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from compositionality.train.tiny.tokenizer import MAX_LENGTH
 
 
-@dataclass(frozen=True)
+@dataclass
 class TinyConfig:
     """Shape of the model. ``head_width`` is 32 because that is the narrowest head vLLM's CPU attention takes."""
 

@@ -46,6 +46,7 @@ class PretrainSettings:
     force: bool = False
 
 
+SHORTEST_ROW = 64
 _NO_EFFECT = ("out", "threads", "save_every", "force")
 
 
@@ -70,9 +71,10 @@ def _check(settings: PretrainSettings) -> None:
     for name in ("steps", "threads", "save_every"):
         if getattr(settings, name) < 1:
             raise UserError(f"{name}={getattr(settings, name)}: must be at least 1")
-    mix = settings.mix
-    if not 0 <= mix.echo + mix.prior_chain + mix.prior_single + mix.prior_visible < 1:
-        raise UserError("the shares of mix add up to 1 or more; leave some for the target functions")
+    if settings.packing.rows < 1 or settings.packing.length < SHORTEST_ROW:
+        raise UserError(f"packing: needs at least one row of {SHORTEST_ROW} tokens")
+    if not 0 <= settings.mix.total() < 1:
+        raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
 
 
 def _pretrain(settings: PretrainSettings, out: Path, recipe: Recipe) -> None:

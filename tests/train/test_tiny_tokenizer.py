@@ -1,0 +1,97 @@
+"""The tiny tokenizer loses nothing, also after it was saved and loaded by AutoTokenizer."""
+
+import string
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compositionality.train.tiny.corpus import Corpus, Mix, definition_names
+from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
+
+ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
+PIECES = st.one_of(
+    st.text(ALPHABET, max_size=8),
+    st.sampled_from(["func", "_1", "_12", "func_63", *definition_names()]),
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    """The tokenizer as built, and as AutoTokenizer reads it from a model folder."""
+    from transformers import AutoTokenizer
+
+    folder = tmp_path_factory.mktemp("model")
+    built = build_tokenizer(definition_names())
+    save_model(build_model(TinyConfig(layers=1), built, seed=0), built, folder)
+    return built, AutoTokenizer.from_pretrained(folder)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pieces=st.lists(PIECES, max_size=12))
+def test_any_text_of_the_alphabet_survives(tokenizers, pieces):
+    text = "".join(pieces)
+    for tokenizer in tokenizers:
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_corpus_text_survives_with_its_newlines(tokenizers):
+    corpus, rng = Corpus(Mix()), Random(0)
+    texts = ["".join(render(*corpus.exchange(rng))) for _ in range(500)]
+    assert any("\n" in text for text in texts)
+    for tokenizer in tokenizers:
+        for text in texts:
+            assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_names_and_brackets_are_whole_tokens(tokenizers):
+    for tokenizer in tokenizers:
+        tokens = tokenizer.convert_ids_to_tokens(tokenizer("func_24func_2:«a»")["input_ids"])
+        assert tokens[:5] == ["func", "_24", "func", "_2", ":"]
+        assert len(tokens) == 8
+        for name in definition_names():
+            assert len(tokenizer(name)["input_ids"]) == 1, name
+
+
+def test_vocabulary_is_exactly_the_tokens(tokenizers):
+    built, loaded = tokenizers
+    assert len(built) == len(loaded) == built.backend_tokenizer.get_vocab_size()
+    assert sorted(loaded.get_vocab().values()) == list(range(len(loaded)))
+    assert loaded.get_vocab() == built.get_vocab()
+
+
+def test_special_tokens_have_their_roles(tokenizers):
+    for tokenizer in tokenizers:
+        assert (tokenizer.pad_token, tokenizer.eos_token) == (PAD, END)
+        assert set(tokenizer.all_special_tokens) == set(SPECIALS)
+        assert "func" not in tokenizer.all_special_tokens
+
+
+def test_template_is_prefix_stable_with_one_end_token(tokenizers):
+    chat = [
+        {"role": "user", "content": "func_3:ab"},
+        {"role": "assistant", "content": ",func_3:ab=ba\n"},
+        {"role": "user", "content": "func_4:ab"},
+        {"role": "assistant", "content": ",func_4:ab=ab"},
+    ]
+    for tokenizer in tokenizers:
+        texts = [tokenizer.apply_chat_template(chat[:turns], tokenize=False) for turns in range(1, 5)]
+        assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+        assert texts[1] == f"{USER}func_3:ab{ASSISTANT},func_3:ab=ba\n{END}"
+        opened = tokenizer.apply_chat_template(chat[:1], tokenize=False, add_generation_prompt=True)
+        assert (opened, texts[1].removeprefix(opened)) == render(chat[0]["content"], chat[1]["content"])
+
+
+def test_characters_outside_the_alphabet_vanish(tokenizers):
+    for tokenizer in tokenizers:
+        assert tokenizer.decode(tokenizer("aéb")["input_ids"]) == "ab"
+
+
+def test_every_letter_is_its_own_token(tokenizers):
+    built, _ = tokenizers
+    text = string.ascii_letters + string.digits
+    assert len(built(text)["input_ids"]) == len(text)
