@@ -20,8 +20,8 @@ def judge(response: str, ground_truth: str) -> Verdict:
     if response == "raise":
         raise RuntimeError("I failed")
     if response == "eat":
-        eaten = bytearray(100 << 30)
-        return Verdict(len(eaten), Reason.CORRECT)
+        eaten = bytearray(700 << 20)  # more than the test's limit, less than any machine has
+        return Verdict(float(len(eaten) > 0), Reason.CORRECT)
     if response == "modules":
         return Verdict(0.0, Reason.WRONG, ",".join(sorted(sys.modules)))
     correct = response == ground_truth

@@ -94,12 +94,13 @@ def test_a_half_finished_folder_of_another_recipe_is_kept_unless_forced(problems
     assert not working_path(output).exists()
 
 
-def test_p08_a_damaged_shard_is_made_again(problems, output):
+@pytest.mark.parametrize("damage", ["truncated", "another shard's rows"])
+def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
     settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
     with pytest.raises(RuntimeError, match="dead"):
         collect(settings, DyingEngine(calls=3))
-    shard = working_path(output) / "shards" / "shard-00001.parquet"
-    shard.write_bytes(shard.read_bytes()[:-20])
+    first, second = (working_path(output) / "shards" / f"shard-0000{i}.parquet" for i in (0, 1))
+    second.write_bytes(second.read_bytes()[:-20] if damage == "truncated" else first.read_bytes())
     engine = FakeEngine()
     collect(settings, engine)
     assert engine.calls == [50, 50]
