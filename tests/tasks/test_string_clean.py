@@ -38,11 +38,11 @@ HELDOUT = StringOptions(functions="heldout", levels=(1, 2, 5))
 DEEP = StringOptions(levels=(8,))
 ALL = {"plain": PLAIN, "tiny": TINY, "trees": TREES, "heldout": HELDOUT, "deep": DEEP}
 GOLDEN = {
-    "plain": "46ac9059d8153564",
-    "tiny": "0ff936fb48c242dd",
-    "trees": "2a0ee18e1e888fca",
-    "heldout": "30f49269c860b3c7",
-    "deep": "f4ce59733158b7f6",
+    "plain": "d9541c7c407a83b3",
+    "tiny": "b8bbebb475a2ea31",
+    "trees": "a88206e11f222038",
+    "heldout": "afc06f15f18c7791",
+    "deep": "81d430a3267aefc7",
 }
 
 

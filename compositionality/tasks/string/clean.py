@@ -4,7 +4,6 @@ A problem is a pure function of (options, split, seed, index). Candidates are dr
 changes the string, no earlier string comes back, lengths stay in bounds, and the answer depends on the input.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,15 +24,13 @@ from compositionality.tasks.string.functions import (
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
-from compositionality.tasks.string.prompts import compact_prompt, json_prompt, main_solution, sources
+from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
 
 CHAINS_PER_PROBLEM = 400
 INPUTS_PER_CHAIN = 32
 CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
 """Inputs that a sound problem must not map all to its own answer."""
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +136,15 @@ class StringTask:
             code, names = main_solution(chain_text(item.chain)), [step.function.alias for step in item.chain]
         else:
             code, names = main_solution(render(item.expression)), function_names(item.expression)
-        truth: dict[str, object] = {"ref_input": {"x": item.input}, "ref_output": item.output}
         if options.style == "compact":
             prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)
-            truth |= {"ref_code": code, "funcname": "main_solution", "style": "compact"}
         else:
             code = sources(names) + code if options.show_definitions else code
             prompt = json_prompt(code, item.input)
-            truth |= {"ref_code": code, "funcname": "main_solution"}
+        truth = ground_truth(item.input, item.output, code, options.style)
         source = f"string-{self.set_name}-level{item.level}"
         metadata = {"seed": seed, "functions": names}
-        return Problem(source, item.level, prompt, _encode(truth), item.index, metadata)
+        return Problem(source, item.level, prompt, truth, item.index, metadata)
 
 
 def _run(chain: Chain, text: str) -> str:

@@ -25,9 +25,10 @@ class Draws:
 
     def below(self, n: int) -> int:
         """A whole number from 0 to n - 1."""
-        if self._bits < _SPARE_BITS:
-            self._refill()
-        self._bits -= n.bit_length()
+        bits = n.bit_length()
+        if self._bits < bits + _SPARE_BITS:
+            self._refill(bits + _SPARE_BITS)
+        self._bits -= bits
         self._value, drawn = divmod(self._value, n)
         return drawn
 
@@ -49,8 +50,10 @@ class Draws:
             chars.append(alphabet[drawn])
         return "".join(chars)
 
-    def _refill(self) -> None:
-        block = blake2b(self.key + self._counter.to_bytes(8, "big")).digest()
-        self._counter += 1
-        self._value = int.from_bytes(block, "big")
-        self._bits = _BLOCK_BITS
+    def _refill(self, needed: int) -> None:
+        """Drop what is left and take as many new blocks as hold ``needed`` bits."""
+        blocks = range(self._counter, self._counter + 1 + needed // _BLOCK_BITS)
+        fresh = b"".join([blake2b(self.key + counter.to_bytes(8, "big")).digest() for counter in blocks])
+        self._counter = blocks.stop
+        self._value = int.from_bytes(fresh, "big")
+        self._bits = _BLOCK_BITS * len(blocks)

@@ -4,7 +4,6 @@ Its flaws are kept on purpose (x is often unused, duplicates are recognised by t
 ``clean.py`` is the mode without them.
 """
 
-import json
 import string
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from compositionality.tasks.string.expression import (
     render,
 )
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
-from compositionality.tasks.string.prompts import json_prompt, main_solution, sources
+from compositionality.tasks.string.prompts import ground_truth, json_prompt, main_solution, sources
 
 SEED = 42
 PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
@@ -151,11 +150,10 @@ def paper_problems(options: PaperOptions) -> Iterator[Problem]:
 def _problem(item: Item, *, show_definitions: bool) -> Problem:
     solution = main_solution(item.text)
     code = sources(function_names(item.expression)) + solution if show_definitions else solution
-    truth = {"ref_input": {"x": item.input}, "ref_output": item.output, "ref_code": code, "funcname": "main_solution"}
     return Problem(
         data_source=f"codeio-forward-incomplete-depth{item.level}",
         level=item.level,
         prompt=json_prompt(code, item.input),
-        ground_truth=json.dumps(truth, ensure_ascii=False),
+        ground_truth=ground_truth(item.input, item.output, code),
         index=0,
     )

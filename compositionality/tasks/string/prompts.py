@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring as _quote
 
 from compositionality.tasks.string.functions import ALIASES, Chain, Operation
 
@@ -25,6 +26,13 @@ def main_solution(expression: str) -> str:
 def json_prompt(code: str, text: str) -> str:
     """The JSON style's prompt. It holds no JSON object itself, so echoing it is not an answer."""
     return _TASK.format(code=code, text=text)
+
+
+def ground_truth(x: str, output: str, code: str, style: str = "json") -> str:
+    """The JSON text that the judge reads: the published keys, and the style unless it is "json"."""
+    words = f'{{"ref_input": {{"x": {_quote(x)}}}, "ref_output": {_quote(output)}, "ref_code": {_quote(code)}'
+    tail = "" if style == "json" else f', "style": {_quote(style)}'
+    return f'{words}, "funcname": "main_solution"{tail}}}'
 
 
 def compact_name(operation: Operation) -> str:
