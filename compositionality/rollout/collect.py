@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 
 from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.rollout.engine import Completion, Engine, Request, request_seed
 from compositionality.rollout.engines import check_room, open_engine
@@ -64,6 +66,10 @@ def shard_plan(settings: CollectSettings, n_problems: int) -> ShardPlan:
 
 def _problems(settings: CollectSettings) -> pa.Table:
     problems = read_problems(settings.problems)
+    turns = pc.fill_null(pc.list_value_length(problems["prompt"]), 0)
+    empty = pc.index(turns, 0).as_py()
+    if empty >= 0:
+        raise UserError(f"{settings.problems}: row {empty} has an empty prompt; make the problem file again")
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 

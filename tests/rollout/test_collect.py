@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fake_engine import FakeEngine, contents, fake_settings, write_problems
@@ -218,6 +219,15 @@ def test_shards_depend_on_the_number_of_answers_alone():
 def test_bad_settings_are_refused_in_one_line(problems, output, changes, message):
     with pytest.raises(UserError, match=message):
         collect(dataclasses.replace(fake_settings(problems, output), **changes), FakeEngine())
+
+
+def test_an_empty_prompt_is_refused_by_row(problems, output):
+    table = pq.read_table(problems)
+    prompts = [*table["prompt"].to_pylist()[:7], [], *table["prompt"].to_pylist()[8:]]
+    column = pa.array(prompts, table["prompt"].type)
+    pq.write_table(table.set_column(table.schema.get_field_index("prompt"), "prompt", column), problems)
+    with pytest.raises(UserError, match="row 7 has an empty prompt"):
+        collect(fake_settings(problems, output), FakeEngine())
 
 
 class DyingEngine(FakeEngine):
