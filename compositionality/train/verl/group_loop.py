@@ -1,8 +1,9 @@
 """verl's single-turn agent loop, a group at a time: on a tiny model its bookkeeping would cost more than the model.
 
 verl makes two calls to its load balancer, one to a reward worker, one write to the store and one agent object for
-every response. Here that is done once for each prompt, and the reward manager that verl loads judges in this very
-process. Used where ``rollout.agent.agent_loop_manager_class`` names it (device=cpu).
+every response, and has vLLM report every token. Here that is done once for each prompt, the reward manager that verl
+loads judges in this very process, and vLLM reports whole responses.
+Used where ``rollout.agent.agent_loop_manager_class`` names it (device=cpu).
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from verl.experimental.agent_loop import AgentLoopOutput
 from verl.trainer.ppo.reward import load_reward_manager
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+from vllm.sampling_params import RequestOutputKind
 
 from compositionality.train.verl.extensions import response_seed
 
@@ -69,9 +71,8 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
     async def _respond(self, server: Any, prompt: Row, ids: list[int], sampling_params: Row, sample: int) -> Row:
         """One response, judged, as a row of the store."""
         seed = response_seed(self.rollout_config.seed, prompt["uid"], prompt["raw_prompt"], sample)
-        output = await server.generate.remote(
-            request_id=uuid4().hex, prompt_ids=ids, sampling_params={**sampling_params, "seed": seed}
-        )
+        wanted = {**sampling_params, "seed": seed, "output_kind": RequestOutputKind.FINAL_ONLY}
+        output = await server.generate.remote(request_id=uuid4().hex, prompt_ids=ids, sampling_params=wanted)
         tokens = list(output.token_ids)
         verdict = await self.reward_manager.score(tokens, prompt)
         version = output.extra_fields.get("global_steps")

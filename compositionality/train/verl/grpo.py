@@ -92,9 +92,12 @@ def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
         attention = config.lab.attention = "flash_attention_2" if flash else "sdpa"
     model = config.actor_rollout_ref.model
     model.override_config.attn_implementation = attention
-    # Packed rows need a kernel that knows where each begins: sdpa would build a mask of all tokens by all tokens.
-    model.use_remove_padding = attention != "sdpa"
+    # Packed rows need a kernel that knows where each begins: sdpa builds a mask of all tokens by all tokens, which is
+    # bearable for small micro-batches alone; without packing verl pads every row to the longest allowed.
+    model.use_remove_padding = attention != "sdpa" or config.lab.device == "cpu"
     if config.lab.device == "cpu":
+        actor, longest = config.actor_rollout_ref.actor, config.data.max_prompt_length + config.data.max_response_length
+        actor.ppo_max_token_len_per_gpu = max(actor.ppo_max_token_len_per_gpu, longest)
         variables.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
 
 
@@ -136,7 +139,8 @@ def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
     steps = out / "steps"
-    mend(steps)
+    if not config.lab.force:
+        mend(steps)
     resumed = claim(out, recipe, force=config.lab.force)
     if (steps / FINISHED).is_file():
         return
