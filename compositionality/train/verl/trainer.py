@@ -97,6 +97,7 @@ class GrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
+        tidy(self.steps_folder, self.config.lab.keep)
         return metrics
 
 
@@ -108,8 +109,13 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         del trainer, async_save
         steps = Path(checkpoint_dir).parent
         seal(steps, global_step)
-        best = best_step(steps)
-        prune(steps, self.config.lab.keep, spare=frozenset([best] if best is not None else []))
+        tidy(steps, self.config.lab.keep)
+
+
+def tidy(steps: Path, keep: int) -> None:
+    """Delete all complete checkpoints but the last ``keep`` and the best by validation."""
+    best = best_step(steps)
+    prune(steps, keep, spare=frozenset([best] if best is not None else []))
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:
