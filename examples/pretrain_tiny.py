@@ -1,6 +1,6 @@
-"""Pretrain the tiny model from nothing: `python examples/pretrain_tiny.py out=checkpoints/tiny/base`.
+"""Pretrain the tiny model from nothing: `python examples/pretrain_tiny.py output=checkpoints/tiny/base`.
 
-Reads nothing. Writes OUT/, a Hugging Face model folder (config, safetensors, tokenizer with chat template) with a
+Reads nothing. Writes OUTPUT/, a Hugging Face model folder (config, safetensors, tokenizer with chat template) with a
 manifest; while it runs, its progress lies beside it, and the same command continues there.
 """
 

@@ -21,7 +21,7 @@ SHORT = ("steps=20", "packing.rows=2", "packing.length=96", "model.layers=1", "t
 
 
 def settings(out, *more):
-    return parse(PretrainSettings, [f"out={out}", *SHORT, *more])
+    return parse(PretrainSettings, [f"output={out}", *SHORT, *more])
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def files(folder):
 
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
     out = tmp_path / "base"
-    command = [sys.executable, ROOT / "examples/pretrain_tiny.py", f"out={out}", *SHORT]
+    command = [sys.executable, ROOT / "examples/pretrain_tiny.py", f"output={out}", *SHORT]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not progress_path(out).exists() and process.poll() is None:
         time.sleep(0.001)
@@ -102,7 +102,7 @@ def test_p11_a_short_pretraining_learns_to_read_definitions(tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     out = tmp_path / "base"
-    chosen = parse(PretrainSettings, [f"out={out}", "steps=1000", "mix.prior_chain=0.05", "threads=2"])
+    chosen = parse(PretrainSettings, [f"output={out}", "steps=1000", "mix.prior_chain=0.05", "threads=2"])
     pretrain(chosen)
     tokenizer, model = AutoTokenizer.from_pretrained(out), AutoModelForCausalLM.from_pretrained(out)
     corpus, rng, right = Corpus(chosen.mix, chosen.drop), Random("unseen"), 0

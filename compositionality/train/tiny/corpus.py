@@ -32,9 +32,9 @@ class Mix:
 
     echo: float = 0.06
     prior_chain: float = 0.22
-    prior_single: float = 0.12
+    prior_single: float = 0.10
     prior_visible: float = 0.04
-    target_single: float = 0.03
+    target_single: float = 0.05
     deepest: int = 6
     letters: str = "abcdefghij"
     shortest_input: int = 3

@@ -31,7 +31,7 @@ from compositionality.train.tiny.tokenizer import build_tokenizer
 class PretrainSettings:
     """What ``examples/pretrain_tiny.py`` takes."""
 
-    out: str = MISSING
+    output: str = MISSING
     steps: int = 6000
     learning_rate: float = 4e-3
     warmup: int = 100
@@ -47,12 +47,12 @@ class PretrainSettings:
 
 
 SHORTEST_ROW = 64
-_NO_EFFECT = ("out", "threads", "save_every", "force")
+_NO_EFFECT = ("output", "threads", "save_every", "force")
 
 
 def pretrain(settings: PretrainSettings) -> None:
-    """Make the base model at ``settings.out`` unless it is already there."""
-    out = Path(settings.out)
+    """Make the base model at ``settings.output`` unless it is already there."""
+    out = Path(settings.output)
     recipe = Recipe("pretrain_tiny", {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT})
     if is_done(out, recipe, force=settings.force):
         print(f"{out} is already there")
