@@ -4,7 +4,7 @@ Reads the problem files FILES (and AGAINST). Prints a table for each; writes OUT
 Columns: dup = same expression and input; overlap = problems + compositions shared with AGAINST;
 wrong = gold answers that do not come out, and inputs that belong to another split or seed.
 
-    python examples/audit_data.py files=[data/test.parquet] against=[data/train.parquet] out=results/audit.json
+    python examples/audit_data.py files=[data/test.parquet] against=[data/train.parquet] output=results/audit.json
 """
 
 from compositionality.config.cli import run

@@ -1,10 +1,10 @@
 """Make one file of string problems.
 
-Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUT (parquet, verl's RL schema) and
-OUT.manifest.json. ``mode=paper`` gives the original's very problems, ``mode=clean`` sound ones.
+Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUTPUT (parquet, verl's RL schema) and
+OUTPUT.manifest.json. ``mode=paper`` gives the original's very problems, ``mode=clean`` sound ones.
 
-    python examples/create_problems.py out=data/train.parquet levels=[1,2] count=2000 seed=1
-    python examples/create_problems.py out=data/train.parquet mode=paper stage=2 min_level=2 max_level=2 count=50000
+    python examples/create_problems.py output=data/train.parquet levels=[1,2] count=2000 seed=1
+    python examples/create_problems.py output=data/train.parquet mode=paper stage=2 min_level=2 max_level=2 count=50000
 """
 
 from compositionality.config.cli import run

@@ -55,7 +55,9 @@ def test_light_rooms_never_import_heavy_packages(path: Path) -> None:
         assert not named & HEAVY
 
 
-@pytest.mark.parametrize("module", ["compositionality.tasks", "compositionality.reward", "compositionality.data.problems"])
+@pytest.mark.parametrize(
+    "module", ["compositionality.tasks", "compositionality.reward", "compositionality.data.problems"]
+)
 def test_light_rooms_start_without_heavy_packages(module: str) -> None:
     code = f"import sys, {module}; print([name for name in {sorted(HEAVY)!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

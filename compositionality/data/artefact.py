@@ -161,10 +161,7 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:
     """Give ``partial`` its manifest and put it in the place of ``target``."""
     step, settings, inputs = identity
-    if partial.is_dir():
-        files = _file_hashes(partial)
-    else:
-        files = {target.name: file_hash(partial)}
+    files = _file_hashes(partial) if partial.is_dir() else {target.name: file_hash(partial)}
     manifest = Manifest(
         step=step, settings=json.loads(settings), inputs=inputs, files=files, code=code_version(), facts=dict(facts)
     )

@@ -32,11 +32,11 @@ from compositionality.tasks.string.partition import owner
 
 @dataclass
 class AuditData:
-    """``files`` are audited; overlap with ``against`` is counted; ``out`` takes the report as JSON, if given."""
+    """``files`` are audited; overlap with ``against`` is counted; ``output`` takes the report as JSON, if given."""
 
     files: list[str] = MISSING
     against: list[str] = field(default_factory=list)
-    out: str = ""
+    output: str = ""
     force: bool = False
 
 
@@ -186,11 +186,11 @@ def _in_wrong_stream(row: Row) -> bool:
 
 
 def audit_data(settings: AuditData) -> None:
-    """Audit the files, show the tables, and write the report if ``out`` is given."""
+    """Audit the files, show the tables, and write the report if ``output`` is given."""
     files, against = [Path(path) for path in settings.files], [Path(path) for path in settings.against]
     inputs = {f"file_{i}": path for i, path in enumerate(files)} | {f"against_{i}": p for i, p in enumerate(against)}
-    out, recipe = Path(settings.out), Recipe("audit_data", {}, inputs)
-    if settings.out and is_done(out, recipe, force=settings.force):
+    out, recipe = Path(settings.output), Recipe("audit_data", {}, inputs)
+    if settings.output and is_done(out, recipe, force=settings.force):
         print(f"{out} is already there")
         return
     report = {}
@@ -198,7 +198,7 @@ def audit_data(settings: AuditData) -> None:
         levels = audit_file(path, against)
         show(path, levels)
         report[path.name] = [asdict(level) for level in levels]
-    if settings.out:
+    if settings.output:
         with new_artefact(out, recipe) as partial:
             partial.write_text(json.dumps(report, indent=1) + "\n")
 

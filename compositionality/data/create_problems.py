@@ -19,7 +19,7 @@ from compositionality.tasks.string.paper import PaperOptions, paper_problems
 from compositionality.tasks.string.stream import problem_stream
 
 PAPER_ONLY = ("stage", "min_level", "max_level")
-NOT_CONTENT = ("out", "avoid", "workers", "force")
+NOT_CONTENT = ("output", "avoid", "workers", "force")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class CreateProblems:
     composition); ``workers`` changes the speed only.
     """
 
-    out: str = MISSING
+    output: str = MISSING
     mode: str = "clean"
     split: str = "train"
     count: int = 1000
@@ -55,8 +55,8 @@ class CreateProblems:
 
 
 def create_problems(settings: CreateProblems) -> Path:
-    """Write the problem file ``settings.out`` unless it is already there; its path."""
-    out = Path(settings.out)
+    """Write the problem file ``settings.output`` unless it is already there; its path."""
+    out = Path(settings.output)
     avoid = {f"avoid_{i}": Path(path) for i, path in enumerate(settings.avoid)}
     recipe = Recipe("create_problems", _content(settings), avoid)
     if is_done(out, recipe, force=settings.force):

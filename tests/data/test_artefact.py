@@ -64,9 +64,14 @@ def test_p08_altered_file_is_refused_by_name(tmp_path: Path, damage: str) -> Non
 def test_p08_failure_keeps_the_old_result(tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     make(target, recipe(tmp_path), "good")
-    with pytest.raises(RuntimeError), new_artefact(target, recipe(tmp_path)) as partial:
-        partial.write_text("half")
-        raise RuntimeError
+
+    def fail_halfway() -> None:
+        with new_artefact(target, recipe(tmp_path)) as partial:
+            partial.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_halfway()
     assert target.read_text() == "good"
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
 

@@ -70,7 +70,7 @@ def test_the_papers_test_file_has_the_known_flaws(tmp_path: Path) -> None:
 
 def test_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = write_rows(tmp_path / "f.parquet", [row("func_3(func_9(x))", "cab")]), tmp_path / "audit.json"
-    settings = AuditData(files=[str(path)], out=str(out))
+    settings = AuditData(files=[str(path)], output=str(out))
     audit_data(settings)
     assert json.loads(out.read_text())["f.parquet"][0]["rows"] == 1
     audit_data(settings)

@@ -14,7 +14,7 @@ from compositionality.errors import UserError
 
 
 def make(path: Path, **changes: object) -> Path:
-    return create_problems(CreateProblems(out=str(path), **changes))  # type: ignore[arg-type]
+    return create_problems(CreateProblems(output=str(path), **changes))  # type: ignore[arg-type]
 
 
 def test_paper_file(tmp_path: Path) -> None:
@@ -82,5 +82,5 @@ def test_bad_settings_are_one_line(tmp_path: Path, changes: dict[str, object]) -
 
 
 def test_settings_come_from_the_command_line() -> None:
-    settings = parse(CreateProblems, ["out=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"])
+    settings = parse(CreateProblems, ["output=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"])
     assert (settings.levels, settings.drop, settings.style) == ([1, 2], [0, 3], "compact")

@@ -25,7 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, functions in (("trained", "trained"), ("heldout", "heldout")):
         create_problems(
             CreateProblems(
-                out=str(home / f"{name}.parquet"), split="test", count=24, levels=[1, 2], functions=functions,
+                output=str(home / f"{name}.parquet"), split="test", count=24, levels=[1, 2], functions=functions,
                 style="compact", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 6], max_length=10,
             )
         )  # fmt: skip
