@@ -3,18 +3,13 @@
 import re
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.table import Table
 
+from compositionality.data.intervals import Interval, share
 from compositionality.tasks.base import Reason
-
-
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a share."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(successes, trials).proportion_ci(confidence_level=confidence, method="wilson")
-    return float(interval.low), float(interval.high)
 
 
 def by_number(name: str) -> list[tuple[int, str]]:
@@ -23,11 +18,13 @@ def by_number(name: str) -> list[tuple[int, str]]:
 
 
 class RolloutSummary:
-    """Running counts; holds a few numbers per data source, whatever the number of rows."""
+    """Running counts; holds two numbers per problem, whatever the number of samples."""
 
     def __init__(self, data_sources: pa.ChunkedArray) -> None:
         """``data_sources``: the column of the problem file."""
         self._data_sources = data_sources
+        self._correct = np.zeros(len(data_sources), np.int64)  # per problem
+        self._judged = np.zeros(len(data_sources), np.int64)
         self.rows: Counter[tuple[str, str]] = Counter()  # (data source, reason)
         self.tokens: Counter[str] = Counter()  # data source
 
@@ -38,6 +35,17 @@ class RolloutSummary:
         for group in groups.to_pylist():
             self.rows[group["data_source"], group["reason"]] += group["tokens_count"]
             self.tokens[group["data_source"]] += group["tokens_sum"]
+        self._count(shard, self._correct, pc.equal(shard["reason"], Reason.CORRECT))
+        self._count(shard, self._judged, pc.not_equal(shard["reason"], Reason.ERROR))
+
+    def _count(self, shard: pa.Table, into: np.ndarray, chosen: pa.ChunkedArray) -> None:
+        problems = shard["problem"].filter(chosen).to_numpy()
+        into += np.bincount(problems, minlength=len(into))
+
+    def accuracy(self, data_source: str) -> Interval | None:
+        """Share of correct among judged answers with its interval, problems as clusters; None if nothing was judged."""
+        rows = pc.equal(self._data_sources, data_source).to_numpy()
+        return share(self._correct[rows], self._judged[rows])
 
     def total(self, data_source: str) -> int:
         """Responses to problems of one data source."""
@@ -61,11 +69,12 @@ class RolloutSummary:
         reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
         table = Table("data source", "n", "correct %", "95 % interval", "mean tokens", *(f"{r} %" for r in reasons))
         for source in sorted(self.tokens, key=by_number):
-            n, correct = self.total(source), self.rows[source, Reason.CORRECT]
-            low, high = wilson(correct, n)
+            n, found = self.total(source), self.accuracy(source)
             shares = (f"{100 * self.rows[source, reason] / n:.1f}" for reason in reasons)
-            interval = f"{100 * low:.1f} – {100 * high:.1f}"
-            table.add_row(
-                source, str(n), f"{100 * correct / n:.1f}", interval, f"{self.tokens[source] / n:.1f}", *shares
-            )
+            value, interval = _shown(found) if found else ("–", "–")
+            table.add_row(source, str(n), value, interval, f"{self.tokens[source] / n:.1f}", *shares)
         return table
+
+
+def _shown(found: Interval) -> tuple[str, str]:
+    return f"{100 * found.value:.1f}", f"{100 * found.low:.1f} – {100 * found.high:.1f}"
