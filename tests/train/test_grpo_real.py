@@ -81,10 +81,10 @@ def words(made, out, *more):
     ]  # fmt: skip
 
 
-def start(arguments):
+def start(arguments, output=subprocess.PIPE):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB", "RAY"))}
     command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *arguments]
-    return subprocess.Popen(command, env=kept, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(command, env=kept, stdout=output, stderr=subprocess.STDOUT, text=True)
 
 
 def train(arguments, code=0):
@@ -96,16 +96,14 @@ def train(arguments, code=0):
 
 def kill_after(arguments, out, step):
     """SIGKILL the command as soon as the checkpoint of ``step`` is sealed; all of its processes must end."""
-    process = start(arguments)
     sealed = out / "steps" / f"global_step_{step}" / "sealed.json"
     deadline = time.monotonic() + 400
     with (out.parent / "killed.log").open("w") as log:
-        os.set_blocking(process.stdout.fileno(), False)
-        while not sealed.is_file():
-            log.write(process.stdout.read() or "")
-            assert process.poll() is None, "ended by itself"
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        process = start(arguments, log)
+    while not sealed.is_file():
+        assert process.poll() is None, "ended by itself"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     below = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
