@@ -2,13 +2,20 @@
 
 Exchanges of four kinds, all in the compact style of the string task:
 
-- *prior, hidden*: chains of prior functions (``func_30`` and up) by name alone, levels 1 to ``deepest``. The model
-  learns to know functions by their names and to compose what it knows.
+- *prior*: chains of prior functions (``func_30`` and up) by name alone, levels 1 to ``deepest``. The model learns to
+  know functions by their names and to compose what it knows.
 - *visible*: one definition, one call (``func_17=mirror_str;func_17:abc``). The name is drawn afresh each time from
-  the target names, so that a target's name says nothing: only its definition does. This is reading code.
+  the target names, so that it says nothing: only the definition does. This is reading code.
 - *echo*: copy a chain of any names, so that the target names can be written at all.
+- *target_single*: one target under its own name, definition hidden, in a small share of the text.
 
-A target function is never applied under its own name alone, and never composed with anything.
+No target is ever composed with anything, under any name.
+
+The last kind is a concession. With ``target_single=0`` the base model knows no target by name (level 1: 0 %), and
+Stage 1 teaches the names, but on its own circuit: after it compositions of targets stay at 0 %, so RL has no signal.
+A small share joins the names to the circuit that composes prior functions. Level 1 then starts high, Stage 1 lifts it
+further, and level 2 starts at a few percent, which is enough for RL. So Stage 1 is smaller here than in the paper, and
+base accuracy at level 1 must always be shown beside it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
