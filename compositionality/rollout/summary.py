@@ -64,7 +64,7 @@ class RolloutSummary:
         return {"rows": reasons.total(), "tokens": tokens, "reasons": dict(sorted(reasons.items())), "levels": accuracy}
 
     def table(self) -> Table:
-        """Accuracy with its 95 % Wilson interval, mean length and the share of each other reason, by data source."""
+        """Accuracy with its 95 % interval, mean length and the share of each other reason, by data source."""
         seen = {reason for (_, reason), count in self.rows.items() if count}
         reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
         table = Table("data source", "n", "correct %", "95 % interval", "mean tokens", *(f"{r} %" for r in reasons))
