@@ -92,13 +92,14 @@ def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
         attention = config.lab.attention = "flash_attention_2" if flash else "sdpa"
     model = config.actor_rollout_ref.model
     model.override_config.attn_implementation = attention
-    # Packed rows need a kernel that knows where each begins: sdpa builds a mask of all tokens by all tokens, which is
-    # bearable for small micro-batches alone; without packing verl pads every row to the longest allowed.
-    model.use_remove_padding = attention != "sdpa" or config.lab.device == "cpu"
+    # Packed rows need a kernel that knows where each begins; sdpa works on a mask of all tokens by all tokens, and
+    # padding each micro-batch to its longest row is three times faster (5.0 and 1.6 ms a row of 45 tokens on a core).
+    model.use_remove_padding = attention != "sdpa"
     if config.lab.device == "cpu":
         actor, longest = config.actor_rollout_ref.actor, config.data.max_prompt_length + config.data.max_response_length
         actor.ppo_max_token_len_per_gpu = max(actor.ppo_max_token_len_per_gpu, longest)
         variables.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+        variables.setdefault("TQ_NUM_THREADS", "1")  # of the store; it warns at every access if there are fewer cores
 
 
 def count_gpus(config: DictConfig) -> int:
