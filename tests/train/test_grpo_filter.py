@@ -65,7 +65,7 @@ def sampler(refill=None, **changes):
 
 
 def uids(batch):
-    return list(dict.fromkeys(key.split("_")[0] for key in batch.keys))  # noqa: SIM118 (a field, not a dict)
+    return list(dict.fromkeys(key.split("_")[0] for key in batch.keys))
 
 
 def test_groups_without_signal_do_not_reach_the_update(store):
