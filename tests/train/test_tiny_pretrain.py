@@ -102,7 +102,7 @@ def test_p11_a_short_pretraining_learns_to_read_definitions(tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     out = tmp_path / "base"
-    chosen = parse(PretrainSettings, [f"output={out}", "steps=1000", "mix.prior_chain=0.05", "threads=2"])
+    chosen = parse(PretrainSettings, [f"output={out}", "steps=1000", "mix.prior_chain=0.05", "threads=1"])
     pretrain(chosen)
     tokenizer, model = AutoTokenizer.from_pretrained(out), AutoModelForCausalLM.from_pretrained(out)
     corpus, rng, right = Corpus(chosen.mix, chosen.drop), Random("unseen"), 0
