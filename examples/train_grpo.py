@@ -9,8 +9,8 @@ Run again, it goes on from the last checkpoint.
         lab.val_file=b.parquet lab.output=OUT
 """
 
+from compositionality.config.training import run_trainer
 from compositionality.train.verl.grpo import train
-from compositionality.train.verl.launch import run
 
 if __name__ == "__main__":
-    run("grpo", train, __doc__)
+    run_trainer("grpo", train, __doc__)

@@ -7,8 +7,8 @@ from), metrics.jsonl, train.log and config.yaml beside it. Run again, it goes on
     python examples/train_sft.py device=cpu lab.model=M lab.train_file=rows.parquet lab.output=OUT optim.lr=1e-3
 """
 
-from compositionality.train.verl.launch import run
+from compositionality.config.training import run_trainer
 from compositionality.train.verl.sft import train
 
 if __name__ == "__main__":
-    run("sft", train, __doc__)
+    run_trainer("sft", train, __doc__)

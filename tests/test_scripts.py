@@ -52,20 +52,15 @@ def test_arguments_reach_the_trainer() -> None:
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {"PROFILE": "tiny"}, r"no\.such|no such"),
-        ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: paper single tiny"),
+        ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: paper single smoke tiny"),
         ("stage1_create_problems", ["colour=red"], {"PROFILE": "tiny"}, "colour"),
-        (
-            "stage1_create_train_data",
-            [],
-            {"PROFILE": "tiny", "MODEL_PATH": "nowhere", "DATA_DIR": "nowhere"},
-            "nowhere",
-        ),
+        ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "train.parquet: no such file"),
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
-    script: str, arguments: list[str], variables: dict[str, str], told: str
+    script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path
 ) -> None:
-    done = run(f"{SECTION}/{script}.sh", *arguments, **variables)
+    done = run(f"{SECTION}/{script}.sh", *arguments, **{"DATA_DIR": str(tmp_path), **variables})
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1

@@ -1,4 +1,4 @@
-"""How every entry point runs: Hydra overrides in, a typed settings object out, bad input as one line and exit code 2."""
+"""How every entry point runs: Hydra overrides in, a typed object out, bad input as one line and exit code 2."""
 
 import os
 import signal

@@ -10,17 +10,16 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from compositionality.config.cli import with_errors_in_one_line
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.train.verl.run_folder import WANDB_ID
@@ -31,29 +30,6 @@ CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
 TROUBLE = "COMPOSITIONALITY_TROUBLE"
 TAIL_LINES = 400
 EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception): \S.*")
-
-
-def run(name: str, step: Callable[[DictConfig], object], doc: str | None) -> NoReturn:
-    """Entry point of a trainer: Hydra overrides of ``config/NAME.yaml`` in, ``step`` done, bad input in one line.
-
-    ``--force`` and ``--dry-run`` stand for ``lab.force=true`` and ``lab.dry_run=true``; ``--cfg`` prints the whole
-    configuration and stops.
-    """
-    words = {"--force": "lab.force=true", "--dry-run": "lab.dry_run=true"}
-    arguments = [words.get(word, word) for word in sys.argv[1:]]
-    if {"-h", "--help"} & set(arguments):
-        print((doc or "").strip() + "\n\nOur own settings (every key of verl can be given too; --cfg shows all):")
-        print((CONFIG_DIR / f"{name}.yaml").read_text().partition("lab:\n")[2], end="")
-        sys.exit(0)
-
-    def body() -> None:
-        config = compose_config(name, [word for word in arguments if word != "--cfg"])
-        if "--cfg" in arguments:
-            print(OmegaConf.to_yaml(config), end="")
-        else:
-            step(config)
-
-    with_errors_in_one_line(body)
 
 
 def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
