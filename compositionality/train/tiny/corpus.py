@@ -13,9 +13,9 @@ No target is ever composed with anything, under any name.
 
 The last kind is a concession. With ``target_single=0`` the base model knows no target by name (level 1: 0 %), and
 Stage 1 teaches the names, but on its own circuit: after it compositions of targets stay at 0 %, so RL has no signal.
-A small share joins the names to the circuit that composes prior functions. Level 1 then starts high, Stage 1 lifts it
-further, and level 2 starts at a few percent, which is enough for RL. So Stage 1 is smaller here than in the paper, and
-base accuracy at level 1 must always be shown beside it.
+A small share joins the names to the circuit that composes prior functions: level 1 then starts part-way, Stage 1 lifts
+it to about nine tenths, and level 2 reaches the few percent that RL needs. So Stage 1 starts higher here than in the
+paper; show the base model's accuracy at level 1 beside it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
