@@ -17,18 +17,19 @@ LEVEL1TO2=stage2_level1to2/train
 VALIDATION_FILE=validation
 TEST_FILES=(test_trained test_heldout)
 MAX_PROMPT=64                            # tokens
-MAX_RESPONSE=160
+MAX_RESPONSE=192
 
 # Stage 1: rollouts under visible definitions, then SFT with the definitions hidden.
-STAGE1_SAMPLES=4
+STAGE1_SAMPLES=2
 MAX_CORRECT_RATIO=null                   # the base model solves most atoms always; dropping those would leave the hard ones
 SFT=(data.max_length=256)
-STAGE1_SFT=(data.train_batch_size=128 trainer.total_epochs=2 optim.lr=2e-3)
+STAGE1_SFT=(trainer.total_epochs=5 optim.lr=1e-3)
 
 # Stage 2: GRPO, and iterative RFT.
-RL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4 trainer.total_training_steps=40)
+RL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
+  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=40 trainer.save_freq=20 trainer.test_freq=20)
 RFT_ITERATIONS=3
 RFT_PROMPTS=6000
 RFT_SAMPLES=2
-RFT_SFT=(data.train_batch_size=128 trainer.total_epochs=1 optim.lr=5e-4)
-RL_ROLLOUTS=$((40 * 128 * 16))           # steps × prompts asked × answers
+RFT_SFT=(trainer.total_epochs=1 optim.lr=5e-4)
+RL_ROLLOUTS=$((40 * 64 * 16))            # steps × prompts asked × answers
