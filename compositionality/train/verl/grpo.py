@@ -1,6 +1,5 @@
 """GRPO with verl: check, train (or go on), export the last model and the best."""
 
-import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
@@ -86,15 +85,7 @@ def _settle_paths(config: DictConfig, out: Path) -> None:
 
 def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
     config.lab.processes = count_gpus(config)
-    attention = config.lab.attention
-    if attention == "auto":
-        flash = config.lab.device == "gpu" and importlib.util.find_spec("flash_attn") is not None
-        attention = config.lab.attention = "flash_attention_2" if flash else "sdpa"
-    model = config.actor_rollout_ref.model
-    model.override_config.attn_implementation = attention
-    # Packed rows need a kernel that knows where each begins; sdpa works on a mask of all tokens by all tokens, and
-    # padding each micro-batch to its longest row is three times faster (5.0 and 1.6 ms a row of 45 tokens on a core).
-    model.use_remove_padding = attention != "sdpa"
+    launch.settle_attention(config.lab, config.actor_rollout_ref.model)
     if config.lab.device == "cpu":
         actor, longest = config.actor_rollout_ref.actor, config.data.max_prompt_length + config.data.max_response_length
         actor.ppo_max_token_len_per_gpu = max(actor.ppo_max_token_len_per_gpu, longest)
@@ -154,7 +145,12 @@ def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: di
         config.trainer.val_before_train = False
     launch.write_config(config, out / "config.yaml")
     launch.run_trainer(
-        command, variables, name="GRPO", log=out / "train.log", stall_minutes=config.lab.stall_minutes + 1
+        command,
+        variables,
+        name="GRPO",
+        log=out / "train.log",
+        stall_minutes=config.lab.stall_minutes + 1,
+        steps=config.trainer.total_training_steps,
     )
 
 

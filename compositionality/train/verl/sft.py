@@ -55,6 +55,7 @@ def settle(config: DictConfig, out: Path, variables: dict[str, str]) -> None:
     with open_dict(config):
         config.trainer.default_local_dir = str(out / "steps")
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
+        launch.settle_attention(config.lab, config.model)
         config.data.val_files = [config.lab.val_file] if validate else None
         if not validate:
             config.trainer.test_freq = -1  # verl reads the validation set whenever this is positive
@@ -122,4 +123,12 @@ def finished(config: DictConfig, step: int) -> bool:
 
 def _run(config: DictConfig, command: list[str], variables: dict[str, str], out: Path, name: str) -> None:
     log = out / ("train.log" if config.lab.node_rank == 0 else f"train.{config.lab.node_rank}.log")
-    launch.run_trainer(command, variables, name=name, log=log, stall_minutes=config.lab.stall_minutes)
+    minutes, steps = config.lab.stall_minutes, count_steps(config)
+    launch.run_trainer(command, variables, name=name, log=log, stall_minutes=minutes, steps=steps)
+
+
+def count_steps(config: DictConfig) -> int:
+    """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
+    given = config.trainer.total_training_steps
+    rows = pq.read_metadata(config.lab.train_file).num_rows
+    return int(given or rows // config.data.train_batch_size * config.trainer.total_epochs)

@@ -1,0 +1,37 @@
+"""What a person sees of a training run."""
+
+from compositionality.train.verl.step_lines import StepLines
+
+GRPO = (
+    "(TaskRunner pid=1) step:7 - critic/score/mean:0.25 - actor/grad_norm:np.float64(1.5) - "
+    "response_length/mean:31.2 - timing_s/step:4.25 - val-core/string-heldout-level2/acc/mean@1:0.375 - "
+    "val-aux/string-heldout-level2/wrong/mean@1:0.1\n"
+)
+
+
+def test_a_step_of_grpo_in_one_short_line() -> None:
+    shown = StepLines(40).read(GRPO)
+    assert shown == "step 7/40  reward 0.25  gradient 1.5  tokens 31.2  seconds 4.25  string-heldout-level2 38 %"
+
+
+def test_a_step_behind_a_progress_bar() -> None:
+    line = "Epoch 2/5:  18%|█▊  | 8/44 [00:08<00:36,  1.01s/it]step:53 - train/loss:0.0203 - train/lr:1e-05\n"
+    assert StepLines(None).read(line) == "step 53  loss 0.0203"
+
+
+def test_other_lines_are_for_the_log() -> None:
+    lines = StepLines(40)
+    assert lines.read("WARNING something about NUMA\n") is None
+    assert lines.read("Epoch 1/5: 100%|██████████| 44/44 [00:44<00:00]\n") is None
+
+
+def test_time_left_follows_the_steps_seen() -> None:
+    lines = StepLines(10)
+    lines.read("step:1 - train/loss:1.0\n")
+    shown = lines.read("step:2 - train/loss:0.5\n")
+    assert shown is not None
+    assert shown.endswith(" s left")
+
+
+def test_a_loss_that_is_no_number_is_shown() -> None:
+    assert StepLines(None).read("step:3 - train/loss:nan\n") == "step 3  loss nan"
