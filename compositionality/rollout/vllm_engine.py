@@ -82,7 +82,7 @@ class VllmEngine:
 def _set_environment() -> None:
     """What vLLM reads from the environment when it is imported; the user's own values win."""
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: two process starts less, reproducible
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
