@@ -35,3 +35,12 @@ def test_time_left_follows_the_steps_seen() -> None:
 
 def test_a_loss_that_is_no_number_is_shown() -> None:
     assert StepLines(None).read("step:3 - train/loss:nan\n") == "step 3  loss nan"
+
+
+def test_levels_come_in_order_and_a_validation_is_no_step() -> None:
+    lines = StepLines(10)
+    accuracies = " - ".join(f"val-core/string-heldout-level{level}/acc/mean@1:0.5" for level in (10, 2, 1))
+    shown = lines.read(f"step:0 - {accuracies}\n")
+    assert shown is not None
+    assert [word for word in shown.split() if "level" in word] == [f"string-heldout-level{n}" for n in (1, 2, 10)]
+    assert "left" not in (lines.read("step:1 - train/loss:1.0\n") or "left")

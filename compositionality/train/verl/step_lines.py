@@ -3,6 +3,8 @@
 import re
 import time
 
+from compositionality.rollout.summary import by_number
+
 STEP = re.compile(r"(?:^|[\s\]])step:(\d+) - (.*)")
 VALUE = re.compile(r"([\w/@.()-]+):(?:np\.float64\()?(-?[\d.]+(?:e-?\d+)?|nan)")
 SHOWN = (
@@ -13,6 +15,7 @@ SHOWN = (
     ("tokens", "response_length/mean"),
     ("seconds", "timing_s/step"),
 )
+TRAINED = {"train/loss", "timing_s/step"}
 ACCURACY = re.compile(r"val-core/(\S+)/acc/mean@\d+")
 
 
@@ -30,11 +33,15 @@ class StepLines:
             return None
         step, values = int(found[1]), dict(VALUE.findall(found[2]))
         parts = [f"{name} {float(values[key]):.3g}" for name, key in SHOWN if key in values]
-        accuracy = {ACCURACY.fullmatch(key): value for key, value in values.items()}
-        parts += [f"{match[1]} {100 * float(value):.0f} %" for match, value in accuracy.items() if match]
+        by_level = sorted(
+            (match for key in values if (match := ACCURACY.fullmatch(key))), key=lambda m: by_number(m[1])
+        )
+        parts += [f"{match[1]} {100 * float(values[match[0]]):.0f} %" for match in by_level]
         if not parts:
             return None
-        return "  ".join([f"step {step}" + (f"/{self.steps}" if self.steps else ""), *parts, *self._time_left(step)])
+        if TRAINED & values.keys():  # a validation before the first step says nothing about a step's time
+            parts += self._time_left(step)
+        return "  ".join([f"step {step}" + (f"/{self.steps}" if self.steps else ""), *parts])
 
     def _time_left(self, step: int) -> list[str]:
         now = time.monotonic()
