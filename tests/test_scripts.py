@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,30 @@ def test_p18_bad_input_is_one_line_and_exit_code_2(
     assert len(errors) == 1
     assert re.search(told, errors[0])
     assert "Traceback" not in done.stderr
+
+
+NO_NETWORK = ["unshare", "--net", "--map-root-user"]
+
+
+@pytest.mark.skipif(subprocess.run([*NO_NETWORK, "true"], check=False).returncode != 0, reason="no network namespaces")
+def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
+    """Problems, answers of a model made on the spot, filter and table, with no network interface at all."""
+    code = (
+        "import sys; from pathlib import Path; from compositionality.train.tiny import corpus, model, tokenizer as t\n"
+        "made = t.build_tokenizer(corpus.definition_names())\n"
+        "model.save_model(model.build_model(model.TinyConfig(), made, 0), made, Path(sys.argv[1]))"
+    )
+    python, problems, base = sys.executable, str(tmp_path / "problems.parquet"), str(tmp_path / "model")
+    commands = [
+        [python, "-c", code, base],
+        [python, "examples/create_problems.py", f"output={problems}", "count=8", "style=compact", "max_length=20"],
+        [python, "examples/evaluate.py", f"models=[m:{base}]", f"problems=[{problems}]", f"output={tmp_path / 'table'}",
+         "engine=transformers", "max_tokens=8"],
+    ]  # fmt: skip
+    for command in commands:
+        done = subprocess.run([*NO_NETWORK, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "table" / "accuracy.json").is_file()
 
 
 def test_unknown_option_of_the_quickstart() -> None:

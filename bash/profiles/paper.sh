@@ -21,6 +21,7 @@ STAGE1_SFT=()                             # batch 128, 2 epochs, learning rate 2
 
 # Stage 2: GRPO as in config/grpo.yaml; RFT in 6 chunks of 8,000 problems, 2 answers each.
 RL=(lab.reward_shape=paper)
+RL_LEVEL1=()
 RFT_ITERATIONS=6
 RFT_PROMPTS=8000
 RFT_SAMPLES=2

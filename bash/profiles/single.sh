@@ -23,6 +23,7 @@ SFT=(data.max_length=3072)
 STAGE1_SFT=()
 
 RL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=2e-6 trainer.total_training_steps=300)
+RL_LEVEL1=()
 RFT_ITERATIONS=6
 RFT_PROMPTS=3300
 RFT_SAMPLES=16

@@ -8,6 +8,7 @@ TEST_PER_LEVEL=8
 VALIDATION_PER_LEVEL=4
 RL=(data.train_batch_size=8 actor_rollout_ref.rollout.n=4 trainer.total_training_steps=4 trainer.save_freq=2
   trainer.test_freq=2 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
+RL_LEVEL1=()
 RFT_ITERATIONS=2
 RFT_PROMPTS=400
 RL_ROLLOUTS=$((4 * 8 * 4))

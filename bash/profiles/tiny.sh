@@ -27,7 +27,11 @@ STAGE1_SFT=(trainer.total_epochs=5 optim.lr=1e-3)
 
 # Stage 2: GRPO, and iterative RFT.
 RL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
-  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=40 trainer.save_freq=20 trainer.test_freq=20)
+  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=40 trainer.save_freq=20 trainer.test_freq=20
+  algorithm.filter_groups.max_num_gen_batches=30)
+# After Stage 1 the atoms are nearly solved: dynamic sampling would look for groups with signal without end. The same
+# 64 prompts a step instead, whatever they are worth.
+RL_LEVEL1=(algorithm.filter_groups.enable=false data.train_batch_size=64)
 RFT_ITERATIONS=3
 RFT_PROMPTS=6000
 RFT_SAMPLES=2

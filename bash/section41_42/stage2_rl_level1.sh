@@ -4,4 +4,4 @@
 # validation file. Writes $CKPT_DIR/stage2-rl-level1 (final/ and best/ are models). Tiny: some minutes.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" stage2_level1/train stage2-rl-level1 "$@"
+train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" stage2_level1/train stage2-rl-level1 "${RL_LEVEL1[@]}" "$@"
