@@ -67,4 +67,6 @@ def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged
     change = correct[both] / judged[both] - base[both] / base_judged[both]
     value = float(change.mean())
     half = float(t.ppf(0.5 + CONFIDENCE / 2, n - 1) * change.std(ddof=1) / math.sqrt(n))
+    if half == 0:  # n problems without a difference leave room for a share of differing ones, never for none at all
+        half = 1 - (0.5 - CONFIDENCE / 2) ** (1 / n)
     return Interval(value, max(-1.0, value - half), min(1.0, value + half))

@@ -83,3 +83,11 @@ def test_the_difference_is_taken_over_problems_that_both_judged() -> None:
     assert found is not None
     assert found.value == pytest.approx(1 / 3)
     assert paired_difference(np.array([1]), np.array([1]), np.array([0]), np.array([1])) is None
+
+
+def test_no_difference_seen_is_not_certainty() -> None:
+    ones = np.ones(256, np.int64)
+    found = paired_difference(0 * ones, ones, 0 * ones, ones)
+    assert found is not None
+    assert found.value == 0
+    assert (found.low, found.high) == pytest.approx((-0.0143, 0.0143), abs=1e-4)
