@@ -5,7 +5,7 @@
 #   DATA_DIR    problems and training data       (default data/$PROFILE)
 #   CKPT_DIR    trained models                   (default checkpoints/$PROFILE)
 #   RESULTS_DIR rollouts and tables              (default results/$PROFILE)
-#   SEED        of problems, rollouts and training (default 0)
+#   SEED        of problems, rollouts and training (default 0; another one has folders of its own, $PROFILE-seed$SEED)
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
 #   DRY_RUN=1   print every command and compose the training configurations; run nothing
 
@@ -18,15 +18,19 @@ if [[ ! -f bash/profiles/$PROFILE.sh ]]; then
   echo "error: no profile $PROFILE; there are: $(basename -s .sh -a bash/profiles/*.sh | xargs)" >&2
   exit 2
 fi
-DATA_DIR=${DATA_DIR:-data/$PROFILE}
-CKPT_DIR=${CKPT_DIR:-checkpoints/$PROFILE}
-RESULTS_DIR=${RESULTS_DIR:-results/$PROFILE}
 SEED=${SEED:-0}
+study=$PROFILE
+if ((SEED != 0)); then study=$PROFILE-seed$SEED; fi
+DATA_DIR=${DATA_DIR:-data/$study}
+CKPT_DIR=${CKPT_DIR:-checkpoints/$study}
+RESULTS_DIR=${RESULTS_DIR:-results/$study}
 ITERATION=${ITERATION:-0}
 export DEVICE PROFILE DATA_DIR CKPT_DIR RESULTS_DIR SEED
 # shellcheck source=bash/profiles/tiny.sh
 source "bash/profiles/$PROFILE.sh"
 STRING=$DATA_DIR/string_task
+# RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, and as many to a problem.
+if [[ ${RFT_BUDGET:-} == rl ]]; then RFT_SAMPLES=$RL_GROUP; fi
 
 PYTHON_BIN=.venv/bin/python
 if [[ ! -x $PYTHON_BIN ]]; then
@@ -105,7 +109,7 @@ keep_correct() {
 train_sft() {
   step train_sft device="$DEVICE" lab.model="$1" lab.train_file="$STRING/$2/train.parquet" \
     lab.val_file="$STRING/$2/test.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
-    "${gpus[@]}" "${SFT[@]}" "${@:4}"
+    trainer.seed=$((SEED + 1)) "${gpus[@]}" "${SFT[@]}" "${@:4}"
 }
 
 # train_grpo MODEL PROBLEMS RUN [overrides …]: GRPO with verl → $CKPT_DIR/RUN. PROBLEMS: one file or several, "a,b".
@@ -114,7 +118,7 @@ train_grpo() {
   step train_grpo device="$DEVICE" lab.model="$1" "lab.train_files=[$files]" \
     lab.val_file="$STRING/$VALIDATION_FILE.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
     data.max_prompt_length="$MAX_PROMPT" data.max_response_length="$MAX_RESPONSE" \
-    "${gpus[@]}" "${RL[@]}" "${@:4}"
+    data.seed=$((SEED + 1)) actor_rollout_ref.rollout.seed=$((SEED + 1)) "${gpus[@]}" "${RL[@]}" "${@:4}"
 }
 
 # rft_model ITERATION: the model that an iteration of RFT starts from.

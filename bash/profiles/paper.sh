@@ -26,4 +26,5 @@ RFT_ITERATIONS=6
 RFT_PROMPTS=8000
 RFT_SAMPLES=2
 RFT_SFT=(trainer.total_epochs=1)
+RL_GROUP=16
 RL_ROLLOUTS=$((700 * 32 * 16))            # the authors' runs: about 700 updates of 32 prompts asked, 16 answers each

@@ -28,4 +28,5 @@ RFT_ITERATIONS=6
 RFT_PROMPTS=3300
 RFT_SAMPLES=16
 RFT_SFT=(trainer.total_epochs=1)
+RL_GROUP=16
 RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers

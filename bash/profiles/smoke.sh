@@ -11,4 +11,5 @@ RL=(data.train_batch_size=8 actor_rollout_ref.rollout.n=4 trainer.total_training
 RL_LEVEL1=()
 RFT_ITERATIONS=2
 RFT_PROMPTS=400
+RL_GROUP=4
 RL_ROLLOUTS=$((4 * 8 * 4))

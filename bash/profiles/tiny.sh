@@ -36,4 +36,5 @@ RFT_ITERATIONS=3
 RFT_PROMPTS=6000
 RFT_SAMPLES=2
 RFT_SFT=(trainer.total_epochs=1 optim.lr=5e-4)
+RL_GROUP=16
 RL_ROLLOUTS=$((40 * 64 * 16))            # steps × prompts asked × answers
