@@ -27,7 +27,7 @@ STAGE1_SFT=(trainer.total_epochs=5 optim.lr=1e-3)
 
 # Stage 2: GRPO, and iterative RFT.
 RL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
-  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=40 trainer.save_freq=20 trainer.test_freq=20
+  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=30 trainer.save_freq=20 trainer.test_freq=20
   algorithm.filter_groups.max_num_gen_batches=30)
 # After Stage 1 the atoms are nearly solved: dynamic sampling would look for groups with signal without end. The same
 # 64 prompts a step instead, whatever they are worth.
@@ -37,4 +37,4 @@ RFT_PROMPTS=6000
 RFT_SAMPLES=2
 RFT_SFT=(trainer.total_epochs=1 optim.lr=5e-4)
 RL_GROUP=16
-RL_ROLLOUTS=$((40 * 64 * 16))            # steps × prompts asked × answers
+RL_ROLLOUTS=$((30 * 64 * 16))            # steps × prompts asked × answers
