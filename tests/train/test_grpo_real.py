@@ -127,7 +127,6 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
     assert all(row["training/filter_groups/generated_prompts"] >= 16 for row in steps)
     assert all(row["actor/rollout_gap"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights
     assert not any("actor/kl_loss" in row or "timing_s/ref" in row for row in steps)
-    assert max(row["timing_s/old_log_prob"] for row in steps) < 0.5  # not computed
     levels = {key for row in rows for key in row if key.startswith("val-core/") and key.endswith("/acc/mean@1")}
     assert len(levels) == 2
     assert sorted(scores(whole / "steps")) == [0, 2, 4]
