@@ -1,7 +1,7 @@
 # The tiny profile in the smallest sizes that still pass through every step: does the whole section run on this machine?
 # Next to nothing is learnt. Sourced by bash/lib.sh.
 source bash/profiles/tiny.sh
-PRETRAIN=(steps=1500 save_every=100)
+PRETRAIN=(steps=1500 save_every=100 threads=1)
 STAGE1_PROBLEMS=400
 STAGE2_PROBLEMS=1200
 TEST_PER_LEVEL=8
