@@ -151,6 +151,7 @@ def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):
 
     same = settings("trainer.save_freq=5", "lab.keep=3", "ray_kwargs.ray_init.num_cpus=4", "trainer.test_freq=1")
     assert same == settings()
+    assert not [key for key, value in same.items() if str(model) in str(value) or str(tmp_path) in str(value)]
     for word in (
         "actor_rollout_ref.actor.optim.lr=1e-5",
         "data.seed=2",

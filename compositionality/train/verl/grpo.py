@@ -27,6 +27,7 @@ NOT_THE_RESULT = (
     "actor_rollout_ref.model.path",
     "actor_rollout_ref.rollout.gpu_memory_utilization",
     "actor_rollout_ref.rollout.val_kwargs",
+    "actor_rollout_ref.rollout.prometheus",  # verl puts the model's path there
 )
 
 
