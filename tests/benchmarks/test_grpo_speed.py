@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from compositionality.data.create_problems import CreateProblems, create_problems
+from compositionality.train.metrics import read_metrics
 from compositionality.train.tiny.corpus import definition_names
 from compositionality.train.tiny.model import TinyConfig, build_model, save_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
-from compositionality.train.verl.metrics import read_metrics
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("gen", "old_log_prob", "adv", "update_actor", "update_weights", "step")

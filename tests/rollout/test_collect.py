@@ -194,7 +194,7 @@ def test_two_million_answers_stream(tmp_path):
     printed = run_fake(problems, tmp_path / "out", n_samples=1000, rows_per_shard=0)
     print(printed)
     assert rollout_manifest(tmp_path / "out").facts["rows"] == 2_048_000
-    assert int(printed.split()[-1]) < 1000
+    assert int(printed.split()[-1]) < 2000  # MB; the promise is 2 GB, whatever the number of answers
 
 
 def test_shards_depend_on_the_number_of_answers_alone():

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.verl import checkpoints
+from compositionality.train import checkpoints
+from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
 from compositionality.train.verl.prompts import PromptStream
-from compositionality.train.verl.run_folder import TRACKER, latest_step, prune, saved_steps
 
 ROWS = [{"row": number} for number in range(10)]
 

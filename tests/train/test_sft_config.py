@@ -8,7 +8,7 @@ from sft_assets import make_model, overrides
 
 from compositionality.errors import UserError
 from compositionality.train.verl import launch, sft
-from compositionality.train.verl.run_folder import result_settings
+from compositionality.train.verl.recipe import result_settings
 
 BASE = ["lab.model=models/base", "lab.train_file=rows.parquet", "lab.output=OUT"]
 MACHINES = {

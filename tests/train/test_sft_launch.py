@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.verl import launch, metrics, run_folder
+from compositionality.train import run_folder
+from compositionality.train.metrics import loggers, read_metrics, truncate_metrics
+from compositionality.train.verl import launch, metrics
 
 # Starts a process in a session of its own, as Ray does, and tells its id.
 WITH_ORPHAN = """
@@ -102,14 +104,14 @@ def test_metrics_go_on_where_the_checkpoint_left_off(tmp_path: Path, monkeypatch
     path = tmp_path / "metrics.jsonl"
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
     for steps in ((1, 2, 3), (3, 4)):
-        metrics.truncate_metrics(path, steps[0] - 1)
+        truncate_metrics(path, steps[0] - 1)
         logger = metrics.JsonLines("project", "experiment")
         for step in steps:
             logger.log({"loss": np.float32(step), "gradient": torch.tensor(math.nan), "table": [1]}, step)
         logger.finish()
     with path.open("a") as stream:
         stream.write('{"step": 5, "lo')
-    rows = metrics.read_metrics(path)
+    rows = read_metrics(path)
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
     assert rows[0] == {"step": 1, "loss": 1.0, "gradient": None}
 
@@ -122,7 +124,7 @@ def test_verl_writes_through_our_logger(tmp_path: Path) -> None:
     }
     (tmp_path / "metrics.jsonl").write_text('{"step": 6}\n')
     subprocess.run([sys.executable, "-c", code], env={**os.environ, **variables}, check=True, capture_output=True)
-    assert metrics.read_metrics(tmp_path / "metrics.jsonl") == [{"step": 6}, {"step": 7, "a": 1.5}]
+    assert read_metrics(tmp_path / "metrics.jsonl") == [{"step": 6}, {"step": 7, "a": 1.5}]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_verl_writes_through_our_logger(tmp_path: Path) -> None:
 def test_p14_wandb_is_used_only_when_it_needs_no_login(
     asked: list[str], environment: dict[str, str], expected: list[str]
 ) -> None:
-    assert metrics.loggers(asked, environment) == expected
+    assert loggers(asked, environment) == expected
 
 
 def test_p14_a_refusal_by_wandb_does_not_end_the_run(

@@ -13,8 +13,8 @@ import pytest
 from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import file_hash, verify
+from compositionality.train.metrics import read_metrics
 from compositionality.train.verl.keeper import descendants
-from compositionality.train.verl.metrics import read_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from verl.utils.config import validate_config
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
+from compositionality.train.run_folder import latest_step
 from compositionality.train.verl.grpo import FINISHED
 from compositionality.train.verl.launch import tell_trouble
-from compositionality.train.verl.run_folder import latest_step
 
 VERL_TASK_RUNNER: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
 

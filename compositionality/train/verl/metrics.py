@@ -7,45 +7,11 @@ logger starts the file anew when a run is resumed, ours goes on where the checkp
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import write_text
-
-
-def loggers(asked: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """verl's ``trainer.logger``: what was asked for, the file always, wandb if and only if it can be used."""
-    wanted = [name for name in asked if name not in ("file", "wandb")]
-    if wandb_is_usable(environment):
-        wanted.append("wandb")
-    elif "wandb" in asked:
-        print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
-    return [*wanted, "file"]
-
-
-def wandb_is_usable(environment: Mapping[str, str]) -> bool:
-    """True if wandb would not ask for a login."""
-    mode = environment.get("WANDB_MODE", "")
-    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a line cut off by a crash is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
-
-
-def truncate_metrics(path: Path, step: int) -> None:
-    """Keep the rows up to ``step``: a run that resumes there writes the later ones again."""
-    rows = [row for row in read_metrics(path) if row["step"] <= step]
-    if path.is_file():
-        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+from compositionality.train.metrics import numbers
 
 
 class JsonLines:
@@ -59,23 +25,11 @@ class JsonLines:
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
         """Write what is a number or a short text; nan and inf become null, since JSON has neither."""
-        row = {key: plain(value) for key, value in data.items() if is_plain(value)}
-        self._stream.write(json.dumps({"step": step, **row}) + "\n")
+        self._stream.write(json.dumps({"step": step, **numbers(data)}) + "\n")
 
     def finish(self) -> None:
         """Close the file."""
         self._stream.close()
-
-
-def is_plain(value: object) -> bool:
-    """True for numbers (numpy's and torch's scalars too) and strings."""
-    return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
-
-
-def plain(value: Any) -> str | int | float | None:
-    """A scalar as JSON knows it."""
-    scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
-    return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
 
 
 class NumberWatch:

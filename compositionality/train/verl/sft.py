@@ -9,11 +9,12 @@ from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
+from compositionality.train.metrics import loggers
+from compositionality.train.run_folder import claim, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
-from compositionality.train.verl.metrics import loggers
 from compositionality.train.verl.preflight import check_model_and_data
-from compositionality.train.verl.run_folder import claim, latest_step, result_settings
+from compositionality.train.verl.recipe import result_settings
 
 MODULE = "compositionality.train.verl.sft_trainer"
 

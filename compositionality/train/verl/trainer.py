@@ -4,8 +4,10 @@ Prompts in a fixed order, generation batches of a size of their own, a stop at t
 no signal left or when a loss is no longer a number, and the validation score of every step.
 """
 
+import json
 import math
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,13 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
-from compositionality.data.artefact import remove
+from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.verl.checkpoints import best_step, folder, record_score, seal, sealed_steps
+from compositionality.train.checkpoints import best_step, folder, record_score, seal, sealed_steps
+from compositionality.train.metrics import STEP_ROW, numbers
+from compositionality.train.run_folder import prune
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
-from compositionality.train.verl.run_folder import prune
 
 NAME = "compositionality"
 
@@ -39,6 +42,7 @@ class GrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         super().__init__(config)
         self.steps_folder = Path(config.trainer.default_local_dir)
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
+        self.row: dict[str, Any] = {}
 
     def _init_dataloader(self) -> None:
         super()._init_dataloader()
@@ -53,11 +57,16 @@ class GrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
         """One update; a checkpoint of the state before it if there is nothing to learn from."""
+        began = time.monotonic()
         try:
             batch = super().step(metrics, timing_raw)
         except NoSignalError:
             self._save_state_before_step()
             raise
+        # verl logs only after saving and validating: the checkpoint takes the row along, for a run killed in between.
+        self.row = dict(metrics)
+        timings = {**timing_raw, "step": time.monotonic() - began}
+        self._compute_metrics(batch, self.row, timings, self.global_steps, self.global_steps // self.steps_per_epoch)
         self._end_with_the_data(self.global_steps)
         return batch
 
@@ -106,8 +115,10 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
 
     def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **_: Any) -> None:
         """Called on the driver when all ranks have written their part."""
-        del trainer, async_save
+        del async_save
         steps = Path(checkpoint_dir).parent
+        if trainer.row:
+            write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         seal(steps, global_step)
         tidy(steps, self.config.lab.keep)
 

@@ -6,32 +6,13 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-
 from compositionality.data.artefact import Recipe, remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.verl.metrics import truncate_metrics
+from compositionality.train.metrics import truncate_metrics
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
 TRACKER = "latest_checkpointed_iteration.txt"
-NOT_THE_RESULT = (
-    "lab.",
-    "profiler.",
-    "model.path",
-    "data.train_files",
-    "data.val_files",
-    "data.num_workers",
-    *(f"trainer.{key}" for key in ("default_local_dir", "default_hdfs_dir", "project_name", "experiment_name")),
-    *(f"trainer.{key}" for key in ("logger", "save_freq", "test_freq", "max_ckpt_to_keep", "profile_interval")),
-    *(f"trainer.{key}" for key in ("resume_mode", "resume_from_path", "device", "nnodes", "n_gpus_per_node")),
-)
-
-
-def result_settings(config: DictConfig) -> dict[str, Any]:
-    """The settings that the trained weights depend on, flat (``optim.lr``), without paths and conveniences."""
-    flat = flatten(OmegaConf.to_container(config, resolve=True))
-    return {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
 
 
 def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -62,7 +43,7 @@ def claim(out: Path, recipe: Recipe, *, force: bool) -> int:
         write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
         write_text(path, json.dumps(mine, indent=1, sort_keys=True) + "\n")
     latest = latest_step(out / "steps")
-    truncate_metrics(out / "metrics.jsonl", latest)
+    truncate_metrics(out / "metrics.jsonl", latest, out / "steps" / f"global_step_{latest}")
     return latest
 
 

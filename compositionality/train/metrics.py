@@ -1,0 +1,69 @@
+"""The metrics of a run on disk: one JSON line for each step, which a resumed run goes on with."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import write_text
+
+
+def loggers(asked: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """verl's ``trainer.logger``: what was asked for, the file always, wandb if and only if it can be used."""
+    wanted = [name for name in asked if name not in ("file", "wandb")]
+    if wandb_is_usable(environment):
+        wanted.append("wandb")
+    elif "wandb" in asked:
+        print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
+    return [*wanted, "file"]
+
+
+def wandb_is_usable(environment: Mapping[str, str]) -> bool:
+    """True if wandb would not ask for a login."""
+    mode = environment.get("WANDB_MODE", "")
+    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a line cut off by a crash is left out."""
+    rows = []
+    for line in path.read_text().splitlines() if path.is_file() else []:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+STEP_ROW = "metrics.json"
+"""The row of the step, kept in a checkpoint's folder."""
+
+
+def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> None:
+    """Keep the rows up to ``step``: a run that resumes there writes the later ones again.
+
+    If the run was killed before it wrote the row of ``step`` itself, that is taken from ``checkpoint``.
+    """
+    rows = [row for row in read_metrics(path) if row["step"] <= step]
+    saved = checkpoint / STEP_ROW if checkpoint else None
+    if saved and saved.is_file() and not any(row["step"] == step and "actor/grad_norm" in row for row in rows):
+        rows.append(json.loads(saved.read_text()))
+    if path.is_file() or rows:
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
+    """What of ``data`` a row can hold."""
+    return {key: plain(value) for key, value in data.items() if is_plain(value)}
+
+
+def is_plain(value: object) -> bool:
+    """True for numbers (numpy's and torch's scalars too) and strings."""
+    return isinstance(value, str | int | float) or (hasattr(value, "item") and getattr(value, "ndim", 0) == 0)
+
+
+def plain(value: Any) -> str | int | float | None:
+    """A scalar as JSON knows it."""
+    scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
+    return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar
