@@ -1,59 +1,217 @@
 # What the scripts under bash/ share. Sourced, never run: settings, the profile, paths, and one function per verb.
 #
-#   PROFILE     tiny (default without a GPU) | single | paper: the file bash/profiles/$PROFILE.sh
+#   PROFILE     tiny (default without a GPU) | smoke | single (default with one) | instruct | paper: bash/profiles/$PROFILE.sh
+#   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
+#   ROLLOUT_ENGINE  what answers problems: builtin | vllm | ray | transformers | openai; the profile has a default
 #   MODEL_PATH  the model that a step starts from; each script says its default
-#   DATA_DIR    problems and training data       (default data/$PROFILE)
-#   CKPT_DIR    trained models                   (default checkpoints/$PROFILE)
-#   RESULTS_DIR rollouts and tables              (default results/$PROFILE)
-#   SEED        of problems, rollouts and training (default 0; another one has folders of its own, $PROFILE-seed$SEED)
+#   DATA_DIR    problems and training data       (default data/$PROFILE, with -verl where verl is not the profile's engine)
+#   CKPT_DIR    trained models                   (default checkpoints/…, likewise)
+#   RESULTS_DIR rollouts and tables              (default results/…, likewise)
+#   SEED        of problems, rollouts and training (default 0; another one has folders of its own, with -seed$SEED)
+#   SEEDS=N     run_all.sh, quickstart.sh: seeds 0 … N-1, then their summary
+#   TEST_SEED   of the test problems, the same whatever SEED is (default 2026)
+#   ARMS        run_all.sh, quickstart.sh: which arms of Stage 2 ("rl-level1 rl-level2 rl-level1to2 rft rft-matched")
+#   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
-#   DRY_RUN=1   print every command and compose the training configurations; run nothing
+#   DRY_RUN=1   print every command and check the training configurations; run nothing
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+fail() { echo "error: $*" >&2; exit 2; }
+
+n_gpus() { nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true; }
+
+# ---- settings
+
 if nvidia-smi -L >/dev/null 2>&1; then DEVICE=${DEVICE:-gpu}; else DEVICE=${DEVICE:-cpu}; fi
 if [[ $DEVICE == cpu ]]; then PROFILE=${PROFILE:-tiny}; else PROFILE=${PROFILE:-single}; fi
 if [[ ! -f bash/profiles/$PROFILE.sh ]]; then
-  echo "error: no profile $PROFILE; there are: $(basename -s .sh -a bash/profiles/*.sh | xargs)" >&2
-  exit 2
+  fail "no profile $PROFILE; there are: $(basename -s .sh -a bash/profiles/*.sh | xargs)"
 fi
 SEED=${SEED:-0}
+SEEDS=${SEEDS:-1}
+TEST_SEED=${TEST_SEED:-2026}
+ITERATION=${ITERATION:-0}
+ARMS=${ARMS:-}
+LANES=${LANES:-}
+# shellcheck source=bash/profiles/tiny.sh
+source "bash/profiles/$PROFILE.sh"
+case $ENGINE in
+  single | verl) ;;
+  *) fail "no engine $ENGINE; there are: single verl (what answers problems is ROLLOUT_ENGINE)" ;;
+esac
+[[ $SEED =~ ^[0-9]+$ && $SEEDS =~ ^[1-9][0-9]*$ ]] || fail "SEED=$SEED SEEDS=$SEEDS: whole numbers, SEEDS at least 1"
+
 study=$PROFILE
-if ((SEED != 0)); then study=$PROFILE-seed$SEED; fi
+# STUDY_ENGINE: in whose folders to work, for one arm through the other engine.
+if [[ ${STUDY_ENGINE:-$ENGINE} != "$DEFAULT_ENGINE" ]]; then study+=-${STUDY_ENGINE:-$ENGINE}; fi
+if ((SEED != 0)); then study+=-seed$SEED; fi
 DATA_DIR=${DATA_DIR:-data/$study}
 CKPT_DIR=${CKPT_DIR:-checkpoints/$study}
 RESULTS_DIR=${RESULTS_DIR:-results/$study}
-ITERATION=${ITERATION:-0}
-export DEVICE PROFILE DATA_DIR CKPT_DIR RESULTS_DIR SEED
-# shellcheck source=bash/profiles/tiny.sh
-source "bash/profiles/$PROFILE.sh"
+BASE_MODEL=${BASE_MODEL:-$CKPT_DIR/base} # made by section41_42/stage0_pretrain.sh where the profile names no other
 STRING=$DATA_DIR/string_task
-# RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, and as many to a problem.
-if [[ ${RFT_BUDGET:-} == rl ]]; then RFT_SAMPLES=$RL_GROUP; fi
+export DEVICE PROFILE ENGINE DATA_DIR CKPT_DIR RESULTS_DIR SEED TEST_SEED
+
+# The profile's numbers for this engine, under names without its own.
+declare -p "RL_${ENGINE^^}" >/dev/null 2>&1 || fail "profile $PROFILE has no numbers for ENGINE=$ENGINE"
+declare -n PRETRAIN=PRETRAIN_${ENGINE^^} SFT=SFT_${ENGINE^^} STAGE1_SFT=STAGE1_SFT_${ENGINE^^} RL=RL_${ENGINE^^} \
+  RL_LEVEL1=RL_LEVEL1_${ENGINE^^} RFT_SFT=RFT_SFT_${ENGINE^^}
+
+# RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, and as many to a problem, in folders of its own.
+case ${RFT_BUDGET:=original} in
+  original) rft=rft ;;
+  rl) rft=rft-matched RFT_SAMPLES=$RL_GROUP ;;
+  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
+esac
+RFT_RUN=stage2-$rft
+RFT_DATA=stage2_level2_${rft//-/_}
+
+# ---- the machine
 
 PYTHON_BIN=.venv/bin/python
-if [[ ! -x $PYTHON_BIN ]]; then
-  echo "error: no .venv; run: bash bash/setup.sh" >&2
-  exit 2
+[[ -x $PYTHON_BIN ]] || fail "no .venv; run: bash bash/setup.sh"
+if [[ $ENGINE == verl ]] && ! compgen -G '.venv/lib/python3*/site-packages/verl' >/dev/null; then
+  fail "ENGINE=verl needs verl, Ray and vLLM, which .venv does not have; run: bash bash/setup.sh --full"
 fi
 # Where .pyc files are switched off, each of the ten processes of a verl run would compile torch and verl anew.
 unset PYTHONDONTWRITEBYTECODE
 
+cores=$(env -u OMP_NUM_THREADS nproc)
+if [[ $DEVICE == cpu ]]; then
+  export CUDA_VISIBLE_DEVICES=""
+  # Small matrices: a second thread gains little, and waits for ever where something else has its core.
+  if [[ $ENGINE == single ]]; then export OMP_NUM_THREADS=1; fi
+  PROCESSES=${PROCESSES:-$((cores < 2 ? 1 : 2))} # a small model gains nothing from more
+  LANES=${LANES:-$((cores < 4 ? cores : 4))}
+else
+  PROCESSES=${PROCESSES:-${N_GPUS:-$(n_gpus)}}
+  LANES=${LANES:-1}
+fi
+if [[ $ENGINE == verl ]]; then LANES=1; fi # Ray takes the whole machine
+gpus=(${N_GPUS:+lab.processes=$N_GPUS})
+
+# ---- running commands
+
+# Starts a command that dies with the shell that started it, even if that is killed with -9: nothing runs on unseen, and
+# the same script can be started again at once.
+BOUND=("$PYTHON_BIN" -I -S -c
+  'import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])')
+
+# show WORDS…: the command as a person would type it.
+show() { { printf '+ %s' "$1" && printf ' %q' "${@:2}" && echo; } >&2; }
+
 # step NAME [key=value …]: print and run one entry point of examples/.
 step() {
-  { printf '+ %s' "$PYTHON_BIN examples/$1.py" && printf ' %q' "${@:2}" && echo; } >&2
+  show "$PYTHON_BIN examples/$1.py" "${@:2}"
   if [[ -z ${DRY_RUN:-} ]]; then
-    "$PYTHON_BIN" "examples/$1.py" "${@:2}"
+    "${BOUND[@]}" "$PYTHON_BIN" "examples/$1.py" "${@:2}"
   elif [[ $1 == train_* ]]; then
     "$PYTHON_BIN" "examples/$1.py" "${@:2}" --dry-run
   fi
 }
 
-# script NAME [options]: run another script of bash/ with the same settings.
+# trainer FILE [words …]: print and run a single-file trainer, in $PROCESSES processes.
+trainer() {
+  local several=""
+  if ((PROCESSES > 1)); then several="($PROCESSES processes) "; fi
+  show "$several$PYTHON_BIN $1" "${@:2}"
+  if [[ -n ${DRY_RUN:-} ]]; then
+    "$PYTHON_BIN" "$@" --dry-run
+  else
+    processes "$PYTHON_BIN" "$@"
+  fi
+}
+
+# processes COMMAND…: $PROCESSES of it as the ranks of one torch.distributed job on this machine. As torchrun does it,
+# but without the start-up of torchrun itself, and a rank's exit code and its one line of error stay what they are.
+processes() {
+  local port
+  if ((PROCESSES == 1)); then
+    "${BOUND[@]}" "$@"
+    return
+  fi
+  port=$("$PYTHON_BIN" -I -S -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  rank_command=("$@")
+  at_once "$PROCESSES" start_rank $(seq 0 $((PROCESSES - 1)))
+}
+
+start_rank() {
+  export OMP_NUM_THREADS=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=$1 LOCAL_RANK=$1 \
+    WORLD_SIZE=$PROCESSES LOCAL_WORLD_SIZE=$PROCESSES
+  exec "${BOUND[@]}" "${rank_command[@]}"
+}
+
+# script NAME [options]: run another script of bash/ with the same settings, with a line at its start and at its end.
 script() {
-  printf '\n== %s\n' "bash/$1.sh" >&2
-  bash "bash/$1.sh" "${@:2}"
+  local began
+  began=$(now)
+  if [[ -z ${IN_LANE:-} ]]; then echo >&2; fi
+  printf '== %s  %s\n' "$(clock)" "bash/$1.sh${2:+ ${*:2}}" >&2
+  DEPTH=$((DEPTH + 1)) "${BOUND[@]}" bash "bash/$1.sh" "${@:2}"
+  printf '== %s  %s: done in %s s\n' "$(clock)" "bash/$1.sh${2:+ ${*:2}}" $(($(now) - began)) >&2
+  if [[ -n ${TIMES:-} ]]; then
+    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "$SEED" "$DEPTH" "$*" $(($(now) - began)) >>"$TIMES"
+  fi
+}
+
+now() { printf '%(%s)T' -1; }
+
+export BEGAN=${BEGAN:-$(now)} DEPTH=${DEPTH:-0} # the command that the person typed: its start, and scripts below it
+
+# clock: minutes and seconds since then.
+clock() { local passed=$(($(now) - BEGAN)) && printf '%02d:%02d' $((passed / 60)) $((passed % 60)); }
+
+# in_lanes SCRIPT "WORD …" [options]: bash/SCRIPT.sh WORD options for every word, $LANES at a time, each on one core and
+# its lines marked with the word. The first that fails ends the others, and its exit code is the result.
+in_lanes() {
+  local word code=0
+  if ((LANES == 1)) || [[ -n ${DRY_RUN:-} ]]; then
+    for word in $2; do script "$1" "$word" "${@:3}"; done
+    return
+  fi
+  lane=("$1" "${@:3}")
+  at_once "$LANES" start_lane $2 || code=$?
+  sleep 0.2 # the last lines are still on their way through sed
+  if ((code)); then echo "error: $failed stopped with exit code $code, and the lanes beside it were ended" >&2; fi
+  return "$code"
+}
+
+start_lane() {
+  export PROCESSES=1 OMP_NUM_THREADS=1 IN_LANE=$1
+  exec > >(sed -u "s/^/$1 | /") 2>&1
+  exec "${BOUND[@]}" bash -c 'source bash/lib.sh; script "$@"' lane "${lane[0]}" "$1" "${lane[@]:1}"
+}
+
+# at_once N START WORD…: the function START for every word, in the background, N at a time. The first that fails ends the
+# others; its exit code is the result and its word is left in $failed.
+at_once() {
+  local at_most=$1 start=$2 running=() left pid status code=0
+  local -A word_of
+  shift 2
+  while (($# + ${#running[@]})); do
+    while (($# && ${#running[@]} < at_most)); do
+      "$start" "$1" </dev/null &
+      running+=($!) word_of[$!]=$1
+      shift
+    done
+    left=()
+    for pid in "${running[@]}"; do
+      if kill -0 "$pid" 2>/dev/null; then left+=("$pid"); continue; fi
+      status=0
+      wait "$pid" 2>/dev/null || status=$?
+      if ((status && !code)); then code=$status failed=${word_of[$pid]}; fi
+    done
+    running=("${left[@]}")
+    if ((code)); then break; fi
+    if ((${#running[@]})); then sleep 0.1; fi
+  done
+  if ((${#running[@]})); then
+    kill -KILL "${running[@]}" 2>/dev/null || true
+    wait "${running[@]}" 2>/dev/null || true
+  fi
+  return "$code"
 }
 
 # force_in "$@": --force if it is among the arguments, for the second command of a script.
@@ -62,9 +220,12 @@ force_in() {
   for word in "$@"; do if [[ $word == --force ]]; then echo --force; fi; done
 }
 
+# ---- problems
+
 # create_problems NAME [key=value …]: one problem file, $STRING/NAME.parquet, in the profile's mode.
 create_problems() {
-  step create_problems output="$STRING/$1.parquet" mode="$MODE" $("problem_options_$MODE" "$1") "${STRING_OPTIONS[@]}" "${@:2}"
+  step create_problems output="$STRING/$1.parquet" mode="$MODE" workers="$cores" $("problem_options_$MODE" "$1") \
+    "${STRING_OPTIONS[@]}" "${@:2}"
 }
 
 problem_options_paper() {
@@ -80,22 +241,28 @@ problem_options_paper() {
 
 # Splits and seeds share no problem by construction; the test files also refuse any composition that was trained on.
 problem_options_clean() {
-  local levels test_avoids="avoid=[$STRING/stage2_level1to2/train.parquet,$STRING/stage2_level2/train.parquet]"
+  local levels validation test test_avoids
   levels=[$(seq -s, 1 "$LEVELS")]
+  validation="split=validation seed=$SEED levels=$levels count=$((VALIDATION_PER_LEVEL * LEVELS))"
+  test="split=test seed=$TEST_SEED levels=$levels count=$((TEST_PER_LEVEL * LEVELS))"
+  test_avoids="avoid=[$STRING/stage2_level1to2/train.parquet,$STRING/stage2_level2/train.parquet]"
   case $1 in
     stage1_level1/train) echo split=train seed="$SEED" functions=all show_definitions=true count="$STAGE1_PROBLEMS" ;;
     stage2_level1/train) echo split=train seed=$((SEED + 1)) count="$STAGE2_PROBLEMS" ;;
     stage2_level2/train) echo split=train seed=$((SEED + 2)) levels=[2] count="$STAGE2_PROBLEMS" ;;
     stage2_level1to2/train) echo split=train seed=$((SEED + 3)) levels=[1,2] count="$STAGE2_PROBLEMS" ;;
-    validation) echo split=validation functions=heldout levels="$levels" count=$((VALIDATION_PER_LEVEL * LEVELS)) ;;
-    test_heldout) echo split=test functions=heldout levels="$levels" count=$((TEST_PER_LEVEL * LEVELS)) "$test_avoids" ;;
-    test_trained) echo split=test levels="$levels" count=$((TEST_PER_LEVEL * LEVELS)) ;;
+    validation_trained) echo "$validation" ;;
+    validation_heldout) echo "$validation" functions=heldout ;;
+    test_trained) echo "$test" ;;
+    test_heldout) echo "$test" functions=heldout "$test_avoids" ;;
   esac
 }
 
+# ---- answers
+
 # collect MODEL PROBLEMS OUTPUT [key=value …]: rollouts, judged.
 collect() {
-  step collect_rollouts model="$1" problems="$STRING/$2.parquet" output="$STRING/$3" engine="$ENGINE" seed="$SEED" \
+  step collect_rollouts model="$1" problems="$STRING/$2.parquet" output="$STRING/$3" engine="$ROLLOUT_ENGINE" seed="$SEED" \
     max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:4}"
 }
 
@@ -105,33 +272,77 @@ keep_correct() {
     max_correct_ratio="$MAX_CORRECT_RATIO" "${@:4}"
 }
 
-# train_sft MODEL DATA RUN [overrides …]: SFT with verl on DATA/train.parquet → $CKPT_DIR/RUN.
-train_sft() {
-  step train_sft device="$DEVICE" lab.model="$1" lab.train_file="$STRING/$2/train.parquet" \
-    lab.val_file="$STRING/$2/test.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
-    trainer.seed=$((SEED + 1)) "${gpus[@]}" "${SFT[@]}" "${@:4}"
+# evaluate NAME MODELS [key=value …]: accuracy by level of name:path,name:path,… on the profile's test files; with
+# EVALUATE_ON=validation on its validation files, in a folder of its own.
+evaluate() {
+  local files=("${TEST_FILES[@]}") suffix=""
+  if [[ ${EVALUATE_ON:-test} == validation ]]; then files=("${VALIDATION_FILES[@]}") suffix=-validation; fi
+  files=("${files[@]/#/$STRING/}")
+  files=("${files[@]/%/.parquet}")
+  step evaluate "models=[$2]" "problems=[$(IFS=,; echo "${files[*]}")]" output="$RESULTS_DIR/$1$suffix" engine="$ROLLOUT_ENGINE" \
+    seed="$SEED" max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:3}"
 }
 
-# train_grpo MODEL PROBLEMS RUN [overrides …]: GRPO with verl → $CKPT_DIR/RUN. PROBLEMS: one file or several, "a,b".
+# ---- training
+
+# pretrain [key=value …]: a base model from nothing → $BASE_MODEL.
+pretrain() {
+  local several=""
+  if ((PROCESSES > 1)); then several="($PROCESSES processes) "; fi
+  show "$several$PYTHON_BIN examples/pretrain_tiny.py" output="$BASE_MODEL" seed="$SEED" "$@"
+  if [[ -z ${DRY_RUN:-} ]]; then processes "$PYTHON_BIN" examples/pretrain_tiny.py output="$BASE_MODEL" seed="$SEED" "$@"; fi
+}
+
+# train_sft MODEL DATA RUN [overrides …]: SFT on DATA/train.parquet → $CKPT_DIR/RUN.
+train_sft() {
+  local data=$STRING/$2
+  case $ENGINE in
+    single)
+      trainer compositionality/train/sft.py compositionality/config/single/sft.yaml model.path="$1" \
+        data.train_file="$data/train.parquet" data.val_file="$data/test.parquet" data.seed=$((SEED + 1)) \
+        trainer.output="$CKPT_DIR/$3" "${SFT[@]}" "${@:4}"
+      ;;
+    verl)
+      step train_sft device="$DEVICE" lab.model="$1" lab.train_file="$data/train.parquet" \
+        lab.val_file="$data/test.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
+        trainer.seed=$((SEED + 1)) "${gpus[@]}" "${SFT[@]}" "${@:4}"
+      ;;
+  esac
+}
+
+# train_grpo MODEL PROBLEMS RUN [overrides …]: GRPO → $CKPT_DIR/RUN. PROBLEMS: one file or several, "a,b".
 train_grpo() {
-  local files="$STRING/${2//,/.parquet,$STRING/}.parquet"
-  step train_grpo device="$DEVICE" lab.model="$1" "lab.train_files=[$files]" \
-    lab.val_file="$STRING/$VALIDATION_FILE.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
-    data.max_prompt_length="$MAX_PROMPT" data.max_response_length="$MAX_RESPONSE" \
-    data.seed=$((SEED + 1)) actor_rollout_ref.rollout.seed=$((SEED + 1)) "${gpus[@]}" "${RL[@]}" "${@:4}"
+  local files="$STRING/${2//,/.parquet,$STRING/}.parquet" validation
+  validation=("${VALIDATION_FILES[@]/#/$STRING/}")
+  validation=("${validation[@]/%/.parquet}")
+  case $ENGINE in
+    single)
+      trainer compositionality/train/grpo.py compositionality/config/single/grpo.yaml model.path="$1" \
+        "data.train_files=[$files]" "data.val_files=[$(IFS=,; echo "${validation[*]}")]" data.seed=$((SEED + 1)) \
+        data.max_prompt_tokens="$MAX_PROMPT" rollout.engine="$ROLLOUT_ENGINE" rollout.seed=$((SEED + 1)) \
+        rollout.max_tokens="$MAX_RESPONSE" trainer.output="$CKPT_DIR/$3" "${RL[@]}" "${@:4}"
+      ;;
+    verl)
+      step train_grpo device="$DEVICE" lab.model="$1" "lab.train_files=[$files]" lab.val_file="${validation[0]}" \
+        lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" data.max_prompt_length="$MAX_PROMPT" \
+        data.max_response_length="$MAX_RESPONSE" data.seed=$((SEED + 1)) \
+        actor_rollout_ref.rollout.seed=$((SEED + 1)) "${gpus[@]}" "${RL[@]}" "${@:4}"
+      ;;
+  esac
 }
 
 # rft_model ITERATION: the model that an iteration of RFT starts from.
 rft_model() {
-  if (($1 == 0)); then echo "$CKPT_DIR/stage1-rft/final"; else echo "$CKPT_DIR/stage2-rft-iteration$(($1 - 1))/final"; fi
+  if (($1 == 0)); then echo "$CKPT_DIR/stage1-rft/final"; else echo "$CKPT_DIR/$RFT_RUN-iteration$(($1 - 1))/final"; fi
 }
 
-# evaluate NAME MODELS [key=value …]: accuracy by level of name:path,name:path,… on the profile's test files.
-evaluate() {
-  local files=("${TEST_FILES[@]/#/$STRING/}")
-  files=("${files[@]/%/.parquet}")
-  step evaluate "models=[$2]" "problems=[$(IFS=,; echo "${files[*]}")]" output="$RESULTS_DIR/$1" engine="$ENGINE" \
-    seed="$SEED" max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:3}"
+# model_of NAME: the model that a name in the tables stands for.
+model_of() {
+  case $1 in
+    base) echo "$BASE_MODEL" ;;
+    stage1) echo "$CKPT_DIR/stage1-rft/final" ;;
+    rl-level1 | rl-level2 | rl-level1to2 | rl-level2-verl) echo "$CKPT_DIR/stage2-$1/final" ;;
+    rft | rft-matched) echo "$CKPT_DIR/stage2-$1-iteration$((RFT_ITERATIONS - 1))/final" ;;
+    *) fail "no model $1; there are: base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched" ;;
+  esac
 }
-
-gpus=(${N_GPUS:+lab.processes=$N_GPUS})

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the lock files anew from pyproject.toml. Reads pyproject.toml; writes requirements-{cpu,gpu,dev}.lock; a minute.
+# Makes the lock files anew from pyproject.toml. Reads pyproject.toml; writes requirements-{cpu,gpu}{,-small}.lock and
+# requirements-dev.lock; a minute. Pins that still fit stay as they are; delete a lock first to take the newest versions.
 # Needs uv, and a place with torch's CPU wheel for it to look at (TORCH_WHEELS: a folder or an index page).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,12 +17,17 @@ torchvision ; sys_platform == "never"
 torchcodec ; sys_platform == "never"
 triton ; sys_platform == "never"
 END
+cpu=(--override "$overrides" --find-links "${TORCH_WHEELS:?a folder with torch CPU wheels}")
 
-uv pip compile pyproject.toml --extra cpu --override "$overrides" --find-links "${TORCH_WHEELS:?a folder with torch CPU wheels}" \
-  "${common[@]}" -o requirements-cpu.lock
+uv pip compile pyproject.toml --extra cpu "${cpu[@]}" "${common[@]}" -o requirements-cpu.lock
 uv pip compile pyproject.toml --extra gpu "${common[@]}" -o requirements-gpu.lock
 
-# Only what the tests add: it is installed on top of either of the others.
-uv pip compile pyproject.toml --extra dev --constraint requirements-cpu.lock "${common[@]}" -o requirements-dev.lock
+# What the embedded default needs: a part of the full set, with the same pins, so that --full only adds.
+uv pip compile pyproject.toml --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-cpu-small.lock
+uv pip compile pyproject.toml --constraint requirements-gpu.lock "${common[@]}" -o requirements-gpu-small.lock
+
+# Only what the tests add: it is installed on top of either of the full sets.
+uv pip compile pyproject.toml --extra cpu --extra dev --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" \
+  -o requirements-dev.lock
 grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock requirements-dev.lock >requirements-dev.lock.new
 mv requirements-dev.lock.new requirements-dev.lock

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Set-up, then the main job on two CPU cores with a model made from nothing: pretrain → Stage 1 (problems, rollouts,
-# filter, SFT) → Stage 2 (GRPO on compositions of two functions) → accuracy by level of the three models.
-# Reads nothing. Writes .venv, data/tiny, checkpoints/tiny, results/tiny. Under 20 minutes on 2 cores after set-up; a second
-# run re-uses what is there. Usage: bash bash/quickstart.sh [--cpu|--gpu] [--force]
+# Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems,
+# rollouts, filter, SFT) → Stage 2 (RL on level 1, on level 2, on both; iterative RFT) → accuracy by level on trained and on
+# held-out functions, table and figure. About 15 minutes with one seed; SEEDS=3 takes three times as long.
+# Reads nothing. Writes .venv, data/tiny, checkpoints/tiny, results/tiny (more seeds: tiny-seed1 …). A second run re-uses
+# what is there, and a run that was stopped continues.
+# Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force]
+# --full installs verl, Ray and vLLM too; ENGINE=verl bash bash/quickstart.sh takes them instead of the single-file trainers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,30 +13,36 @@ setup=()
 force=()
 for word in "$@"; do
   case "$word" in
-    --cpu | --gpu) setup+=("$word") ;;
+    --cpu | --gpu | --full) setup+=("$word") ;;
     --force) force+=("$word") ;;
     *)
-      echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --force" >&2
+      echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --full --force" >&2
       exit 2
       ;;
   esac
 done
+if [[ ${ENGINE:-} == verl ]]; then setup+=(--full); fi
 
-began=$SECONDS
+began=$(date +%s)
 bash bash/setup.sh "${setup[@]}"
-ready=$SECONDS
-export PROFILE=tiny
-for script in stage0_pretrain stage1_create_problems stage1_create_train_data stage1_rft stage2_create_problems \
-  stage2_rl_level2 evaluate; do
-  printf '\n== bash/section41_42/%s.sh\n' "$script" >&2
-  bash "bash/section41_42/$script.sh" "${force[@]}"
-done
+ready=$(date +%s)
+export PROFILE=${PROFILE:-tiny} BEGAN=$began # the scripts' clock starts with this one
+source bash/lib.sh
+script section41_42/run_all "${force[@]}"
+if [[ -n ${DRY_RUN:-} ]]; then exit; fi
 
+seeds=""
+if ((SEEDS > 1)); then seeds=" (and ${RESULTS_DIR##*/}-seed1 … in its place)"; fi
 cat <<END
 
-The table above: results/tiny/section41_42/accuracy.json and .parquet; every answer behind it: results/tiny/section41_42/rollouts
-Models:          checkpoints/tiny/{base,stage1-rft/final,stage2-rl-level2/final}
-Problems:        data/tiny/string_task
-Time:            set-up $((ready - began)) s, main job $((SECONDS - ready)) s
-All arms of sections 4.1 and 4.2 (RL on level 1, on both, iterative RFT): bash bash/section41_42/run_all.sh
+Seconds of each stage (set-up: $((ready - began))):
+$(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 == 2 { printf "  seed %s  %5d  %s\n", $2, $5, $4 }' "$RESULTS_DIR/section41_42/times.tsv")
+(arms run $LANES at a time)
+
+Table over the seeds, with intervals and verdicts: $RESULTS_DIR/section41_42/seeds.json
+Figure:       $RESULTS_DIR/section41_42/accuracy_by_level.png and .svg
+Every answer: $RESULTS_DIR/section41_42/rollouts$seeds
+Models:       $CKPT_DIR/{base,stage1-rft,stage2-rl-level1,stage2-rl-level2,stage2-rl-level1to2,stage2-rft*}
+Problems:     $STRING
+Time:         set-up $((ready - began)) s, everything after it $(($(date +%s) - ready)) s
 END

@@ -9,7 +9,7 @@ if [[ ${1:-} == --slow ]]; then
   selection=(-m "not gpu")
   shift
 fi
-bash bash/setup.sh --dev
+bash bash/setup.sh --full --dev
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy

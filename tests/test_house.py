@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "compositionality"
 ROOMS = ("tasks", "data", "reward", "rollout", "rft", "train", "evaluate", "analysis", "report", "config")
 LIGHT_ROOMS = ("tasks", "data", "reward")
-HEAVY = {"torch", "transformers", "vllm", "verl", "ray", "wandb"}
+HEAVY = {"torch", "transformers", "vllm", "verl", "ray", "wandb", "matplotlib"}
+LONG_BY_DESIGN = {"compositionality/train/grpo.py": 900, "compositionality/train/sft.py": 300}
+"""The single-file trainers: one file to read from the loop down to the formulas."""
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 SCRIPTS = sorted((ROOT / "bash").rglob("*.sh"))
@@ -67,7 +69,7 @@ def test_light_rooms_start_without_heavy_packages(module: str) -> None:
 @pytest.mark.parametrize("path", [*SOURCES, *EXAMPLES], ids=lambda path: str(path.relative_to(ROOT)))
 def test_functions_and_files_stay_short(path: Path) -> None:
     text = path.read_text()
-    assert text.count("\n") <= 400
+    assert text.count("\n") < LONG_BY_DESIGN.get(path.relative_to(PACKAGE.parent).as_posix(), 401)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 80, f"{node.name} is too long"

@@ -1,14 +1,17 @@
-# The paper: Llama-3.1-8B-Instruct, its own problems, its sizes, nodes of GPUs. Sourced by bash/lib.sh.
+# The paper: Llama-3.1-8B-Instruct, its own problems, its sizes, nodes of GPUs, through verl. Sourced by bash/lib.sh.
 DEVICE=gpu
+DEFAULT_ENGINE=verl
+ENGINE=${ENGINE:-$DEFAULT_ENGINE}
+ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-ray}     # vLLM on every GPU of the cluster
 BASE_MODEL=${BASE_MODEL:-models/meta-llama/Llama-3.1-8B-Instruct}
-ENGINE=ray                                # vLLM on every GPU of the cluster
+ARMS=${ARMS:-rl-level1 rl-level2 rl-level1to2 rft}
 
 # Problems: the original's sequence, flaws included, English prompts.
 MODE=paper
 STRING_OPTIONS=()
 PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to8/test)
 LEVEL1TO2=stage2_level1/train,stage2_level2/train   # as the original's script mixes them: 50,000 + 50,000
-VALIDATION_FILE=stage2_level1to8/test
+VALIDATION_FILES=(stage2_level1to8/test)
 TEST_FILES=(stage2_level1to8/test)
 MAX_PROMPT=1024                           # tokens
 MAX_RESPONSE=8192
@@ -16,15 +19,15 @@ MAX_RESPONSE=8192
 # Stage 1: 10 answers to each of 50,000 problems; prompts that are always solved are dropped.
 STAGE1_SAMPLES=10
 MAX_CORRECT_RATIO=1.0
-SFT=(data.max_length=9216)
-STAGE1_SFT=()                             # batch 128, 2 epochs, learning rate 2e-5: the defaults of config/sft.yaml
+SFT_VERL=(data.max_length=9216)
+STAGE1_SFT_VERL=()                        # batch 128, 2 epochs, learning rate 2e-5: the defaults of config/sft.yaml
 
 # Stage 2: GRPO as in config/grpo.yaml; RFT in 6 chunks of 8,000 problems, 2 answers each.
-RL=(lab.reward_shape=paper)
-RL_LEVEL1=()
+RL_VERL=(lab.reward_shape=paper)
+RL_LEVEL1_VERL=()
 RFT_ITERATIONS=6
 RFT_PROMPTS=8000
 RFT_SAMPLES=2
-RFT_SFT=(trainer.total_epochs=1)
+RFT_SFT_VERL=(trainer.total_epochs=1)
 RL_GROUP=16
 RL_ROLLOUTS=$((700 * 32 * 16))            # the authors' runs: about 700 updates of 32 prompts asked, 16 answers each

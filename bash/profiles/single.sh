@@ -1,32 +1,56 @@
-# One 80 GB GPU, an instruct model of 1–3 B parameters, problems whose depth is real. Sourced by bash/lib.sh.
-BASE_MODEL=${BASE_MODEL:-models/Qwen/Qwen2.5-1.5B-Instruct}
-ENGINE=vllm
+# One 80 GB GPU: the study of the tiny profile with a model of 11 M parameters, all 25 functions with their parameters,
+# longer strings and levels 1 to 8, from nothing. Sourced by bash/lib.sh.
+# ENGINE=single (default): the single-file trainers; bash/section41_42/stage2_rl_level2_verl.sh repeats one arm through verl.
+DEVICE=gpu
+DEFAULT_ENGINE=single
+ENGINE=${ENGINE:-$DEFAULT_ENGINE}
+LANES=${LANES:-4}                         # arms at a time on the one GPU: a small model leaves it idle otherwise
 
-# Problems: clean mode, English prompts; held-out functions differ in behaviour from the trained ones.
+# Problems: clean mode, compact prompts, functions with parameters.
 MODE=clean
-STRING_OPTIONS=(style=json)
+STRING_OPTIONS=(style=compact alphabet=abcdefghijklmnopqrstuvwxyz "input_length=[3,10]" max_length=24)
 STAGE1_PROBLEMS=20000
-STAGE2_PROBLEMS=20000
+STAGE2_PROBLEMS=45000
 LEVELS=8
-TEST_PER_LEVEL=256
-VALIDATION_PER_LEVEL=32
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train validation test_trained test_heldout)
+TEST_PER_LEVEL=500
+VALIDATION_PER_LEVEL=100
+PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
+  validation_heldout validation_trained test_trained test_heldout)
 LEVEL1TO2=stage2_level1to2/train
-VALIDATION_FILE=validation
-TEST_FILES=(test_heldout test_trained)
-MAX_PROMPT=1024                           # tokens
-MAX_RESPONSE=2048
+VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
+TEST_FILES=(test_trained test_heldout)
+MAX_PROMPT=160                            # tokens
+MAX_RESPONSE=800
 
-STAGE1_SAMPLES=8
-MAX_CORRECT_RATIO=1.0
-SFT=(data.max_length=3072)
-STAGE1_SFT=()
-
-RL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=2e-6 trainer.total_training_steps=300)
-RL_LEVEL1=()
+STAGE1_SAMPLES=2
+MAX_CORRECT_RATIO=null                    # the base model solves most atoms always; dropping those would leave the hard ones
+ARMS=${ARMS:-rl-level2 rft-matched rl-level1to2 rl-level1 rft}
 RFT_ITERATIONS=6
-RFT_PROMPTS=3300
-RFT_SAMPLES=16
-RFT_SFT=(trainer.total_epochs=1)
+RFT_PROMPTS=6900                          # 82,800 answers for RL's 307,200: the proportion of the paper's scripts
+RFT_SAMPLES=2
 RL_GROUP=16
-RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers
+RL_ROLLOUTS=$((150 * 128 * 16))           # steps × prompts asked × answers
+
+# 300 M tokens over 160 other functions. Text is made by $(nproc) - 2 processes ahead of the GPU.
+base_model=(model.layers=6 model.width=384 model.heads=6 model.head_width=64 model.feed_forward=1024)
+text=("drop=[]" mix.prior_functions=160 mix.frozen_parameters=false mix.letters=abcdefghijklmnopqrstuvwxyz
+  mix.longest_input=10 mix.max_length=24 mix.deepest=8)
+PRETRAIN_SINGLE=("${base_model[@]}" "${text[@]}" packing.rows=128 packing.length=1024 steps=2300 warmup=200
+  learning_rate=1e-3 dtype=bfloat16 save_every=200 workers=$(($(nproc) > 3 ? $(nproc) - 2 : 1)))
+SFT_SINGLE=(model.dtype=bfloat16 data.max_length=1000 trainer.batch_rows=128 trainer.micro_batch_tokens=65536)
+STAGE1_SFT_SINGLE=(trainer.epochs=2 optim.lr=2e-4)
+RL_SINGLE=(model.dtype=bfloat16 data.prompts_per_step=128 rollout.n=16 optim.lr=1e-4 optim.warmup_steps=5
+  trainer.steps=150 trainer.save_every=50 trainer.eval_every=25 trainer.micro_batch_tokens=65536)
+RL_LEVEL1_SINGLE=()
+RFT_SFT_SINGLE=(trainer.epochs=1 optim.lr=2e-4)
+
+# ENGINE=verl: the same sizes through verl and vLLM; the base model is made in the same way.
+if [[ $ENGINE == verl ]]; then ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-vllm}; else ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-builtin}; fi
+PRETRAIN_VERL=("${PRETRAIN_SINGLE[@]}")
+SFT_VERL=(data.max_length=1000)
+STAGE1_SFT_VERL=(trainer.total_epochs=2 optim.lr=2e-4)
+RL_VERL=(data.train_batch_size=128 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=1e-4
+  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=150 trainer.save_freq=50
+  trainer.test_freq=25 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
+RL_LEVEL1_VERL=()
+RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=2e-4)

@@ -1,40 +1,65 @@
 # Two CPU cores, a from-scratch model of 0.2 M parameters, minutes. Sourced by bash/lib.sh.
+# ENGINE=single (default): the single-file trainers and the built-in sampler, everything from pretraining to the table.
+# ENGINE=verl: the same steps through verl, Ray and vLLM (bash/setup.sh --full), in smaller numbers and folders of its own.
 DEVICE=cpu
-BASE_MODEL=${BASE_MODEL:-$CKPT_DIR/base}   # made here: bash/section41_42/stage0_pretrain.sh
-ENGINE=vllm
-PRETRAIN=(steps=6000)
+DEFAULT_ENGINE=single
+ENGINE=${ENGINE:-$DEFAULT_ENGINE}
 
-# Problems: clean mode, compact prompts, chains of functions with frozen parameters.
+# Problems: clean mode, compact prompts, chains of functions with frozen parameters; every step changes the string.
 MODE=clean
 STRING_OPTIONS=(style=compact "drop=[0,3]" frozen_parameters=true alphabet=abcdefghij "input_length=[3,6]" max_length=10)
 STAGE1_PROBLEMS=6000
 STAGE2_PROBLEMS=20000
 LEVELS=6
-TEST_PER_LEVEL=256
-VALIDATION_PER_LEVEL=64
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train validation test_trained test_heldout)
+PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
+  validation_heldout validation_trained test_trained test_heldout)
 LEVEL1TO2=stage2_level1to2/train
-VALIDATION_FILE=validation
+VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
 TEST_FILES=(test_trained test_heldout)
-MAX_PROMPT=64                            # tokens
+MAX_PROMPT=64                             # tokens
 MAX_RESPONSE=192
 
 # Stage 1: rollouts under visible definitions, then SFT with the definitions hidden.
 STAGE1_SAMPLES=2
-MAX_CORRECT_RATIO=null                   # the base model solves most atoms always; dropping those would leave the hard ones
-SFT=(data.max_length=256)
-STAGE1_SFT=(trainer.total_epochs=5 optim.lr=1e-3)
+MAX_CORRECT_RATIO=null                    # the base model solves most atoms always; dropping those would leave the hard ones
+RL_GROUP=16
+RFT_SAMPLES=2
 
-# Stage 2: GRPO, and iterative RFT.
-RL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
+# ---- ENGINE=single
+if [[ $ENGINE == single ]]; then
+  ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-builtin}
+  ARMS=${ARMS:-rl-level2 rft-matched rl-level1to2 rl-level1 rft}   # the longest first: two run at a time
+  TEST_PER_LEVEL=500
+  VALIDATION_PER_LEVEL=100
+  RFT_ITERATIONS=3
+  RFT_PROMPTS=4500                        # 27,000 answers for RL's 61,440: the proportion of the paper's scripts
+  RL_ROLLOUTS=$((60 * 64 * 16))          # steps × prompts asked × answers
+fi
+PRETRAIN_SINGLE=(steps=14000)             # 21.5 M tokens; the model and the text: defaults of pretrain_tiny
+SFT_SINGLE=(mesh.shard=false data.max_length=256 trainer.batch_rows=128)
+STAGE1_SFT_SINGLE=(trainer.epochs=1 optim.lr=1e-4)  # the atoms are known: more would cost compositions
+RL_SINGLE=(mesh.shard=false data.prompts_per_step=64 rollout.n=16 optim.lr=3e-4 optim.beta2=0.98
+  optim.warmup_steps=5 trainer.steps=60 trainer.save_every=20 trainer.eval_every=20 trainer.micro_batch_tokens=4096)
+RL_LEVEL1_SINGLE=()
+RFT_SFT_SINGLE=(trainer.epochs=1 optim.lr=5e-4)
+
+# ---- ENGINE=verl
+if [[ $ENGINE == verl ]]; then
+  ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-vllm}
+  ARMS=${ARMS:-rl-level1 rl-level2 rl-level1to2 rft}
+  TEST_PER_LEVEL=256
+  VALIDATION_PER_LEVEL=64
+  RFT_ITERATIONS=3
+  RFT_PROMPTS=6000
+  RL_ROLLOUTS=$((30 * 64 * 16))           # steps × prompts asked × answers
+fi
+PRETRAIN_VERL=(steps=6000 model.head_width=32)   # vLLM's CPU attention takes no narrower heads
+SFT_VERL=(data.max_length=256)
+STAGE1_SFT_VERL=(trainer.total_epochs=5 optim.lr=1e-3)
+RL_VERL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
   actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=30 trainer.save_freq=20 trainer.test_freq=20
   algorithm.filter_groups.max_num_gen_batches=30)
 # After Stage 1 the atoms are nearly solved: dynamic sampling would look for groups with signal without end. The same
 # 64 prompts a step instead, whatever they are worth.
-RL_LEVEL1=(algorithm.filter_groups.enable=false data.train_batch_size=64)
-RFT_ITERATIONS=3
-RFT_PROMPTS=6000
-RFT_SAMPLES=2
-RFT_SFT=(trainer.total_epochs=1 optim.lr=5e-4)
-RL_GROUP=16
-RL_ROLLOUTS=$((30 * 64 * 16))            # steps × prompts asked × answers
+RL_LEVEL1_VERL=(algorithm.filter_groups.enable=false data.train_batch_size=64)
+RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=5e-4)

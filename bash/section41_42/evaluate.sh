@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Accuracy by level, with intervals, of every model that the other scripts have made (or of $MODEL_PATH alone).
-# Reads the models and the test files. Writes $RESULTS_DIR/section41_42/accuracy.{json,parquet} and the rollouts behind
-# them. Tiny: a minute or two.
+# Reads the models and the test files; answers that arm.sh has collected are used as they are.
+# Writes $RESULTS_DIR/section41_42/accuracy.{json,parquet} and the rollouts behind them. Tiny: half a minute a model.
+# EVALUATE_ON=validation: on the validation files, in $RESULTS_DIR/section41_42-validation.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 models=()
@@ -9,11 +10,8 @@ add() { if [[ -d $2 || -n ${DRY_RUN:-} ]]; then models+=("$1:$2"); fi; }
 if [[ -n ${MODEL_PATH:-} ]]; then
   add "${MODEL_NAME:-model}" "$MODEL_PATH"
 else
-  add base "$BASE_MODEL"
-  add stage1 "$CKPT_DIR/stage1-rft/final"
-  add rl-level1 "$CKPT_DIR/stage2-rl-level1/final"
-  add rl-level2 "$CKPT_DIR/stage2-rl-level2/final"
-  add rl-level1to2 "$CKPT_DIR/stage2-rl-level1to2/final"
-  add rft "$(rft_model "$RFT_ITERATIONS")"
+  for name in base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched; do
+    add "$name" "$(model_of "$name")"
+  done
 fi
 evaluate section41_42 "$(IFS=,; echo "${models[*]}")" "$@"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Stage 2, RL on level 1 only: atoms, never a composition. GRPO with dynamic sampling, by verl.
+# Stage 2, RL on level 1 only: atoms, never a composition. GRPO by the profile's engine.
 # Reads $MODEL_PATH (default: $CKPT_DIR/stage1-rft/final) and stage2_level1/train.parquet; validates on the profile's
-# validation file. Writes $CKPT_DIR/stage2-rl-level1 (final/ and best/ are models). Tiny: some minutes.
+# validation files. Writes $CKPT_DIR/stage2-rl-level1 (final/ and best/ are models). Tiny: two minutes on one core; with
+# ENGINE=verl five to twelve minutes on two.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" stage2_level1/train stage2-rl-level1 "${RL_LEVEL1[@]}" "$@"

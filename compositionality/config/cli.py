@@ -35,7 +35,8 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     try:
         body()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        if os.environ.get("RANK", "0") == "0":  # one of torchrun's processes is enough to say so
+            print(f"error: {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr, flush=True)

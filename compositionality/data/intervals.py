@@ -26,9 +26,14 @@ class Interval:
     high: float
 
 
-def wilson(share: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Wilson's score interval for a share seen in ``n`` independent samples (``n`` may be fractional)."""
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+def wilson(
+    share: float, n: float, confidence: float = CONFIDENCE, quantile: float | None = None
+) -> tuple[float, float]:
+    """Wilson's score interval for a share seen in ``n`` independent samples (``n`` may be fractional).
+
+    ``quantile`` stands in for the normal one, where the spread itself is an estimate (Student's).
+    """
+    z = NormalDist().inv_cdf(0.5 + confidence / 2) if quantile is None else quantile
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
@@ -58,15 +63,18 @@ def effective_samples(correct: Counts, judged: Counts) -> float:
 
 def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged: Counts) -> Interval | None:
     """Mean over the problems that both judged of (share correct - the base's share), with a Student interval."""
+    both = (judged > 0) & (base_judged > 0)
+    if np.count_nonzero(both) < 2:
+        return None
+    return mean_change(correct[both] / judged[both] - base[both] / base_judged[both])
+
+
+def mean_change(change: NDArray[np.float64], least: float = -1.0, most: float = 1.0) -> Interval:
+    """Mean of at least 2 independent values between ``least`` and ``most``, with a Student interval."""
     from scipy.stats import t
 
-    both = (judged > 0) & (base_judged > 0)
-    n = int(np.count_nonzero(both))
-    if n < 2:
-        return None
-    change = correct[both] / judged[both] - base[both] / base_judged[both]
-    value = float(change.mean())
+    n, value = len(change), float(change.mean())
     half = float(t.ppf(0.5 + CONFIDENCE / 2, n - 1) * change.std(ddof=1) / math.sqrt(n))
     if half == 0:  # n problems without a difference leave room for a share of differing ones, never for none at all
         half = 1 - (0.5 - CONFIDENCE / 2) ** (1 / n)
-    return Interval(value, max(-1.0, value - half), min(1.0, value + half))
+    return Interval(value, max(least, value - half), min(most, value + half))

@@ -1,8 +1,8 @@
 """Any checkpoints on any problem files: answers through ``rollout.collect``, then accuracy by level and function."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate import by_problem
 from compositionality.evaluate.engine import SharedEngine
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
@@ -29,27 +30,56 @@ Folders = Mapping[tuple[str, str], Path]
 """Rollout folders by (checkpoint name, problem file name)."""
 
 
+@dataclass(frozen=True)
+class Counted:
+    """All answers as counts, by (checkpoint name, problem file name), and the problems they answer."""
+
+    tallies: dict[tuple[str, str], Tally]
+    problems: dict[str, pa.Table]
+
+    @property
+    def levels(self) -> dict[str, list[str]]:
+        """The data source of every problem, by problem file."""
+        return {name: table["data_source"].to_pylist() for name, table in self.problems.items()}
+
+
 def evaluate(settings: EvaluateSettings) -> Path:
-    """Write ``output``/accuracy.{json,parquet} and the rollouts behind them; print the table. Returns ``output``."""
+    """Write ``output``/accuracy.{json,parquet}, by_problem.parquet and the rollouts behind them; print the table."""
     models = named_paths("models", settings.models)
     files = named_paths("problems", settings.problems)
     output = settings.output
+    if settings.answers_only:
+        for model, path in models.items():
+            _answers(settings, model, path, files)
+        return output
     with exclusive(output):
         folders: dict[tuple[str, str], Path] = {}
         for model, path in models.items():
             folders |= _answers(settings, model, path, files)
-        table = output / "accuracy.parquet"
         recipe = _recipe(settings, models, files, folders)
-        if is_done(table, recipe, force=settings.force or _grows(table, recipe)):
-            print(f"{table} is already there")
-        else:
-            rows = list(_rows(settings, files, folders))
-            with new_artefact(table, recipe) as partial:
-                write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
+        _write_tables(settings, files, folders, recipe)
+        table = output / "accuracy.parquet"
         _write_json(table, table.with_suffix(".json"), force=settings.force)
-    print_results(read_table(table).to_pylist(), Console())
+    print_results(read_table(table).to_pylist(), Console(), by_function=settings.by_function)
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
+
+
+def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders, recipe: Recipe) -> None:
+    """The two parquet files, each if it is not there yet."""
+    counts: Counted | None = None
+    makers: dict[str, Callable[[Counted], pa.Table]] = {
+        "accuracy.parquet": lambda counted: pa.Table.from_pylist(list(_rows(settings, counted)), schema=SCHEMA),
+        by_problem.FILE: lambda counted: by_problem.table_of(counted.tallies, counted.levels),
+    }
+    for name, make in makers.items():
+        table = settings.output / name
+        if is_done(table, recipe, force=settings.force or _grows(table, recipe)):
+            print(f"{table} is already there")
+            continue
+        counts = counts or _count(settings, files, folders)
+        with new_artefact(table, recipe) as partial:
+            write_table(make(counts), partial)
 
 
 def _answers(
@@ -94,19 +124,26 @@ def _grows(table: Path, recipe: Recipe) -> bool:
     return not same and old.inputs.items() <= inputs.items()
 
 
-def _rows(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders) -> Iterator[Row]:
-    """The rows of every table, problem file by problem file; differences are to the first checkpoint."""
-    models = list(dict.fromkeys(model for model, _ in folders))
+def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders) -> Counted:
+    """Read every rollout folder once, problem file by problem file."""
+    tallies, problems = {}, {}
     for name, path in files.items():
-        problems = read_problems(Path(path))
-        if settings.limit:
-            problems = problems.slice(0, settings.limit)
+        table = read_problems(Path(path))
+        problems[name] = table.slice(0, settings.limit) if settings.limit else table
+        for model in dict.fromkeys(model for model, _ in folders):
+            tallies[model, name] = tally(read_rollouts(folders[model, name]), problems[name].num_rows)
+    return Counted(tallies, problems)
+
+
+def _rows(settings: EvaluateSettings, counted: Counted) -> Iterator[Row]:
+    """The rows of every table, problem file by problem file; differences are to the first checkpoint."""
+    for name, problems in counted.problems.items():
         groups = groups_of(problems)
         base: Tally | None = None
-        for model in models:
-            counts = tally(read_rollouts(folders[model, name]), problems.num_rows)
-            yield from rows_of(counts, base, groups, _labels(settings, model, name))
-            base = base or counts
+        for (model, file), counts in counted.tallies.items():
+            if file == name:
+                yield from rows_of(counts, base, groups, _labels(settings, model, name))
+                base = base or counts
 
 
 def _labels(settings: EvaluateSettings, model: str, problems: str) -> Row:

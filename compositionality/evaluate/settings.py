@@ -36,10 +36,12 @@ class EvaluateSettings:
     judge_workers: int = 1
     judge_timeout_s: float = 10.0
     max_error_rate: float = 0.01
+    answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
+    by_function: bool = False  # print accuracy by function too; the files hold it always
     force: bool = False
 
     def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
         """How one checkpoint answers one problem file; never forced (see ``accuracy.collected``)."""
-        own = ("models", "problems", "output", "force")
+        own = ("models", "problems", "output", "answers_only", "by_function", "force")
         shared = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in own}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)

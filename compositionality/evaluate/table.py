@@ -17,16 +17,18 @@ WIDEST_NAME = 18
 _TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string)-")
 
 
-def print_results(rows: Sequence[Row], console: Console | None = None) -> None:
-    """Print, for every problem file: accuracy by level and function, differences to the first checkpoint, verdicts."""
+def print_results(rows: Sequence[Row], console: Console | None = None, *, by_function: bool = False) -> None:
+    """Print, for every problem file: accuracy by level (by function), differences to the first checkpoint, verdicts."""
     console = console or Console()
     models = list(dict.fromkeys(row["model"] for row in rows))
     for problems in dict.fromkeys(row["problems"] for row in rows):
         mine = [row for row in rows if row["problems"] == problems]
-        _print_file(console, problems, models, mine)
+        _print_file(console, problems, models, mine, by_function=by_function)
 
 
-def _print_file(console: Console, problems: str, models: Sequence[str], rows: Sequence[Row]) -> None:
+def _print_file(
+    console: Console, problems: str, models: Sequence[str], rows: Sequence[Row], *, by_function: bool
+) -> None:
     first = rows[0]
     console.print(
         f"\n{problems}: accuracy in % with 95 % intervals"
@@ -39,7 +41,7 @@ def _print_file(console: Console, problems: str, models: Sequence[str], rows: Se
         console.print(f"difference to {models[0]}, paired by problem, in points", highlight=False)
         for block in _blocks(models[1:], DIFFERENCES_AT_ONCE):
             console.print(_grid(rows, block, (LEVEL, ALL), "difference", "difference_low", "difference_high"))
-    if any(row["kind"] == FUNCTION for row in rows):
+    if by_function and any(row["kind"] == FUNCTION for row in rows):
         for block in _blocks(models, COLUMNS_AT_ONCE):
             console.print(_grid(rows, block, (FUNCTION,), "accuracy", "low", "high"))
     console.print(_verdicts([row for row in rows if row["kind"] == ALL]))

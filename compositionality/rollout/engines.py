@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from compositionality.errors import UserError
+from compositionality.rollout.builtin_engine import BuiltinEngine
 from compositionality.rollout.engine import Engine
 from compositionality.rollout.model_folder import ModelFolder
 from compositionality.rollout.openai_engine import OpenAIEngine
@@ -17,6 +18,8 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     if settings.engine == "openai":
         return OpenAIEngine(settings.base_url, settings.model, concurrency=settings.concurrency)
     model = Path(settings.model)
+    if settings.engine == "builtin":
+        return BuiltinEngine(model, dtype=settings.dtype)
     if settings.engine == "transformers":
         return TransformersEngine(model, dtype=settings.dtype)
     options = VllmOptions(

@@ -12,7 +12,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.engine import SamplingOptions
 from compositionality.rollout.reading import STEP
 
-ENGINES = ("vllm", "ray", "transformers", "openai")  # each named as the package that it needs
+ENGINES = {name: name for name in ("vllm", "ray", "transformers", "openai")} | {"builtin": "torch"}  # its package
 
 
 @dataclass
@@ -54,8 +54,9 @@ def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}")
-    if importlib.util.find_spec(settings.engine) is None:
-        raise UserError(f"engine={settings.engine}: that package is not installed; see README for the extras")
+    package = ENGINES[settings.engine]
+    if importlib.util.find_spec(package) is None:
+        raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
     for name in ("n_samples", "max_tokens", "judge_workers", "tensor_parallel"):

@@ -39,25 +39,8 @@ class VllmEngine:
     parallel_calls = 1
 
     def __init__(self, model: Path, options: VllmOptions) -> None:
-        _set_environment()
-        from vllm import LLM
-        from vllm.platforms import current_platform
-
-        on_cpu = current_platform.is_cpu()
         self._tokenizer = load_tokenizer(model)
-        self._llm: Any = LLM(
-            str(model),
-            dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
-            enforce_eager=on_cpu,
-            max_model_len=options.max_model_len,
-            max_num_seqs=options.max_num_seqs,
-            max_num_batched_tokens=max(TOKEN_BUDGET, options.max_model_len),
-            enable_chunked_prefill=False,
-            tensor_parallel_size=options.tensor_parallel,
-            gpu_memory_utilization=options.gpu_memory,
-            kv_cache_memory_bytes=_cpu_cache_bytes(model, options) if on_cpu else None,
-            seed=options.seed,
-        )
+        self._llm = start_vllm(model, options)
 
     def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
         """One completion per request, in order."""
@@ -66,7 +49,7 @@ class VllmEngine:
         outputs = self._llm.generate(
             [{"prompt_token_ids": tokens} for tokens in prompts],
             [_sampling(request, options) for request in requests],
-            use_tqdm=_tqdm_that_ticks(tick),
+            use_tqdm=tqdm_that_ticks(tick),
         )
         return [_completion(output.outputs[0]) for output in outputs]
 
@@ -79,7 +62,30 @@ class VllmEngine:
         cleanup_dist_env_and_memory()
 
 
-def _set_environment() -> None:
+def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
+    """vLLM's ``LLM`` with the weights of ``model``; ``more`` is passed on to it."""
+    set_environment()
+    from vllm import LLM
+    from vllm.platforms import current_platform
+
+    on_cpu = current_platform.is_cpu()
+    return LLM(
+        str(model),
+        dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
+        enforce_eager=on_cpu,
+        max_model_len=options.max_model_len,
+        max_num_seqs=options.max_num_seqs,
+        max_num_batched_tokens=max(TOKEN_BUDGET, options.max_model_len),
+        enable_chunked_prefill=False,
+        tensor_parallel_size=options.tensor_parallel,
+        gpu_memory_utilization=options.gpu_memory,
+        kv_cache_memory_bytes=_cpu_cache_bytes(model, options) if on_cpu else None,
+        seed=options.seed,
+        **more,
+    )
+
+
+def set_environment() -> None:
     """What vLLM reads from the environment when it is imported; the user's own values win."""
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: two process starts less, reproducible
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
@@ -116,7 +122,7 @@ def _completion(output: Any) -> Completion:
     return Completion(output.text, len(output.token_ids), "length" if output.finish_reason == "length" else "stop")
 
 
-def _tqdm_that_ticks(tick: Tick) -> Any:
+def tqdm_that_ticks(tick: Tick) -> Any:
     """A silent tqdm through which vLLM tells how many requests are done."""
     from tqdm import tqdm
 

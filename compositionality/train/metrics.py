@@ -47,10 +47,15 @@ def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> N
     """
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     saved = checkpoint / STEP_ROW if checkpoint else None
-    if saved and saved.is_file() and not any(row["step"] == step and "actor/grad_norm" in row for row in rows):
+    if saved and saved.is_file() and not any(row["step"] == step and is_update(row) for row in rows):
         rows.append(json.loads(saved.read_text()))
     if path.is_file() or rows:
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def is_update(row: Mapping[str, Any]) -> bool:
+    """True for the row of a training step (a validation may have one of its own)."""
+    return any(key.endswith("/grad_norm") for key in row)
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:

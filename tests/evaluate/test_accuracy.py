@@ -14,6 +14,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.by_problem import read_answers
 from compositionality.evaluate.settings import EvaluateSettings
 from compositionality.rollout.engine import Completion, Request, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
@@ -168,3 +169,18 @@ def test_models_are_named_on_the_command_line() -> None:
     words = ["models=[base:a/b,rl:c/d]", "problems=[x/test.parquet]", "output=out"]
     assert parse(EvaluateSettings, words).models == ["base:a/b", "rl:c/d"]
     assert parse(EvaluateSettings, ["models=['base=a/b','rl=c/d']", *words[1:]]).models == ["base=a/b", "rl=c/d"]
+
+
+def test_counts_for_every_problem_lie_beside_the_table(tmp_path: Path, problems: Path, asked: list[str]) -> None:
+    output = evaluate(settings(tmp_path, problems, ["even", "good"], n_samples=2))
+    found = read_answers(output / "by_problem.parquet")
+    assert list(found) == [("even", "test"), ("good", "test")]
+    assert found["even", "test"].levels == ("string-heldout-level1",) * 4 + ("string-heldout-level2",) * 4
+    assert found["even", "test"].correct.tolist() == [2, 0, 2, 0, 2, 0, 2, 0]
+    assert found["good", "test"].judged.tolist() == [2] * 8
+    (output / "by_problem.parquet").unlink()
+    before = (output / "accuracy.parquet").stat().st_mtime_ns
+    evaluate(settings(tmp_path, problems, ["even", "good"], n_samples=2))
+    assert (output / "by_problem.parquet").is_file()
+    assert (output / "accuracy.parquet").stat().st_mtime_ns == before
+    assert asked == ["even", "good"]

@@ -21,7 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("evaluate")
     tokenizer = build_tokenizer([])
     for seed, name in enumerate(("one", "two")):
-        save_model(build_model(TinyConfig(layers=1), tokenizer, seed), tokenizer, home / name)
+        save_model(build_model(TinyConfig(layers=1, head_width=32), tokenizer, seed), tokenizer, home / name)
     for name, functions in (("trained", "trained"), ("heldout", "heldout")):
         create_problems(
             CreateProblems(

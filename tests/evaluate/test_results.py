@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -42,6 +42,7 @@ def problems(levels: Sequence[int], functions: Sequence[Sequence[str]]) -> pa.Ta
     )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.sampled_from(REASONS), st.integers(1, 9)), max_size=40), st.integers(1, 7)
 )
@@ -118,3 +119,10 @@ def test_the_table_is_readable_at_80_columns(others: int) -> None:
     if others:
         assert "+50.0" in text
         assert f"stage2-rl-level1to{others - 1}" in text.replace("\n", "")
+
+
+def test_functions_are_printed_when_asked_for() -> None:
+    for asked in (False, True):
+        screen = Console(file=io.StringIO(), width=80)
+        print_results(both(), screen, by_function=asked)
+        assert ("func_1" in screen.file.getvalue()) == asked  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """The 25 functions do what the paper's do; prior functions are other skills."""
 
 import random
+import re
 
 import pytest
 
@@ -12,12 +13,14 @@ from compositionality.tasks.string.functions import (
     PAPER_HELDOUT,
     PAPER_TRAIN,
     PRESETS,
+    Function,
     Operation,
     frozen_operation,
     select_functions,
 )
-from compositionality.tasks.string.prior import PRIOR
+from compositionality.tasks.string.prior import PRIOR, prior_functions
 
+MOST = 210
 EXAMPLES = [
     (0, None, "abcdefghij", "adgjcfibeh"),
     (0, None, "abcdef", "afedcb"),
@@ -112,6 +115,58 @@ def test_prior_functions_are_other_skills() -> None:
     assert not atoms & prior
     assert list(PRIOR) == list(range(30, 64))
     assert PRIOR[30].alias == "func_30"
+
+
+def operations(function: Function) -> list[Operation]:
+    """The function with each parameter it can take, or with one that stands for all texts."""
+    return [Operation(function, value) for value in function.choices or (function.frozen,)]
+
+
+def test_p02_no_prior_function_behaves_like_a_target_with_any_parameter() -> None:
+    made = [operation for function in prior_functions(MOST) for operation in operations(function)]
+    targets = {fingerprint(operation) for function in ATOMS.values() for operation in operations(function)}
+    prints = {fingerprint(operation) for operation in made}
+    assert len(prints) == len(made)
+    assert not prints & targets
+    for operation in made:
+        assert not texts_that_make_it_a_target(operation), operation
+
+
+def texts_that_make_it_a_target(operation: Operation) -> list[str]:
+    """Texts with which a target does the same; a single character shows what the text would have to be."""
+    shown = operation("q")
+    texts = {shown[1:], shown[:-1]} if "q" in shown else set()
+    targets = [ATOMS[id] for id in (5, 6, 7, 20)]
+    return [
+        text
+        for text in texts
+        if 2 <= len(text) <= 4
+        and any(fingerprint(Operation(target, text)) == fingerprint(operation) for target in targets)
+    ]
+
+
+def test_the_search_for_a_text_finds_one() -> None:
+    for id in (5, 6, 7, 20):
+        assert texts_that_make_it_a_target(Operation(ATOMS[id], "xyz")) == ["xyz"]
+
+
+def test_more_prior_functions_leave_the_first_ones_as_they_are() -> None:
+    assert prior_functions() == tuple(PRIOR.values()) == prior_functions(MOST)[:34]
+    assert [function.id for function in prior_functions(MOST)] == list(range(30, 30 + MOST))
+    names = [function.name for function in (*prior_functions(MOST), *ATOMS.values())]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"\w+", name) for name in names)
+    assert sum(function.parametrised for function in prior_functions(60)) == 20
+    for count in (0, MOST + 1):
+        with pytest.raises(UserError, match="prior_functions"):
+            prior_functions(count)
+
+
+def test_every_prior_function_stays_total() -> None:
+    for function in prior_functions(MOST):
+        for operation in operations(function):
+            for text in ("", "a", "ab", "«1-_|Z»"):
+                assert isinstance(operation(text), str)
 
 
 def test_selection() -> None:

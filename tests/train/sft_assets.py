@@ -9,12 +9,13 @@ from compositionality.data.parquet import write_table
 
 
 def make_model(folder: Path, seed: int = 0) -> Path:
-    """A freshly initialised tiny model folder."""
+    """A freshly initialised tiny model folder; its heads are as wide as vLLM's CPU attention wants them."""
     from compositionality.train.tiny.model import TinyConfig, build_model, save_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse", "repeat"])
-    save_model(build_model(TinyConfig(layers=2, width=32, heads=2), tokenizer, seed), tokenizer, folder)
+    shape = TinyConfig(layers=2, width=32, heads=2, head_width=32)
+    save_model(build_model(shape, tokenizer, seed), tokenizer, folder)
     return folder
 
 

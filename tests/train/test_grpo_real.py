@@ -44,7 +44,8 @@ def made(tmp_path_factory):
     for name, rows in (("train", 300), ("test", 24)):
         pq.write_table(to_table([task.problem(name, 0, row) for row in range(rows)], name), folder / f"{name}.parquet")
     tokenizer = build_tokenizer([function.name for function in task.functions])
-    save_model(build_model(TinyConfig(layers=2, width=64, heads=2), tokenizer, 0), tokenizer, folder / "raw")
+    shape = TinyConfig(layers=2, width=64, heads=2, head_width=32)
+    save_model(build_model(shape, tokenizer, 0), tokenizer, folder / "raw")
     model = AutoModelForCausalLM.from_pretrained(folder / "raw", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder / "raw")
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3)

@@ -1,17 +1,18 @@
 """What the base model is, and is not, told."""
 
 import re
-from collections import Counter
+import string
+from collections import Counter, defaultdict
 from random import Random
 
 import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.string.functions import ATOMS, TWINS
-from compositionality.tasks.string.prior import PRIOR
+from compositionality.tasks.string.prior import PRIOR, prior_functions
 from compositionality.train.tiny.batches import PackedBatches, Packing
-from compositionality.train.tiny.corpus import Corpus, Mix, definition_names
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
+from compositionality.train.tiny.tokenizer import render
 
 DROP = (0, 3)
 MIX = Mix()
@@ -87,18 +88,51 @@ def test_every_kind_and_every_definition_occurs(exchanges):
     assert 0.04 < sum(prompt.startswith('"') for prompt, _ in exchanges) / len(exchanges) < 0.08
 
 
+def packed(seed=0, steps=40, packing=None, workers=0):
+    corpus = Corpus(MIX, DROP)
+    return PackedBatches(corpus, corpus_tokenizer(MIX), packing or Packing(), seed, steps, workers)
+
+
 def test_p01_a_batch_depends_on_seed_and_step_alone():
-    tokenizer = build_tokenizer(definition_names())
-    one, two, other = (PackedBatches(Corpus(MIX, DROP), tokenizer, Packing(), seed, 9) for seed in (0, 0, 1))
-    one[0], one[1]
-    assert all((a == b).all() for a, b in zip(one[7], two[7], strict=True))
-    assert not (one[7][0] == other[7][0]).all()
-    assert not (one[7][0] == one[6][0]).all()
+    whole = [batch.tokens for [batch] in packed().stream(0)]
+    assert len(whole) == 40
+    for start in (1, 15, 16, 39):
+        [batch] = next(packed().stream(start))
+        assert batch.tokens.equal(whole[start])
+    assert not whole[0].equal(whole[1])
+    assert not whole[0].equal(next(packed(seed=1).stream(0))[0].tokens)
+    assert [batch.tokens.tolist() for [batch] in packed(workers=2).stream(7)] == [step.tolist() for step in whole[7:]]
+
+
+def test_p10_the_rows_of_all_ranks_are_those_of_one():
+    whole = [batch for [batch] in packed(steps=20).stream(0)]
+    parts = [[batch for [batch] in packed(steps=20).stream(0, rank, 3)] for rank in range(3)]
+    for step, (tokens, marks, real) in enumerate(whole):
+        assert real == sum(mine[step].real for mine in parts)
+        for rank, mine in enumerate(parts):
+            assert mine[step].tokens.equal(tokens[rank::3])
+            assert mine[step].marks.equal(marks[rank::3])
+
+
+def test_rows_are_full_and_leave_no_exchange_out():
+    batches = packed(steps=160)
+    tokens = [batch.tokens for [batch] in batches.stream(0)]
+    assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.95
+    asked = Counter()
+    for step in tokens:
+        for row in step.tolist():
+            text = batches.backend.decode(row, skip_special_tokens=False)
+            asked.update(len(called(prompt)) for prompt in re.findall(r"<\|user\|>([^<]*)<\|assistant\|>", text))
+    rng, corpus = Random(0), Corpus(MIX, DROP)
+    drawn = Counter(len(called(corpus.exchange(rng)[0])) for _ in range(20_000))
+    for level in range(2, MIX.deepest + 1):  # the longest exchanges are those that find a place least easily
+        assert abs(asked[level] / asked.total() - drawn[level] / drawn.total()) < 0.007, level
 
 
 def test_loss_is_on_responses_alone():
-    tokenizer = build_tokenizer(definition_names())
-    tokens, mask = PackedBatches(Corpus(MIX, DROP), tokenizer, Packing(), 0, 1)[0]
+    batches = packed(steps=1)
+    tokenizer = corpus_tokenizer(MIX)
+    tokens, mask, _ = batches.chapter(0)[0]
     assert tokens.shape == mask.shape == (8, 192)
     user, assistant = (tokenizer.convert_tokens_to_ids(token) for token in ("<|user|>", "<|assistant|>"))
     for row, marks in zip(tokens.tolist(), mask.tolist(), strict=True):
@@ -114,3 +148,60 @@ def test_loss_is_on_responses_alone():
 def test_dropping_everything_is_refused():
     with pytest.raises(UserError, match="at least one"):
         Corpus(MIX, range(25))
+
+
+SINGLE = Mix(
+    deepest=8,
+    letters=string.ascii_lowercase,
+    longest_input=10,
+    max_length=24,
+    prior_functions=150,
+    frozen_parameters=False,
+)
+
+
+@pytest.fixture(scope="module")
+def single_exchanges():
+    corpus, rng = Corpus(SINGLE), Random(3)
+    return [corpus.exchange(rng) for _ in range(8_000)]
+
+
+def test_free_parameters_stand_in_brackets_and_are_obeyed(single_exchanges):
+    functions = ATOMS | {function.id: function for function in prior_functions(SINGLE.prior_functions)}
+    by_name = {function.name: function for function in functions.values()}
+    parameters = defaultdict(set)
+    for prompt, response in tasks(single_exchanges):
+        shown = dict(re.findall(r"func_(\d+)=(\w+);", prompt))
+        for line in response.split("\n"):
+            call = r"(?:func_\d+(?:\[[^]]*\])?)*,func_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)"
+            name, parameter, before, after = re.fullmatch(call, line).groups()
+            function = by_name[shown[name]] if name in shown else functions[int(name)]
+            assert function.parametrised == (parameter is not None)
+            arguments = [] if parameter is None else [int(parameter) if parameter.isdigit() else parameter]
+            assert function.run(before, *arguments) == after
+            parameters[function.id].update(arguments)
+    assert parameters[1] == {2, 3, 4}
+    assert parameters[13] == {"-", "_", "|"}
+    assert {len(text) for text in parameters[5]} == {2, 3, 4}
+    assert len(parameters[5]) > 50
+
+
+def test_every_function_and_level_of_the_single_mix_occurs(single_exchanges):
+    levels = Counter(len(called(prompt)) for prompt, _ in tasks(single_exchanges))
+    assert set(levels) == set(range(1, 9))
+    assert {number for prompt, _ in tasks(single_exchanges) for number in called(prompt)} >= {
+        function.id for function in prior_functions(SINGLE.prior_functions)
+    }
+    for prompt, _ in tasks(single_exchanges):
+        assert len(called(prompt)) == 1 or min(called(prompt)) > max(ATOMS), prompt
+
+
+def test_the_single_mix_packs_without_loss():
+    corpus, packing = Corpus(SINGLE), Packing(rows=4, length=1024)
+    batches = PackedBatches(corpus, corpus_tokenizer(SINGLE), packing, seed=0, steps=16)
+    backend, rng = corpus_tokenizer(SINGLE).backend_tokenizer, Random(5)
+    lengths = [len(backend.encode("".join(render(*corpus.exchange(rng)))).ids) for _ in range(4_000)]
+    assert max(lengths) <= packing.length
+    for tokens, marks, real in batches.chapter(0):
+        assert tokens.shape == marks.shape == (4, 1024)
+        assert real > 0.9 * tokens.numel()

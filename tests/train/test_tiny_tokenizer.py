@@ -5,14 +5,23 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from compositionality.train.tiny.corpus import Corpus, Mix, definition_names
+from compositionality.tasks.string.prior import prior_functions
+from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
 from compositionality.train.tiny.model import TinyConfig, build_model, save_model
 from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
+SINGLE = Mix(
+    deepest=8,
+    letters=string.ascii_lowercase,
+    longest_input=10,
+    max_length=24,
+    prior_functions=150,
+    frozen_parameters=False,
+)
 PIECES = st.one_of(
     st.text(ALPHABET, max_size=8),
     st.sampled_from(["func", "_1", "_12", "func_63", *definition_names()]),
@@ -34,6 +43,7 @@ def tokenizers(tmp_path_factory):
 @given(pieces=st.lists(PIECES, max_size=12))
 def test_any_text_of_the_alphabet_survives(tokenizers, pieces):
     text = "".join(pieces)
+    assume(not any(special in text for special in SPECIALS))
     for tokenizer in tokenizers:
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         assert tokenizer.decode(ids, skip_special_tokens=True) == text
@@ -95,3 +105,20 @@ def test_every_letter_is_its_own_token(tokenizers):
     built, _ = tokenizers
     text = string.ascii_letters + string.digits
     assert len(built(text)["input_ids"]) == len(text)
+
+
+def test_the_single_profiles_text_survives_and_signs_stay_characters():
+    tokenizer = corpus_tokenizer(SINGLE)
+    corpus, rng = Corpus(SINGLE), Random(0)
+    for _ in range(500):
+        text = "".join(render(*corpus.exchange(rng)))
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+    for function in prior_functions(SINGLE.prior_functions):
+        assert len(tokenizer(function.alias)["input_ids"]) == len(tokenizer(function.name)["input_ids"]) == 1
+    assert tokenizer.tokenize("func_13[_]func_179[abc]:a_1_2") == [
+        "func_13", "[", "_", "]", "func_179", "[", "a", "b", "c", "]", ":", "a", "_", "1", "_", "2",
+    ]  # fmt: skip
+
+
+def test_the_tiny_mix_keeps_its_tokens():
+    assert corpus_tokenizer(Mix()).get_vocab() == build_tokenizer(definition_names()).get_vocab()

@@ -1,14 +1,24 @@
-"""Exchanges packed into rows of tokens, as a function of the step."""
+"""Exchanges packed into rows of tokens, as a function of the seed, the step and the row."""
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from compositionality.train.tiny.corpus import Corpus
-from compositionality.train.tiny.tokenizer import render
+import numpy as np
+import torch
 
-Pair = tuple[list[int], list[int]]
-"""Token ids of a prompt and of its response."""
+from compositionality.train.batches import MicroBatch
+from compositionality.train.command import die_with_parent
+from compositionality.train.tiny.corpus import Corpus
+from compositionality.train.tiny.tokenizer import ASSISTANT, render
+
+CHAPTER = 16
+"""Steps whose rows are made together."""
+
+POOL = 32
+"""Exchanges that a row can choose from: enough to fill 99 % of it."""
 
 
 @dataclass
@@ -20,48 +30,93 @@ class Packing:
 
 
 class PackedBatches:
-    """Batches by step: ``batches[step]`` is (token ids, loss mask), both int64 of shape (rows, length)."""
+    """Batches by step, for :func:`compositionality.train.sft.fit`.
 
-    def __init__(self, corpus: Corpus, tokenizer: Any, packing: Packing, seed: int, steps: int):
-        self.corpus, self.packing, self.seed, self.steps = corpus, packing, seed, steps
+    Row *n* of a chapter of 16 steps is a stream of its own, seeded by (seed, chapter, *n*). So every rank makes its own
+    rows alone, and all ranks together train on the same batches, however many they are.
+    """
+
+    def __init__(self, corpus: Corpus, tokenizer: Any, packing: Packing, seed: int, steps: int, workers: int = 0):
+        self.corpus, self.packing, self.seed, self.steps, self.workers = corpus, packing, seed, steps, workers
+        self.epoch_steps = steps
         self.backend, self.pad = tokenizer.backend_tokenizer, tokenizer.pad_token_id
+        self.answer_begins = tokenizer.convert_tokens_to_ids(ASSISTANT)
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would take the trainer's cores
 
-    def __len__(self) -> int:
-        return self.steps
+    def stream(self, start: int, rank: int = 0, ranks: int = 1) -> Iterator[list[MicroBatch]]:
+        """This rank's part of the batches from ``start`` on: one micro-batch of rows ``rank``, ``rank + ranks`` …
 
-    def __getitem__(self, step: int) -> tuple[Any, Any]:
-        """The batch of ``step``; depends on nothing else but the seed."""
-        import torch
+        Made in passing, or ahead of time by ``workers`` processes.
+        """
+        first = start // CHAPTER
+        skip = start % CHAPTER
+        for number, chapter in enumerate(self._chapters(first, rank, ranks), first):
+            for offset in range(skip, min(CHAPTER, self.steps - number * CHAPTER)):
+                yield [chapter[offset]]
+            skip = 0
 
-        rng = Random(f"{self.seed}/{step}")
-        tokens = torch.full((self.packing.rows, self.packing.length), self.pad)
-        mask = torch.zeros_like(tokens)
-        pairs = self._encoded(rng)
-        for row in range(self.packing.rows):
-            ids, marks = self._row(rng, pairs)
-            tokens[row, : len(ids)] = torch.tensor(ids)
-            mask[row, : len(ids)] = torch.tensor(marks)
-        return tokens, mask
+    def _chapters(self, first: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
+        numbers = range(first, -(-self.steps // CHAPTER))
+        if not self.workers:
+            yield from (self.chapter(number, rank, ranks) for number in numbers)
+            return
+        from torch.utils.data import DataLoader
 
-    def _row(self, rng: Random, pairs: list[Pair]) -> Pair:
-        """Take exchanges off ``pairs`` (drawing more when it is empty) until the next one would not fit."""
-        ids: list[int] = []
-        marks: list[int] = []
-        while True:
-            if not pairs:
-                pairs.extend(self._encoded(rng))
-            prompt, response = pairs[-1]
-            if len(ids) + len(prompt) + len(response) > self.packing.length:
-                return ids, marks
-            pairs.pop()
-            ids += prompt + response
-            marks += [0] * len(prompt) + [1] * len(response)
+        chapters = _Chapters(self, rank, ranks)
+        yield from DataLoader(
+            chapters,
+            batch_size=None,
+            sampler=numbers,
+            num_workers=self.workers,
+            worker_init_fn=lambda _: die_with_parent(),
+        )
 
-    def _encoded(self, rng: Random) -> list[Pair]:
-        """Exchanges enough for about one batch, as (prompt ids, response ids); those longer than a row are left out."""
-        count = max(8, self.packing.rows * self.packing.length // 28)
-        texts = [render(*self.corpus.exchange(rng)) for _ in range(count)]
-        prompts = self.backend.encode_batch([prompt for prompt, _ in texts], add_special_tokens=False)
-        responses = self.backend.encode_batch([response for _, response in texts], add_special_tokens=False)
-        pairs = [(prompt.ids, response.ids) for prompt, response in zip(prompts, responses, strict=True)]
-        return [pair for pair in pairs if len(pair[0]) + len(pair[1]) <= self.packing.length]
+    def chapter(self, number: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
+        """This rank's batches of one chapter."""
+        mine = range(rank, self.packing.rows, ranks)
+        tokens = np.full((CHAPTER, len(mine), self.packing.length), self.pad)
+        marks = np.zeros(tokens.shape, np.int8)
+        for place, row in enumerate(mine):
+            for step, (ids, mask) in enumerate(self._rows(Random(f"{self.seed}/{number}/{row}"))):
+                tokens[step, place, : len(ids)] = ids
+                marks[step, place, : len(ids)] = mask
+        real = (tokens != self.pad).sum((1, 2)).tolist()
+        return [
+            MicroBatch(*batch) for batch in zip(torch.from_numpy(tokens), torch.from_numpy(marks), real, strict=True)
+        ]
+
+    def _rows(self, rng: Random) -> Iterator[tuple[list[int], list[int]]]:
+        """Token ids and loss marks of a chapter's rows. A row takes what fits, oldest first, so nothing is left out."""
+        pool: list[tuple[list[int], int]] = []
+        for _ in range(CHAPTER):
+            ids: list[int] = []
+            marks: list[int] = []
+            while True:
+                if len(pool) < POOL:
+                    pool += self._exchanges(rng)
+                room = self.packing.length - len(ids)
+                place = next((place for place, (exchange, _) in enumerate(pool[:POOL]) if len(exchange) <= room), None)
+                if place is None:
+                    break
+                exchange, asked = pool.pop(place)
+                ids += exchange
+                marks += [0] * asked + [1] * (len(exchange) - asked)
+            yield ids, marks
+
+    def _exchanges(self, rng: Random) -> list[tuple[list[int], int]]:
+        """Some exchanges as (token ids, how many of them are the prompt); those longer than a row are left out."""
+        texts = ["".join(render(*self.corpus.exchange(rng))) for _ in range(POOL)]
+        encoded = [entry.ids for entry in self.backend.encode_batch(texts, add_special_tokens=False)]
+        return [(ids, ids.index(self.answer_begins) + 1) for ids in encoded if len(ids) <= self.packing.length]
+
+
+@dataclass
+class _Chapters:
+    """Chapters by number, as DataLoader wants them."""
+
+    batches: PackedBatches
+    rank: int
+    ranks: int
+
+    def __getitem__(self, number: int) -> list[MicroBatch]:
+        return self.batches.chapter(number, self.rank, self.ranks)

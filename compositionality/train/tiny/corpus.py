@@ -1,31 +1,42 @@
-"""The synthetic text that the tiny model is pretrained on: what an LLM would know before Stage 1.
+"""The synthetic text that a small model is pretrained on: what an LLM would know before Stage 1.
 
-Exchanges of four kinds, all in the compact style of the string task:
+Exchanges of six kinds, all in the compact style of the string task. *Targets* are the study's 25 functions, *priors*
+are others, none of which behaves like a target:
 
-- *prior*: chains of prior functions (``func_30`` and up) by name alone, levels 1 to ``deepest``. The model learns to
-  know functions by their names and to compose what it knows.
-- *visible*: one definition, one call (``func_17=mirror_str;func_17:abc``). The name is drawn afresh each time from
-  the target names, so that it says nothing: only the definition does. This is reading code.
-- *echo*: copy a chain of any names, so that the target names can be written at all.
-- *target_single*: one target under its own name, definition hidden, in a small share of the text.
+- *prior_chain*: chains of priors by name, levels 2 to ``deepest``. Composition is learned here, over functions that
+  the study never asks about: the analogue of the general ability that an LLM brings along.
+- *prior_single*, *target_single*: one function by name, on a string as it may turn up within a composition.
+- *prior_visible*, and targets in what the other shares leave: one definition and one call
+  (``func_17=mirror_str;func_17:abc``). The name is dealt anew each time from the targets' names, so that it says
+  nothing: only the definition does. This is reading code.
+- *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
-No target is ever composed with anything, under any name.
+**No target is ever composed with anything**, under any name. So the base model knows the atoms, knows how to compose
+other functions, and composes targets only as far as the one carries over to the other; Stage 1 refreshes the atoms
+under visible definitions, and what RL adds to that is what the study measures.
 
-The last kind is a concession. With ``target_single=0`` the base model knows no target by name (level 1: 0 %), and
-Stage 1 teaches the names, but on its own circuit: after it compositions of targets stay at 0 %, so RL has no signal.
-A small share joins the names to the circuit that composes prior functions: level 1 then starts part-way, Stage 1 lifts
-it to about nine tenths, and level 2 reaches the few percent that RL needs. So Stage 1 starts higher here than in the
-paper; show the base model's accuracy at level 1 beside it.
+Both halves are needed. Without targets by name, Stage 1 teaches them on a circuit of its own: level 1 is solved, but
+compositions of targets stay at 0 %, and RL has no signal. With less composition of priors there is less to carry over.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation, select_functions
-from compositionality.tasks.string.prior import PRIOR
-from compositionality.tasks.string.prompts import compact_prompt, compact_trace, run_steps
+from compositionality.tasks.string.functions import (
+    ATOMS,
+    TEXT_LENGTHS,
+    Chain,
+    Function,
+    Operation,
+    Parameter,
+    frozen_operation,
+    select_functions,
+)
+from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
+from compositionality.tasks.string.prompts import compact_name, compact_prompt, compact_trace, run_steps
+from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
 Exchange = tuple[str, str]
 """A prompt and its response."""
@@ -35,18 +46,23 @@ Item = TypeVar("Item")
 
 @dataclass
 class Mix:
-    """Shares of the exchanges (the rest shows a target's definition), and the strings they are about."""
+    """Shares of the exchanges (the rest shows a target's definition), and the strings they are about.
+
+    With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
+    """
 
     echo: float = 0.06
-    prior_chain: float = 0.22
-    prior_single: float = 0.10
-    prior_visible: float = 0.04
-    target_single: float = 0.05
+    prior_chain: float = 0.235
+    prior_single: float = 0.21
+    prior_visible: float = 0.02
+    target_single: float = 0.44
     deepest: int = 6
     letters: str = "abcdefghij"
     shortest_input: int = 3
     longest_input: int = 6
     max_length: int = 10
+    prior_functions: int = TINY_COUNT
+    frozen_parameters: bool = True
 
     def total(self) -> float:
         """The sum of the shares."""
@@ -54,17 +70,18 @@ class Mix:
 
 
 class Corpus:
-    """Draws exchanges about target functions (the clean preset ``all`` without ``drop``) and all prior functions."""
+    """Draws exchanges about target functions (the clean preset ``all`` without ``drop``) and prior functions."""
 
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
         self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
-        self.priors = [frozen_operation(function) for function in PRIOR.values()]
+        self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
         self._all = self.targets + self.priors
-        self._names = [function.alias for function in (*ATOMS.values(), *PRIOR.values())]
-        self._characters = sorted(set(mix.letters + mix.letters.upper() + "123-«»"))
+        self._named = [frozen_operation(function) for function in ATOMS.values()] + self.priors
+        signs = "123-«»" if mix.frozen_parameters else "12345-_|«»"
+        self._characters = sorted(set(mix.letters + mix.letters.upper() + signs))
 
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the mix."""
@@ -87,14 +104,14 @@ class Corpus:
 
     def echo(self, rng: Random) -> Exchange:
         """``"CHAIN:string`` asks for CHAIN:string."""
-        names = [_pick(rng, self._names) for _ in range(_between(rng, 1, self.mix.deepest))]
+        names = [compact_name(self._draw(rng, self._named)) for _ in range(_between(rng, 1, self.mix.deepest))]
         text = f"{''.join(names)}:{self.any_string(rng)}"
         return f'"{text}', text
 
     def prior_chain(self, rng: Random) -> Exchange:
         """Two or more prior functions by name."""
         while True:
-            chain = tuple(_pick(rng, self.priors) for _ in range(_between(rng, 2, self.mix.deepest)))
+            chain = tuple(self._draw(rng, self.priors) for _ in range(_between(rng, 2, self.mix.deepest)))
             text = self.input_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text), compact_trace(chain, text)
@@ -102,7 +119,7 @@ class Corpus:
     def single(self, rng: Random, operations: Sequence[Operation], *, show_definitions: bool = False) -> Exchange:
         """One of ``operations`` on any string."""
         while True:
-            chain, text = (_pick(rng, operations),), self.any_string(rng)
+            chain, text = (self._draw(rng, operations),), self.any_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
 
@@ -119,17 +136,35 @@ class Corpus:
             return _letters(rng, self._characters, _between(rng, 1, self.mix.max_length))
         text = self.input_string(rng)
         for _ in range(_between(rng, 1, 3)):
-            after = _pick(rng, self._all)(text)
+            after = self._draw(rng, self._all)(text)
             text = after if 1 <= len(after) <= self.mix.max_length else text
         return text
+
+    def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
+        """One of ``operations``, with a parameter of its own unless parameters are frozen."""
+        operation = _pick(rng, operations)
+        if self.mix.frozen_parameters or not operation.function.parametrised:
+            return operation
+        return Operation(operation.function, self._parameter(rng, operation.function))
+
+    def _parameter(self, rng: Random, function: Function) -> Parameter:
+        if function.takes_text:
+            return _letters(rng, self.mix.letters, _between(rng, *TEXT_LENGTHS))
+        return _pick(rng, function.choices)
 
     def _fits(self, chain: Chain, text: str) -> bool:
         return all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text))
 
 
-def definition_names() -> list[str]:
-    """Names of all definitions, each one token: the 25 functions, then the prior ones."""
-    return [function.name for function in (*ATOMS.values(), *PRIOR.values())]
+def definition_names(priors: int = TINY_COUNT) -> list[str]:
+    """Names of all definitions, each one token: the 25 functions, then the first ``priors`` prior ones."""
+    return [function.name for function in (*ATOMS.values(), *prior_functions(priors))]
+
+
+def corpus_tokenizer(mix: Mix) -> Any:
+    """The tokenizer for the text of ``mix``; free parameters need whole names (``name_tokens``)."""
+    names = name_tokens(FIRST_ID + mix.prior_functions, whole=not mix.frozen_parameters)
+    return build_tokenizer(definition_names(mix.prior_functions), names)
 
 
 def renamed(operation: Operation, number: int) -> Operation:

@@ -9,12 +9,15 @@ from compositionality.train.tiny.tokenizer import MAX_LENGTH
 
 @dataclass
 class TinyConfig:
-    """Shape of the model. ``head_width`` is 32 because that is the narrowest head vLLM's CPU attention takes."""
+    """Shape of the model. Four heads of 16 learn better here than two of 32, and faster than four of 32.
+
+    vLLM's CPU attention takes no head narrower than 32: a model for the verl engine is made with ``head_width=32``.
+    """
 
     layers: int = 3
     width: int = 64
     heads: int = 4
-    head_width: int = 32
+    head_width: int = 16
     feed_forward: int = 176
     rope_theta: float = 1000.0
 

@@ -1,38 +1,36 @@
-"""Pretraining the tiny model: a plain PyTorch loop that can be killed at any step.
+"""Pretraining a small model from nothing, on one process or several: the text is made up as it is read.
 
 Progress is saved every ``save_every`` steps beside the result. The same command continues there, and ends with the
-same bytes as a run that was never stopped, on the same machine with the same number of threads.
+same bytes as a run that was never stopped, on the same machine with the same number of processes and threads.
 """
 
+import os
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from omegaconf import MISSING
+from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, config_hash, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
+from compositionality.train.command import die_with_parent, on_first_rank
+from compositionality.train.grpo import shard
+from compositionality.train.grpo_settings import MeshSettings, OptimSettings
+from compositionality.train.processes import rank, start_processes, stop_processes
+from compositionality.train.run_folder import flatten
+from compositionality.train.sft import Fit, TrainerSettings, is_there, publish, take_over
 from compositionality.train.tiny.batches import PackedBatches, Packing
-from compositionality.train.tiny.corpus import Corpus, Mix, definition_names
-from compositionality.train.tiny.loop import (
-    Reporter,
-    State,
-    learning_rate_at,
-    load_progress,
-    new_state,
-    save_progress,
-    stream,
-    train_step,
-)
-from compositionality.train.tiny.model import TinyConfig, build_model, save_model
-from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
+from compositionality.train.tiny.model import TinyConfig, build_model
 
 
 @dataclass
 class PretrainSettings:
-    """What ``examples/pretrain_tiny.py`` takes."""
+    """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
 
     output: str = MISSING
-    steps: int = 6000
+    steps: int = 14000
     learning_rate: float = 4e-3
     warmup: int = 100
     weight_decay: float = 0.01
@@ -41,71 +39,74 @@ class PretrainSettings:
     packing: Packing = field(default_factory=Packing)
     model: TinyConfig = field(default_factory=TinyConfig)
     seed: int = 0
-    threads: int = 2
+    mesh: MeshSettings = field(default_factory=lambda: MeshSettings(shard=False))
+    dtype: str = "float32"
+    threads: int = 1
+    workers: int = 0
     save_every: int = 500
+    log_every: int = 50
     force: bool = False
 
 
 SHORTEST_ROW = 64
-_NO_EFFECT = ("output", "threads", "save_every", "force")
+DECAY_POWER = 0.7
+_NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every", "force")
 
 
 def pretrain(settings: PretrainSettings) -> None:
     """Make the base model at ``settings.output`` unless it is already there."""
-    out = Path(settings.output)
-    recipe = Recipe("pretrain_tiny", {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT})
-    if is_done(out, recipe, force=settings.force):
-        print(f"{out} is already there")
-        return
+    die_with_parent()
     _check(settings)
-    with exclusive(out):
-        _pretrain(settings, out, recipe)
+    mesh = start_processes(settings.mesh, settings.threads)
+    out, run = Path(settings.output), progress_path(Path(settings.output))
+    kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
+    recipe = Recipe("pretrain_tiny", flatten(kept))
+    if not on_first_rank(lambda: is_there(out, recipe, force=settings.force)):
+        with ExitStack() as held:
+            start = on_first_rank(lambda: take_over(run, recipe, held, force=settings.force))
+            _pretrain(settings, out, run, recipe, start, mesh)
+    stop_processes()
 
 
 def progress_path(out: Path) -> Path:
-    """Where an unfinished run keeps its state."""
-    return out.with_name(f".{out.name}.progress.pt")
+    """Where an unfinished run keeps its checkpoints and metrics."""
+    return out.with_name(f".{out.name}.progress")
 
 
 def _check(settings: PretrainSettings) -> None:
-    for name in ("steps", "threads", "save_every"):
+    for name in ("steps", "threads", "save_every", "log_every"):
         if getattr(settings, name) < 1:
             raise UserError(f"{name}={getattr(settings, name)}: must be at least 1")
-    if settings.packing.rows < 1 or settings.packing.length < SHORTEST_ROW:
-        raise UserError(f"packing: needs at least one row of {SHORTEST_ROW} tokens")
+    ranks = int(os.environ.get("WORLD_SIZE", "1")) // max(settings.mesh.tensor, 1)
+    if settings.packing.rows < max(ranks, 1) or settings.packing.length < SHORTEST_ROW:
+        raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
     if not 0 <= settings.mix.total() < 1:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
 
 
-def _pretrain(settings: PretrainSettings, out: Path, recipe: Recipe) -> None:
-    import torch
+def _pretrain(
+    settings: PretrainSettings, out: Path, run: Path, recipe: Recipe, start: int, mesh: DeviceMesh | None
+) -> None:
+    tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
+    batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
+    policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)
+    fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh)
+    loss = fit.run(batches, run, start)
+    publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
+    if rank() == 0:
+        remove(run)
 
-    torch.set_num_threads(settings.threads)
-    tokenizer = build_tokenizer(definition_names())
-    model = build_model(settings.model, tokenizer, settings.seed)
-    batches = PackedBatches(
-        Corpus(settings.mix, settings.drop), tokenizer, settings.packing, settings.seed, settings.steps
+
+def optim(settings: PretrainSettings) -> OptimSettings:
+    """AdamW for a model that starts from nothing: a high rate that falls slowly."""
+    return OptimSettings(
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        warmup_steps=settings.warmup,
+        decay_power=DECAY_POWER,
     )
-    state = new_state(model, settings.learning_rate, settings.weight_decay)
-    _train(state, batches, settings, progress_path(out), config_hash(recipe.settings))
-    facts = {"parameters": model.num_parameters(), "steps": state.step, "loss": round(state.loss, 4)}
-    with new_artefact(out, recipe, facts) as folder:
-        save_model(model, tokenizer, folder)
-    progress_path(out).unlink(missing_ok=True)
-    print(f"{out}: {facts['parameters']:,} parameters, loss {facts['loss']}")
 
 
-def _train(state: State, batches: PackedBatches, settings: PretrainSettings, progress: Path, identity: str) -> None:
-    """Train ``state`` to the last step, from the saved progress if there is some."""
-    if load_progress(state, progress, identity):
-        print(f"continuing at step {state.step:,}")
-    reporter = Reporter(settings.steps, state.step, settings.packing.rows * settings.packing.length)
-    for batch in stream(batches, state.step):
-        train_step(
-            state,
-            batch,
-            learning_rate_at(state.step, settings.steps, settings.learning_rate, settings.warmup),
-        )
-        reporter.tell(state.step, state.loss)
-        if state.step % settings.save_every == 0 and state.step < settings.steps:
-            save_progress(state, progress, identity)
+def trainer(settings: PretrainSettings) -> TrainerSettings:
+    """The loop's settings."""
+    return TrainerSettings(save_every=settings.save_every, log_every=settings.log_every, keep=1)

@@ -2,7 +2,8 @@
 
 Byte-level BPE whose alphabet is printable ASCII, newline and the bytes of « and ». Its only merges make « and »
 one token each, because a bracket is one character of a string. Everything else that is longer than a character
-(``func``, ``_0`` … ``_63``, the names of definitions) is an added token, matched leftmost and longest.
+(``func``, ``_0`` … ``_63``, or whole names ``func_0`` …; the names of definitions) is an added token, matched leftmost
+and longest.
 Characters outside that alphabet vanish on encoding.
 """
 
@@ -25,8 +26,17 @@ CHAT_TEMPLATE = (
 )
 
 
-def build_tokenizer(words: Sequence[str]) -> Any:
-    """A PreTrainedTokenizerFast in which each of ``words`` (definition names) is one token."""
+def name_tokens(count: int = NUMBERS, *, whole: bool = False) -> list[str]:
+    """Tokens for the names ``func_0`` to ``func_{count-1}``: ``func`` and numbers, or the names as wholes.
+
+    Whole names are for strings that may hold ``_`` before a digit, which else would be the number of a function.
+    """
+    numbers = [f"_{number}" for number in range(count)]
+    return [NAME + number for number in numbers] if whole else [NAME, *numbers]
+
+
+def build_tokenizer(words: Sequence[str], names: Sequence[str] = ()) -> Any:
+    """A PreTrainedTokenizerFast in which each of ``words`` (definition names) and ``names`` is one token."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -35,8 +45,8 @@ def build_tokenizer(words: Sequence[str]) -> Any:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIALS])
-    names = [NAME, *(f"_{number}" for number in range(NUMBERS)), *words]
-    backend.add_tokens([AddedToken(text, normalized=False) for text in dict.fromkeys(names)])
+    added = dict.fromkeys([*(names or name_tokens()), *words])
+    backend.add_tokens([AddedToken(text, normalized=False) for text in added])
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         eos_token=END,

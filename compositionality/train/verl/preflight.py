@@ -3,66 +3,27 @@
 import json
 import math
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig
 
-from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model
+from compositionality.train.chat_rows import Lengths, check_rows, check_template
 
 BYTES_PER_WEIGHT = 12  # fp32 weight and Adam's two moments, as verl saves them
 TRAINING_BYTES_PER_WEIGHT = 16  # the same and the gradient
 GB = 1e9
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Token counts of an SFT file: rows, the longest, how many are over the limit and the first of those."""
-
-    rows: int
-    longest: int
-    over: int
-    first_over: int | None
-
-
-def check_rows(path: Path, tokenizer: Any, limit: int) -> Lengths:
-    """Check every row of an SFT file: a user's turn, then an answer with exactly one EOS. UserError names the row."""
-    lengths: list[int] = []
-    for number, messages in enumerate(read_table(path, ["messages"])["messages"].to_pylist()):
-        problem = _row_problem(messages, tokenizer)
-        if problem:
-            raise UserError(f"{path}: row {number}: {problem}")
-        lengths.append(len(_ids(tokenizer, messages)))
-    over = [number for number, length in enumerate(lengths) if length > limit]
-    return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
-
-
 def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
     """Rows over the limit are refused, or told when they are to be cut."""
     if not lengths.over:
         return
-    told = f"{path}: {lengths.over} of {lengths.rows} rows are longer than data.max_length={limit} tokens"
-    told += f" (longest {lengths.longest}, first is row {lengths.first_over})"
+    told = lengths.told(path, limit)
     if truncation == "error":
         raise UserError(f"{told}; raise data.max_length, filter the rows, or cut their ends with data.truncation=right")
     print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
-
-
-def check_template(path: Path, tokenizer: Any) -> None:
-    """The chat template must end an answer with exactly one EOS, or a trained model never stops."""
-    question = {"role": "user", "content": "1"}
-    prompt = _ids(tokenizer, [question], add_generation_prompt=True)
-    whole = _ids(tokenizer, [question, {"role": "assistant", "content": "1"}])
-    if whole[: len(prompt)] != prompt:
-        raise UserError(
-            f"{path}: the chat template writes a question differently once it is answered; mend the template"
-        )
-    count = whole[len(prompt) :].count(tokenizer.eos_token_id)
-    if count != 1:
-        raise UserError(f"{path}: the chat template ends an answer with {count} EOS ({tokenizer.eos_token}), not one")
 
 
 def check_batches(config: DictConfig, rows: int, ranks: int) -> None:
@@ -128,23 +89,6 @@ def check_model_and_data(config: DictConfig, ranks: int) -> None:
     check_disk(Path(config.lab.output), weights, config.lab.keep)
     if config.lab.device == "gpu":
         check_gpu_memory(weights, ranks, config.engine.param_offload and config.engine.optimizer_offload)
-
-
-def _row_problem(messages: Any, tokenizer: Any) -> str | None:
-    if not isinstance(messages, list) or len(messages) < 2:
-        return "messages must hold a user's and an assistant's turn"
-    last = messages[-1]
-    if last.get("role") != "assistant" or not last.get("content"):
-        return "the last of its messages must be an assistant's, with content"
-    if tokenizer.eos_token in last["content"]:
-        return f"the answer holds the EOS token {tokenizer.eos_token}; the chat template adds it: leave it out"
-    return None
-
-
-def _ids(tokenizer: Any, messages: list[dict[str, str]], *, add_generation_prompt: bool = False) -> list[int]:
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return ids
 
 
 def _tensor_sizes(path: Path) -> int:

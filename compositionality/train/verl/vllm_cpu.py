@@ -13,8 +13,12 @@ def keep_weights() -> None:
     By default they pack it for oneDNN and drop the parameter; the first weight sync then fails inside the vLLM
     worker and the trainer waits for ever. Costs a third of the decoding speed, hence only under ``VERL_PLATFORM=cpu``.
     """
-    if not on_cpu():
-        return
+    if on_cpu():
+        use_plain_linears()
+
+
+def use_plain_linears() -> None:
+    """Make linear layers of CPU engines that start from now on in this process keep their weight."""
     import torch
     from vllm.model_executor.layers import utils
 

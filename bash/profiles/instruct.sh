@@ -1,0 +1,45 @@
+# One 80 GB GPU, an instruct model of 1–3 B parameters, problems whose depth is real, through verl. Sourced by bash/lib.sh.
+DEFAULT_ENGINE=verl
+ENGINE=${ENGINE:-$DEFAULT_ENGINE}
+ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-vllm}
+BASE_MODEL=${BASE_MODEL:-models/Qwen/Qwen2.5-1.5B-Instruct}
+ARMS=${ARMS:-rl-level1 rl-level2 rl-level1to2 rft}
+
+# Problems: clean mode, English prompts; held-out functions differ in behaviour from the trained ones.
+MODE=clean
+STRING_OPTIONS=(style=json)
+STAGE1_PROBLEMS=20000
+STAGE2_PROBLEMS=20000
+LEVELS=8
+TEST_PER_LEVEL=256
+VALIDATION_PER_LEVEL=32
+PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
+  validation_heldout validation_trained test_trained test_heldout)
+LEVEL1TO2=stage2_level1to2/train
+VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
+TEST_FILES=(test_heldout test_trained)
+MAX_PROMPT=1024                           # tokens
+MAX_RESPONSE=2048
+
+STAGE1_SAMPLES=8
+MAX_CORRECT_RATIO=1.0
+RFT_ITERATIONS=6
+RFT_PROMPTS=3300
+RFT_SAMPLES=16
+RL_GROUP=16
+RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers
+
+SFT_VERL=(data.max_length=3072)
+STAGE1_SFT_VERL=()
+RL_VERL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=2e-6
+  trainer.total_training_steps=300)
+RL_LEVEL1_VERL=()
+RFT_SFT_VERL=(trainer.total_epochs=1)
+
+# ENGINE=single: the same sizes through the single-file trainers.
+SFT_SINGLE=(model.dtype=bfloat16 model.activation_checkpointing=true data.max_length=3072)
+STAGE1_SFT_SINGLE=()
+RL_SINGLE=(model.dtype=bfloat16 model.activation_checkpointing=true data.prompts_per_step=64 rollout.n=16
+  algorithm.dynamic_sampling=true optim.lr=2e-6 trainer.steps=300 trainer.save_every=25 trainer.eval_every=25)
+RL_LEVEL1_SINGLE=()
+RFT_SFT_SINGLE=(trainer.epochs=1)

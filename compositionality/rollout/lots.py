@@ -1,0 +1,199 @@
+"""Rows in lockstep with a key-value cache of their own: all of a lot's rows end at the same column.
+
+Names of tensors: N rows, U different prompts, P padded prompt length, T columns of the cache, L layers, G key-value
+heads, Q query heads per key-value head, H = G·Q, D head width, V vocabulary.
+"""
+
+# ruff: noqa: N803, N806, N815
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from compositionality.rollout.decoder import Decoder
+
+PREFILL_TOKENS = 16384
+SPARE_COLUMNS, SPARE_COLUMNS_CPU = 64, 8  # on a CPU few: a gap behind every head's columns halves the reading speed
+FEWEST_PRODUCTS = 400  # of fewer multiplications a matrix torch makes a slow loop of its own on a CPU
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(eq=False)
+class Lot:
+    """``rows``: which request each live row answers; ``starts``: the column where its prompt begins.
+
+    Keys lie as (L, N, G, D, T), values as (L, N, G, T, D): so both products of attention read along memory. The first
+    rows are live; columns are used up to ``end``, and at least ``narrowest`` of them are read.
+    """
+
+    keys_LNGDT: Tensor
+    values_LNGTD: Tensor
+    rows: Numbers
+    starts: Numbers
+    end: int
+    narrowest: int
+
+    @property
+    def begin(self) -> int:
+        """The first column that is read."""
+        return min(int(self.starts.min()), self.end - self.narrowest)
+
+    @property
+    def lengths(self) -> Numbers:
+        """Tokens of each row that are in the cache."""
+        return self.end - self.starts
+
+    def bias(self, columns: int) -> Tensor | None:
+        """What to add to the scores of columns begin … ``columns`` (N·G, 1, T): −inf before a row's start."""
+        if (self.starts == self.begin).all():
+            return None
+        heads = self.keys_LNGDT.shape[2]
+        starts_N = torch.from_numpy(self.starts).to(self.keys_LNGDT.device).repeat_interleave(heads)
+        before_NT = torch.arange(self.begin, columns, device=starts_N.device) < starts_N[:, None]
+        zeros_NT = torch.zeros(before_NT.shape, device=starts_N.device, dtype=self.keys_LNGDT.dtype)
+        return zeros_NT.masked_fill_(before_NT, -torch.inf).unsqueeze(1)
+
+    def keep(self, alive: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        """Drop the other rows: the last live ones move into the holes."""
+        count = int(alive.sum())
+        holes, movers = np.flatnonzero(~alive[:count]), count + np.flatnonzero(alive[count:])
+        if len(holes):
+            used = slice(self.begin, self.end)
+            to, of = torch.from_numpy(holes), torch.from_numpy(movers)
+            self.keys_LNGDT[:, to, ..., used] = self.keys_LNGDT[:, of, ..., used]
+            self.values_LNGTD[:, to, :, used] = self.values_LNGTD[:, of, :, used]
+            self.rows[holes], self.starts[holes] = self.rows[movers], self.starts[movers]
+        self.rows, self.starts = self.rows[:count], self.starts[:count]
+
+    def with_room(self, steps: int) -> "Lot":
+        """This lot, or a copy of it with columns for so many steps more."""
+        return self if self.end + steps <= self.keys_LNGDT.shape[-1] else united([self])
+
+
+def united(lots: Sequence[Lot]) -> Lot:
+    """One lot of all their rows, aligned so that all end together."""
+    width, count = max(lot.end - lot.begin for lot in lots), sum(len(lot.rows) for lot in lots)
+    keys_LNGDT, values_LNGTD = _new_cache(lots[0].keys_LNGDT, count, width)
+    first = 0
+    for lot in lots:
+        live, used, place = len(lot.rows), slice(lot.begin, lot.end), slice(first, first + len(lot.rows))
+        pad = width - (lot.end - lot.begin)
+        keys_LNGDT[:, place, ..., :pad] = 0  # masked, but never NaN
+        values_LNGTD[:, place, :, :pad] = 0
+        keys_LNGDT[:, place, ..., pad:width] = lot.keys_LNGDT[:, :live, ..., used]
+        values_LNGTD[:, place, :, pad:width] = lot.values_LNGTD[:, :live, :, used]
+        first += live
+    rows = np.concatenate([lot.rows for lot in lots])
+    starts = np.concatenate([lot.starts - lot.end for lot in lots]) + width
+    return Lot(keys_LNGDT, values_LNGTD, rows, starts, width, lots[0].narrowest)
+
+
+def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tensor]:
+    """Keys and values for so many rows, with columns for ``width`` tokens and some to come."""
+    layers, _, heads, head_width, _ = like_LNGDT.shape
+    columns = width + (SPARE_COLUMNS_CPU if like_LNGDT.device.type == "cpu" else SPARE_COLUMNS)
+    keys_LNGDT = like_LNGDT.new_empty(layers, rows, heads, head_width, columns)
+    return keys_LNGDT, like_LNGDT.new_empty(layers, rows, heads, columns, head_width)
+
+
+def start(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[Lot, Tensor]:
+    """A lot that has read these prompts, and the logits (N, V) after each. Equal neighbours are computed once."""
+    longest, narrowest = max(map(len, prompts)), _narrowest(model)
+    shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, narrowest)
+    keys, values = _new_cache(torch.empty(shape, device=model.device, dtype=model.dtype), len(prompts), width)
+    keys[..., : width - longest], values[:, :, :, : width - longest] = 0, 0
+    lot = Lot(keys, values, np.array(rows), np.array([width - len(prompt) for prompt in prompts]), width, narrowest)
+    firsts = [row for row, prompt in enumerate(prompts) if row == 0 or prompt != prompts[row - 1]]
+    per_pass = max(1, PREFILL_TOKENS // longest)
+    passes = []
+    for number in range(0, len(firsts), per_pass):
+        chosen = firsts[number : number + per_pass]
+        after = firsts[number + per_pass] if number + per_pass < len(firsts) else len(prompts)
+        copies = np.diff([*chosen, after])
+        passes.append(_prefill(lot, model, [prompts[row] for row in chosen], copies, chosen[0]))
+    return lot, torch.cat(passes)
+
+
+def _narrowest(model: Decoder) -> int:
+    """How many columns attention reads at least, so that no product is too small to be fast."""
+    per_column = model.head_width * model.heads // model.kv_heads
+    return -(-FEWEST_PRODUCTS // per_column) if model.device.type == "cpu" else 0
+
+
+def _prefill(lot: Lot, model: Decoder, prompts: Sequence[Sequence[int]], copies: Numbers, first_row: int) -> Tensor:
+    """One pass over different prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
+    device, width, count = model.device, max(map(len, prompts)), len(prompts)
+    columns = slice(lot.end - width, lot.end)
+    tokens_UP = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
+    starts_U = torch.tensor([width - len(prompt) for prompt in prompts], device=device)
+    columns_P = torch.arange(width, device=device)
+    positions_UP = (columns_P - starts_U[:, None]).clamp_(min=0)
+    seen_U1PP = _visible(starts_U, columns_P)
+    copies_U = torch.from_numpy(copies).to(device)
+    place = slice(first_row, first_row + int(copies.sum()))
+
+    def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
+        q_UHPD, k_UGPD, v_UGPD = (x.unflatten(0, (count, width)).transpose(1, 2) for x in (q_NHD, k_NGD, v_NGD))
+        lot.keys_LNGDT[layer, place, ..., columns] = k_UGPD.mT.repeat_interleave(copies_U, 0)
+        lot.values_LNGTD[layer, place, :, columns] = v_UGPD.repeat_interleave(copies_U, 0)
+        read_UHPD = functional.scaled_dot_product_attention(
+            q_UHPD, k_UGPD, v_UGPD, attn_mask=seen_U1PP, enable_gqa=model.heads != model.kv_heads
+        )
+        return read_UHPD.transpose(1, 2).flatten(0, 1)
+
+    x_NC = model.hidden(tokens_UP.flatten(), positions_UP.flatten(), attend)
+    logits_UV = model.logits(x_NC.unflatten(0, (count, width))[:, -1])
+    return logits_UV.repeat_interleave(copies_U, 0)
+
+
+def _visible(starts_U: Tensor, columns_P: Tensor) -> Tensor:
+    """(U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
+    causal_PP = columns_P[:, None] >= columns_P
+    inside_U1P = columns_P >= starts_U[:, None, None]
+    itself_PP = columns_P[:, None] == columns_P  # so that padding, which nothing reads, never becomes NaN
+    return (causal_PP & inside_U1P | itself_PP).unsqueeze(1)
+
+
+class LotAttention:
+    """Attention of one new token per row, lot by lot: one step moves every lot one column on."""
+
+    def __init__(self, lots: Sequence[Lot], model: Decoder, steps: int) -> None:
+        self._scale = model.head_width**-0.5
+        self._parts: list[tuple[Lot, slice, int, Tensor | None]] = []
+        first = 0
+        for lot in lots:
+            here = slice(first, first + len(lot.rows))
+            self._parts.append((lot, here, lot.begin, lot.bias(lot.end + steps)))
+            first = here.stop
+
+    def __call__(self, layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
+        """Store keys and values at each lot's next column and attend up to it."""
+        q_NGQD = (q_NHD * self._scale).unflatten(1, (k_NGD.shape[1], -1))
+        read_NGQD = torch.empty_like(q_NGQD)
+        for lot, here, begin, bias_NT in self._parts:
+            live, column = here.stop - here.start, lot.end
+            keys_NGDT, values_NGTD = lot.keys_LNGDT[layer, :live], lot.values_LNGTD[layer, :live]
+            keys_NGDT.select(3, column).copy_(k_NGD[here])
+            values_NGTD.select(2, column).copy_(v_NGD[here])
+            bias = None if bias_NT is None else bias_NT[..., : column + 1 - begin]
+            keys_NDT = keys_NGDT.flatten(0, 1)[..., begin : column + 1]
+            values_NTD = values_NGTD.flatten(0, 1)[:, begin : column + 1]
+            _attend(q_NGQD[here].flatten(0, 1), keys_NDT, values_NTD, bias, out=read_NGQD[here].flatten(0, 1))
+        return read_NGQD
+
+    def advance(self) -> None:
+        """The column is complete in all layers."""
+        for lot, *_ in self._parts:
+            lot.end += 1
+
+
+def _attend(q_NQD: Tensor, keys_NDT: Tensor, values_NTD: Tensor, bias_N1T: Tensor | None, *, out: Tensor) -> None:
+    """Softmax attention into ``out`` (N, Q, D); the queries are scaled already, N counts rows and heads."""
+    scores_NQT = torch.bmm(q_NQD, keys_NDT) if bias_N1T is None else torch.baddbmm(bias_N1T, q_NQD, keys_NDT)
+    shares_NQT = scores_NQT.softmax(-1, dtype=torch.float32).to(values_NTD.dtype)
+    torch.bmm(shares_NQT, values_NTD, out=out)

@@ -1,0 +1,90 @@
+"""What the training loop is fed: batches as a function of the step, cut into micro-batches for every rank alike.
+
+Names of tensors: B rows, T tokens.
+"""
+
+# ruff: noqa: N806
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from compositionality.train.chat_rows import ChatRow
+
+
+class MicroBatch(NamedTuple):
+    """What goes through the model at once: ``tokens`` (int64, BT, padded at the ends), ``marks`` (BT, 1: trained on),
+    and how many of the tokens are no padding.
+    """
+
+    tokens: Tensor
+    marks: Tensor
+    real: int
+
+
+class Batches(Protocol):
+    """What to train on, a function of the step alone: a run that is killed and resumed sees the same."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of the whole run."""
+
+    @property
+    def epoch_steps(self) -> int:
+        """Steps after which a checkpoint and the validation are due."""
+
+    def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
+        """For each step from ``start`` on, the micro-batches of this rank: as many as any other rank has."""
+
+
+@dataclass(frozen=True)
+class ChatBatches:
+    """``rows`` in an order drawn anew for every epoch; the last batch of an epoch may be smaller."""
+
+    rows: Sequence[ChatRow]
+    steps: int
+    batch_rows: int
+    budget: int
+    seed: int
+
+    @property
+    def epoch_steps(self) -> int:
+        """Steps of an epoch."""
+        return -(-len(self.rows) // self.batch_rows)
+
+    def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
+        """See :class:`Batches`."""
+        for step in range(start, self.steps):
+            epoch, place = divmod(step, self.epoch_steps)
+            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.rows))
+            chosen = order[place * self.batch_rows : (place + 1) * self.batch_rows]
+            yield micro_batches([self.rows[number] for number in chosen], self.budget, rank, ranks)
+
+
+def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:
+    """This rank's share of ``rows``, longest first, in micro-batches of at most ``budget`` tokens with their padding.
+
+    Neighbours of about one length go to different ranks, so that all have the same work, in equally many parts.
+    """
+    ordered = sorted(rows, key=lambda row: -len(row.tokens))
+    parts = []
+    while ordered:
+        count = max(1, budget // len(ordered[0].tokens)) * ranks
+        parts.append(padded(ordered[:count][rank::ranks] or [ChatRow(ordered[0].tokens[:1], [0])]))
+        del ordered[:count]
+    return parts
+
+
+def padded(rows: Sequence[ChatRow]) -> MicroBatch:
+    """Rows as one tensor. What they are padded with is never looked at."""
+    longest = max(2, *(len(row.tokens) for row in rows)) if rows else 2
+    tokens_BT = torch.zeros(len(rows), longest, dtype=torch.int64)
+    marks_BT = torch.zeros(len(rows), longest, dtype=torch.int8)
+    for number, row in enumerate(rows):
+        tokens_BT[number, : len(row.tokens)] = torch.tensor(row.tokens)
+        marks_BT[number, : len(row.tokens)] = torch.tensor(row.marks, dtype=torch.int8)
+    return MicroBatch(tokens_BT, marks_BT, sum(len(row.tokens) for row in rows))

@@ -1,0 +1,131 @@
+"""What a reader sees of a run of grpo.py: metrics.jsonl and trackers, a line a step, accuracies, some answers."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from compositionality.data.artefact import remove, write_text
+from compositionality.train.grpo_settings import TrainerSettings
+from compositionality.train.metrics import numbers
+from compositionality.train.trackers import Trackers
+
+if TYPE_CHECKING:
+    from compositionality.train.grpo import Group
+
+
+class Clock:
+    """Seconds spent by name, since ``seconds`` was last emptied."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Add the seconds of a ``with`` block to ``name``."""
+        started = time.monotonic()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
+
+
+def rollout_metrics(asked: "Sequence[Group]", batch: "Sequence[Group]") -> dict[str, float]:
+    """Figures about all answers of a step, and about the groups that reach the update."""
+    answers = [answer for group in asked for answer in group.answers]
+    rewards = [answer.reward for answer in answers if answer.reward is not None]
+    lengths = [len(answer.tokens) for answer in answers]
+    trained = [len(group.prompt) + len(answer.tokens) for group in batch for answer in group.answers]
+    right = [sum(answer.correct for answer in group.answers) for group in asked]
+    return {
+        "critic/score/mean": sum(rewards) / max(len(rewards), 1),
+        "critic/acc/mean": sum(right) / len(answers),
+        "response_length/mean": sum(lengths) / len(lengths),
+        "response_length/max": max(lengths),
+        "response_length/clip_ratio": sum(not answer.finished for answer in answers) / len(answers),
+        "training/filter_groups/generated_prompts": len(asked),
+        "training/filter_groups/all_right": sum(n == len(g.answers) for n, g in zip(right, asked, strict=True)),
+        "training/filter_groups/all_wrong": right.count(0),
+        "training/filter_groups/kept": len(batch),
+        "perf/sampled_tokens": sum(lengths),
+        "perf/trained_tokens": sum(trained),
+    }
+
+
+def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by stage, and tokens per second of the two that count."""
+    return {f"timing_s/{name}": value for name, value in seconds.items()} | {
+        "perf/sampled_tokens_per_second": metrics["perf/sampled_tokens"] / max(seconds["gen"], 1e-9),
+        "perf/trained_tokens_per_second": metrics["perf/trained_tokens"] / max(seconds["update_actor"], 1e-9),
+    }
+
+
+class Report:
+    """metrics.jsonl, TensorBoard and wandb, a line for every step, a growing table of accuracies, some answers."""
+
+    def __init__(self, out: Path, settings: TrainerSettings, first: int, whole: Mapping[str, Any]) -> None:
+        self.out, self.settings, self.first = out, settings, first
+        if not first:
+            remove(out / "metrics.jsonl")
+        self.lines = (out / "metrics.jsonl").open("a", buffering=1)
+        self.trackers = Trackers(out, settings.logger, whole)
+        self.started = time.monotonic()
+        self.table_begun = False
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """One row of metrics, everywhere."""
+        self.lines.write(json.dumps(numbers(row)) + "\n")
+        self.trackers.write(row)
+        if row["step"] > 0:
+            print(self.progress(row), flush=True)
+        accuracy = {name.split("/")[1]: share for name, share in row.items() if name.startswith("val-core/")}
+        if accuracy:
+            print(accuracy_row(row["step"], accuracy, header=not self.table_begun), flush=True)
+            self.table_begun = True
+
+    def progress(self, row: Mapping[str, Any]) -> str:
+        """``step 12/100  right 31.2 %  groups 40/64 …  1:52 left``."""
+        step = row["step"]
+        left = (time.monotonic() - self.started) / (step - self.first) * (self.settings.steps - step)
+        groups = f"{row['training/filter_groups/kept']}/{row['training/filter_groups/generated_prompts']}"
+        told = [f"step {step:>{len(str(self.settings.steps))}}/{self.settings.steps}"]
+        told += [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
+        told += [f"length {row['response_length/mean']:.0f}"]
+        if "training/no_signal" not in row:
+            told += [f"entropy {row['actor/entropy']:.3f}", f"grad {row['actor/grad_norm']:.2f}"]
+            told += [f"gap {row['actor/rollout_gap']:.0e}"]
+        else:
+            told += ["no group with signal: no update"]
+        told += [
+            f"{row['timing_s/step']:.1f} s (gen {row['timing_s/gen']:.1f}, update {row['timing_s/update_actor']:.1f})"
+        ]
+        return "  ".join([*told, f"{int(left) // 60}:{int(left) % 60:02} left"])
+
+    def write_samples(self, step: int, groups: "Sequence[Group]", tokenizer: Any, count: int = 4) -> None:
+        """The first answer, right and wrong, of some groups, as text with special tokens."""
+        texts = []
+        for group in groups[:count]:
+            for wanted in (True, False):
+                for answer in [answer for answer in group.answers if answer.correct is wanted][:1]:
+                    prompt, text = tokenizer.decode(group.prompt), tokenizer.decode(answer.tokens)
+                    texts.append(f"[{group.position}] reward {answer.reward:g}\n{prompt}\n>>> {text}\n")
+        (self.out / "samples").mkdir(exist_ok=True)
+        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(texts))
+
+    def close(self) -> None:
+        """Close the file and the trackers."""
+        self.lines.close()
+        self.trackers.close()
+
+
+def accuracy_row(step: int, accuracy: Mapping[str, float], *, header: bool) -> str:
+    """A line of the table of accuracies in %, under a header if asked for: ``step  heldout-level1  level2 …``."""
+    labels, last = [], ""
+    for source in accuracy:
+        name, dash, level = source.rpartition("-")
+        labels.append(level if dash and name == last else source.partition("-")[2] or source)
+        last = name
+    cells = [f"{100 * share:>{max(len(label), 6)}.1f}" for label, share in zip(labels, accuracy.values(), strict=True)]
+    line = f"accuracy %  step {step:>6}  " + "  ".join(cells)
+    named = " " * 25 + "  ".join(f"{label:>6}" for label in labels)
+    return f"{named}\n{line}" if header else line

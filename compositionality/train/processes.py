@@ -1,0 +1,66 @@
+"""The processes of a single-file trainer: one alone, or those that torchrun started, on a mesh (data × tensor)."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from compositionality.errors import UserError
+from compositionality.train.grpo_settings import MeshSettings
+
+Result = TypeVar("Result")
+
+
+def start_processes(mesh: MeshSettings, threads: int = 1) -> DeviceMesh | None:
+    """Join the ranks that torchrun started; the (data, tensor) mesh, or None for one process on a CPU."""
+    on_gpu = torch.cuda.is_available()
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    torch.set_num_threads(threads)
+    if mesh.tensor < 1 or world % mesh.tensor:
+        raise UserError(f"mesh.tensor={mesh.tensor} does not divide the {world} processes; start a multiple of it")
+    if world == 1 and not on_gpu:
+        return None
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if not dist.is_initialized():
+        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1} if world == 1 else {}
+        dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo", **alone)
+    shape = (world // mesh.tensor, mesh.tensor)
+    return init_device_mesh("cuda" if on_gpu else "cpu", shape, mesh_dim_names=("data", "tensor"))
+
+
+def stop_processes() -> None:
+    """Leave the group in good order."""
+    if dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def device() -> torch.device:
+    """Where this rank computes."""
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+
+
+def rank() -> int:
+    """This process among all, 0 when alone."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def on_every_rank(action: Callable[[], Result]) -> list[Result]:
+    """What ``action`` returns on every rank, in their order, on all; a UserError of one is raised by all."""
+    result, error = None, None
+    try:
+        result = action()
+    except UserError as raised:
+        error = str(raised)
+    found: list[Any] = [(result, error)]
+    if dist.is_initialized():
+        found = [None] * dist.get_world_size()
+        dist.all_gather_object(found, (result, error))
+    for _, error in found:
+        if error is not None:
+            raise UserError(error)
+    return [result for result, _ in found]

@@ -1,0 +1,330 @@
+"""The other rollout engines of the single-file trainer: vLLM in this process, or an SGLang or vLLM server.
+
+Both have the methods of ``rollout.sampler.Sampler``: token ids in, token ids and log-probs out, a seed per row, and
+new weights between two calls. The log-probs are those of the tempered, untruncated distribution, so an engine that
+only knows them after top-k or top-p refuses to truncate.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from compositionality.errors import UserError
+from compositionality.rollout.engine import SamplingOptions, Tick, no_tick
+from compositionality.rollout.sampler import Sample
+from compositionality.rollout.vllm_engine import VllmOptions, set_environment, start_vllm, tqdm_that_ticks
+from compositionality.train.verl.vllm_cpu import use_plain_linears
+
+Weights = Iterable[tuple[str, Tensor]]
+Json = dict[str, Any]
+LARGEST_SEED = 2**63 - 1
+CONCURRENCY = 256
+TIMEOUT_S = 3600.0
+
+
+class Rollout(Protocol):
+    """The rollout settings that an engine needs."""
+
+    engine: str
+    max_tokens: int
+    seed: int
+    gpu_memory: float
+    server_url: str | None
+
+
+class AnySampler(Protocol):
+    """What every rollout engine can do."""
+
+    def load(self, weights: Weights) -> None:
+        """Take full tensors under their Hugging Face names; any part of the model per call."""
+        ...
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Sample]:
+        """One answer per prompt and seed, in order; tokens include the EOS."""
+        ...
+
+
+def open_sampler(
+    rollout: Rollout,
+    model: Path,
+    eos_ids: Sequence[int],
+    device: str | torch.device,
+    max_prompt_tokens: int,
+    dtype: str = "auto",
+) -> AnySampler:
+    """The engine ``vllm`` or ``server``, with the weights of ``model`` (a server: with those it was started with)."""
+    if rollout.engine == "vllm":
+        dtype = "float32" if torch.device(device).type == "cpu" else dtype
+        length = max_prompt_tokens + rollout.max_tokens
+        options = VllmOptions(length, dtype=dtype, gpu_memory=rollout.gpu_memory, seed=rollout.seed)
+        return VllmSampler(model, eos_ids, options)
+    if rollout.engine == "server":
+        if not rollout.server_url:
+            raise UserError("rollout.engine=server: give rollout.server_url, for example http://127.0.0.1:30000")
+        return ServerSampler(rollout.server_url, model, eos_ids)
+    raise UserError(f"rollout.engine={rollout.engine}: no such engine; known: builtin, vllm, server")
+
+
+class VllmSampler:
+    """vLLM in this process, one engine per process (under torchrun: one per rank, each on its own device).
+
+    New weights are written into the running model. On a CPU that needs linear layers whose weights vLLM has not packed.
+    """
+
+    def __init__(self, model: Path, eos_ids: Sequence[int], options: VllmOptions) -> None:
+        self._eos_ids, self._length = list(eos_ids), options.max_model_len
+        launcher: Json = {"distributed_executor_backend": "external_launcher"} if _world_size() > 1 else {}
+        set_environment()
+        use_plain_linears()
+        self._llm = start_vllm(model, options, logprobs_mode="processed_logprobs", **launcher)
+
+    def load(self, weights: Weights) -> None:
+        """Write ``weights`` into the model; UserError for a name or a shape that it does not have."""
+        try:
+            self._llm.apply_model(partial(_load_into, list(weights)))
+        except (KeyError, ValueError, AssertionError, RuntimeError) as error:
+            raise UserError(f"vLLM does not take the weights: {' '.join(str(error).split())[:200]}") from error
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Sample]:
+        """One answer per prompt and seed, in order."""
+        _refuse_truncation(options, "vLLM")
+        longest = max(map(len, prompts), default=0) + options.max_tokens
+        if longest > self._length:
+            raise UserError(f"a prompt and its answer take {longest} tokens, vLLM was started for {self._length}")
+        if not prompts:
+            return []
+        self._llm.reset_prefix_cache()  # of the weights before
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
+            [self._sampling(seed, options) for seed in seeds],
+            use_tqdm=tqdm_that_ticks(tick),
+        )
+        return [_vllm_sample(output.outputs[0]) for output in outputs]
+
+    def close(self) -> None:
+        """Free the model and its cache."""
+        self._llm = None
+
+    def _sampling(self, seed: int, options: SamplingOptions) -> Any:
+        from vllm import SamplingParams
+
+        return SamplingParams(
+            temperature=options.temperature,
+            max_tokens=options.max_tokens,
+            seed=seed & LARGEST_SEED,
+            logprobs=0,
+            ignore_eos=True,  # the model folder's idea of an EOS; ours follow
+            stop_token_ids=self._eos_ids,
+            detokenize=False,
+        )
+
+
+class ServerSampler:
+    """An SGLang or vLLM server that sees the same file system; new weights reach it as a model folder.
+
+    SGLang: ``python -m sglang.launch_server --model-path M --enable-deterministic-inference`` (else seeds do nothing);
+    leave SGLANG_RETURN_ORIGINAL_LOGPROB unset.
+    vLLM: ``VLLM_SERVER_DEV_MODE=1 vllm serve M --logprobs-mode processed_logprobs``; the variable opens the call that
+    reloads weights, and anybody who reaches the port can make it, so keep the port closed to others.
+
+    Under torchrun rank 0 hands over the weights, in the first ``sample`` after ``load``, while the others wait.
+    """
+
+    def __init__(self, url: str, model: Path, eos_ids: Sequence[int]) -> None:
+        import httpx
+
+        self._url, self._model, self._eos_ids = url.rstrip("/").removesuffix("/v1"), model, list(eos_ids)
+        limits = httpx.Limits(max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY)
+        self._client = httpx.Client(timeout=TIMEOUT_S, transport=httpx.HTTPTransport(limits=limits, retries=3))
+        served = self._call("/v1/models", None)["data"][0]
+        self._name, self._is_sglang = str(served["id"]), served.get("owned_by") == "sglang"
+        self._sent: TemporaryDirectory[str] | None = None
+        self._coming: TemporaryDirectory[str] | None = None
+        self._files: dict[str, str] = {}
+        self._waiting = False
+
+    def load(self, weights: Weights) -> None:
+        """Keep ``weights`` for the server; it gets them with the next ``sample``, all at once."""
+        bucket = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
+        self._waiting = True
+        if _rank() == 0:
+            self._write(bucket)
+
+    def sample(
+        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Sample]:
+        """One answer per prompt and seed, in order; one request each, up to 256 at a time."""
+        if not self._is_sglang:
+            _refuse_truncation(options, "a vLLM server")
+        if self._waiting:
+            self._hand_over()
+        ask = self._ask_sglang if self._is_sglang else self._ask_vllm
+        with ThreadPoolExecutor(CONCURRENCY) as threads:
+            futures = [threads.submit(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
+            try:
+                for done in as_completed(futures):
+                    done.result()
+                    tick(1)
+            except BaseException:
+                threads.shutdown(cancel_futures=True)
+                raise
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """Close the connections and remove the handed-over folders."""
+        self._client.close()
+        for folder in (self._sent, self._coming):
+            if folder is not None:
+                folder.cleanup()
+
+    def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Sample:
+        sampling = {
+            "temperature": options.temperature,
+            "top_p": options.top_p,
+            "top_k": options.top_k or -1,
+            "max_new_tokens": options.max_tokens,
+            "stop_token_ids": self._eos_ids,
+            "sampling_seed": seed & LARGEST_SEED,
+        }
+        answer = self._call("/generate", {"input_ids": prompt, "sampling_params": sampling, "return_logprob": True})
+        meta = answer["meta_info"]
+        tokens = [int(token) for _, token, *_ in meta["output_token_logprobs"]]
+        logps = [float(logp) for logp, *_ in meta["output_token_logprobs"]]
+        return self._checked(Sample(tokens, logps, meta["finish_reason"]["type"] == "stop"))
+
+    def _ask_vllm(self, prompt: list[int], seed: int, options: SamplingOptions) -> Sample:
+        content = {
+            "model": self._name,
+            "prompt": prompt,
+            "temperature": options.temperature,
+            "max_tokens": options.max_tokens,
+            "seed": seed & LARGEST_SEED,
+            "logprobs": 0,
+            "return_token_ids": True,
+            "ignore_eos": True,
+            "stop_token_ids": self._eos_ids,
+        }
+        answer = self._call("/v1/completions", content)
+        choice = answer["choices"][0]
+        logps = [float(logp) for logp in choice["logprobs"]["token_logprobs"]]
+        return self._checked(Sample(list(choice["token_ids"]), logps, choice["finish_reason"] == "stop"))
+
+    def _checked(self, sample: Sample) -> Sample:
+        if len(sample.tokens) != len(sample.logps) or not sample.tokens:
+            raise UserError(f"{self._url}: {len(sample.tokens)} tokens came with {len(sample.logps)} log-probs")
+        if sample.finished and sample.tokens[-1] not in self._eos_ids:
+            raise UserError(
+                f"{self._url}: an answer ended with token {sample.tokens[-1]}, which is no EOS of the model"
+            )
+        return sample
+
+    def _write(self, bucket: dict[str, Tensor]) -> None:
+        from safetensors.torch import save_file
+
+        if self._coming is None:
+            self._coming, self._files = TemporaryDirectory(prefix="weights-"), {}
+        name = f"model-{len(set(self._files.values())):05d}.safetensors"
+        save_file(bucket, Path(self._coming.name) / name, {"format": "pt"})
+        self._files |= dict.fromkeys(bucket, name)
+
+    def _hand_over(self) -> None:
+        """Give the server what ``load`` was given; every rank raises if it does not work. A collective call."""
+        problem: list[str | None] = [None]
+        if self._coming is not None:
+            try:
+                self._give(self._coming)
+            except UserError as error:
+                problem = [str(error)]
+        if _world_size() > 1:
+            torch.distributed.broadcast_object_list(problem)
+        if problem[0] is not None:
+            raise UserError(problem[0])
+        self._waiting = False
+
+    def _give(self, coming: "TemporaryDirectory[str]") -> None:
+        """Make the server read the folder; the one before is removed."""
+        self._complete(Path(coming.name))
+        if self._is_sglang:
+            self._call("/update_weights_from_disk", {"model_path": coming.name})
+        else:
+            self._call("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": coming.name}})
+            self._call("/reset_prefix_cache", {})
+        if self._sent is not None:
+            self._sent.cleanup()
+        self._sent, self._coming = coming, None
+
+    def _complete(self, folder: Path) -> None:
+        """Turn the weights in ``folder`` into a model folder; UserError unless they are the whole model."""
+        missing = _weight_names(self._model) - self._files.keys()
+        if missing:
+            raise UserError(f"a server takes whole models only; {len(missing)} tensors are missing: {min(missing)}, …")
+        for file in self._model.iterdir():
+            if file.is_file() and not file.name.endswith((".safetensors", ".bin", ".index.json")):
+                shutil.copy(file, folder)
+        index = {"metadata": {}, "weight_map": self._files}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    def _call(self, path: str, content: Json | None) -> Json:
+        """POST ``content`` (None: GET) → the JSON object answered; UserError if the server refuses or is not there."""
+        import httpx
+
+        try:
+            response = self._client.request("GET" if content is None else "POST", self._url + path, json=content)
+        except httpx.HTTPError as error:
+            raise UserError(f"{self._url}{path}: no answer from the rollout server ({type(error).__name__})") from error
+        text = " ".join(response.text.split())[:200]
+        if response.is_error:
+            raise UserError(f"{self._url}{path}: the rollout server refuses ({response.status_code}): {text}")
+        answer = response.json() if response.content else {}
+        if not isinstance(answer, dict) or answer.get("success") is False:
+            raise UserError(f"{self._url}{path}: the rollout server answers {text}")
+        return answer
+
+
+def _vllm_sample(output: Any) -> Sample:
+    tokens = list(output.token_ids)
+    logps = [float(entry[token].logprob) for token, entry in zip(tokens, output.logprobs, strict=True)]
+    return Sample(tokens, logps, output.finish_reason == "stop")
+
+
+def _load_into(weights: Sequence[tuple[str, Tensor]], model: Any) -> None:
+    model.load_weights(iter(weights))
+
+
+def _refuse_truncation(options: SamplingOptions, engine: str) -> None:
+    if options.top_k or options.top_p < 1:
+        raise UserError(
+            f"top_p={options.top_p:g} top_k={options.top_k}: {engine} only tells log-probs after truncation; "
+            "use top_p=1 and top_k=0, or rollout.engine=builtin"
+        )
+
+
+def _weight_names(model: Path) -> set[str]:
+    """Names of the tensors in the safetensors files of a model folder."""
+    from safetensors import safe_open
+
+    names: set[str] = set()
+    for path in model.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            names.update(file.keys())
+    return names
+
+
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+
+
+def _world_size() -> int:
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1

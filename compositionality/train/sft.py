@@ -1,0 +1,286 @@
+"""Supervised fine-tuning on chat rows, and the loop that pretraining shares with it; the model code is grpo.py's.
+
+``fit`` is the loop, ``Fit.update`` one turn of it: gradients of a sum over this rank's tokens, added up over the ranks,
+divided by the number of tokens that all of them trained on. So the result does not depend on how a batch is cut.
+
+    python compositionality/train/sft.py CONFIG.yaml model.path=… data.train_file=… trainer.output=…
+    torchrun --standalone --nproc_per_node=4 compositionality/train/sft.py CONFIG.yaml …
+
+Reads a model folder and parquet files with a column ``messages``. Writes OUTPUT/final (the model), steps/ (checkpoints,
+from which the same command goes on) and metrics.jsonl. Names of tensors: B rows, T tokens, N trained tokens.
+"""
+
+# ruff: noqa: N806
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from omegaconf import MISSING, OmegaConf
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.errors import UserError
+from compositionality.rollout.model_folder import check_model
+from compositionality.train import checkpoints
+from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.chat_rows import check_template, load_rows
+from compositionality.train.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
+from compositionality.train.grpo import (
+    Policy,
+    clip_gradients,
+    learning_rate_at,
+    load_model,
+    local_gradient,
+    new_optimizer,
+    reduce_gradients,
+    set_learning_rate,
+    shard,
+)
+from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.processes import device, rank, start_processes, stop_processes
+from compositionality.train.run_folder import claim, flatten, prune
+from compositionality.train.run_log import RunLog
+from compositionality.train.saving import export, load_checkpoint, save_checkpoint
+
+NOT_THE_RESULT = ("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer.")
+THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")
+
+# ---- settings
+
+
+@dataclass
+class DataSettings:
+    """Parquet files with a column ``messages``; ``seed`` shuffles the rows anew in every epoch."""
+
+    train_file: str = MISSING
+    val_file: str | None = None
+    max_length: int = 2048
+    seed: int = 1
+
+
+@dataclass
+class TrainerSettings:
+    """``steps`` null: all of ``epochs``. ``save_every`` null: at the end of each epoch. Steps count updates."""
+
+    output: str = MISSING
+    epochs: int = 2
+    steps: int | None = None
+    batch_rows: int = 128
+    micro_batch_tokens: int = 16384
+    save_every: int | None = None
+    log_every: int = 1
+    keep: int = 2
+    threads: int = 1
+    logger: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Settings:
+    """What the command takes; documented in config/single/sft.yaml."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    mesh: MeshSettings = field(default_factory=MeshSettings)
+    data: DataSettings = field(default_factory=DataSettings)
+    optim: OptimSettings = field(default_factory=OptimSettings)
+    trainer: TrainerSettings = field(default_factory=TrainerSettings)
+
+
+# ---- the loop
+
+
+class Fit:
+    """A policy in training: its optimizer, where it stands, and the folder that holds its checkpoints and metrics."""
+
+    def __init__(
+        self, policy: Policy, tokenizer: Any, optim: OptimSettings, trainer: TrainerSettings, mesh: DeviceMesh | None
+    ) -> None:
+        self.policy, self.tokenizer, self.optim, self.trainer, self.mesh = policy, tokenizer, optim, trainer, mesh
+        self.optimizer = new_optimizer(policy, optim)
+        self.group = mesh["data"].get_group() if mesh is not None else None
+        self.rank = int(mesh["data"].get_local_rank()) if mesh is not None else 0
+        self.ranks = int(mesh["data"].size()) if mesh is not None else 1
+        self.loss = math.nan
+
+    def update(self, parts: Sequence[MicroBatch], rate: float) -> tuple[Tensor, float]:
+        """One step on this rank's ``parts``: sums over all ranks of (loss, trained tokens, tokens); gradient norm."""
+        trained, real = sum(int(part.marks[:, 1:].sum()) for part in parts), sum(part.real for part in parts)
+        tally = torch.tensor([0, trained, real], dtype=torch.float64, device=device())
+        self.optimizer.zero_grad(set_to_none=True)
+        for part in parts:
+            loss = -self.log_probabilities(part).sum()
+            loss.backward()
+            tally[0] += loss.detach()
+        if self.group is not None:
+            dist.all_reduce(tally, group=self.group)
+        reduce_gradients(self.policy, self.mesh)
+        gradients = [local_gradient(parameter) for parameter in self.policy.parameters()]
+        torch._foreach_mul_(gradients, 1.0 / max(float(tally[1]), 1.0))
+        norm = clip_gradients(self.policy.parameters(), self.optim.max_grad_norm)
+        if math.isfinite(norm):
+            set_learning_rate(self.optimizer, rate)
+            self.optimizer.step()
+        return tally, norm
+
+    def log_probabilities(self, part: MicroBatch) -> Tensor:
+        """log p of the tokens that are trained on, float32 of shape (N,)."""
+        logp_N, _ = self.policy(part.tokens.to(device()), part.marks.to(device()))
+        return logp_N
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def mean_loss(self, parts: Sequence[MicroBatch]) -> float:
+        """Loss per token over all ranks' ``parts``."""
+        tally = torch.zeros(2, dtype=torch.float64, device=device())
+        for part in parts:
+            logp_N = self.log_probabilities(part)
+            tally += torch.stack([-logp_N.sum(), torch.tensor(logp_N.numel(), device=logp_N.device)])
+        if self.group is not None:
+            dist.all_reduce(tally, group=self.group)
+        return float(tally[0] / tally[1])
+
+    def run(self, batches: Batches, out: Path, start: int, validation: Sequence[MicroBatch] = ()) -> float:
+        """Train from step ``start`` to the last, saving on the way; the mean loss since the row before the last."""
+        trainer, tally = self.trainer, torch.zeros(3, dtype=torch.float64, device=device())
+        save_every = trainer.save_every or batches.epoch_steps
+        if start:
+            self.loss = load_checkpoint(checkpoints.folder(out / "steps", start), self.policy, self.optimizer)["loss"]
+        log = RunLog(out, trainer.logger, start, batches.steps) if rank() == 0 else None
+        for step, parts in enumerate(batches.stream(start, self.rank, self.ranks), start + 1):
+            rate = learning_rate_at(step - 1, batches.steps, self.optim)
+            sums, norm = self.update(parts, rate)
+            if not math.isfinite(norm):
+                raise UserError(
+                    f"the loss is {float(sums[0] / sums[1]):.3g} and its gradient {norm} at step {step}; "
+                    "the checkpoints before it are kept; try a lower optim.lr"
+                )
+            tally += sums
+            ends_epoch, ends_run = step % batches.epoch_steps == 0, step == batches.steps
+            save = step % save_every == 0 or ends_run
+            row: dict[str, Any] = {"step": step}
+            if step % trainer.log_every == 0 or save or ends_epoch:
+                self.loss = float(tally[0] / tally[1])
+                row |= {"train/loss": self.loss, "train/grad_norm": norm, "train/lr": rate}
+                if validation and (ends_epoch or ends_run):
+                    row["val/loss"] = self.mean_loss(validation)
+                if log:
+                    log.write(row, tokens=float(tally[2]))
+                tally.zero_()
+            if save:
+                self.save(out / "steps", row)
+        if log:
+            log.close()
+        return self.loss
+
+    def save(self, steps: Path, row: Mapping[str, Any]) -> None:
+        """A checkpoint; older ones beyond ``keep`` go once it is sealed."""
+        state = {"step": row["step"], "loss": self.loss}
+        save_checkpoint(steps, row["step"], self.policy, self.optimizer, self.tokenizer, state=state, row=row)
+        if rank() == 0:
+            prune(steps, self.trainer.keep)
+
+
+# ---- the command
+
+
+def train(settings: Settings, *, force: bool = False) -> Path:
+    """Fine-tune ``model.path``, or go on where a killed run stood; the model folder."""
+    check_settings(settings)
+    mesh = start_processes(settings.mesh, settings.trainer.threads)
+    out, recipe = Path(settings.trainer.output), make_recipe(settings)
+    if on_first_rank(lambda: is_there(out / "final", recipe, force=force)):
+        return out / "final"
+    fit, batches, validation = prepare(settings, mesh)
+    with ExitStack() as held:
+        start = on_first_rank(lambda: take_over(out, recipe, held, force=force))
+        loss = fit.run(batches, out, start, validation)
+        publish(fit.policy, fit.tokenizer, out / "final", recipe, {"steps": batches.steps, "loss": round(loss, 4)})
+    return out / "final"
+
+
+def is_there(target: Path, recipe: Recipe, *, force: bool) -> bool:
+    """True, after a line that says so, if the result needs no work."""
+    done = is_done(target, recipe, force=force)
+    if done:
+        print(f"{target} is already there", flush=True)
+    return done
+
+
+def take_over(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
+    """The step to go on from in the run folder ``out``, which is locked until ``held`` closes."""
+    held.enter_context(exclusive(out))
+    if (out / "steps").is_dir() and not force:
+        checkpoints.mend(out / "steps")
+    start = claim(out, recipe, force=force)
+    if start:
+        print(f"{out}: continuing at step {start:,}", flush=True)
+    return start
+
+
+def prepare(settings: Settings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
+    """The policy and its data, checked."""
+    model, data, trainer = check_model(Path(settings.model.path)), settings.data, settings.trainer
+    if model.max_positions is not None and data.max_length > model.max_positions:
+        raise UserError(f"data.max_length={data.max_length}: the model has only {model.max_positions} positions")
+    check_template(model.path, model.tokenizer)
+    rows = load_rows(Path(data.train_file), model.tokenizer, data.max_length)
+    steps = trainer.steps or trainer.epochs * -(-len(rows) // trainer.batch_rows)
+    batches = ChatBatches(rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, data.seed)
+    policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
+    fit = Fit(policy, model.tokenizer, settings.optim, trainer, mesh)
+    held_out = load_rows(Path(data.val_file), model.tokenizer, data.max_length) if data.val_file else []
+    return fit, batches, micro_batches(held_out, trainer.micro_batch_tokens, fit.rank, fit.ranks)
+
+
+def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
+    """The trained model as the artefact ``target``. A collective call; the first rank writes."""
+    facts = {"parameters": sum(parameter.numel() for parameter in policy.parameters()), **facts}
+    with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
+        export(policy, tokenizer, partial)
+    if rank() == 0:
+        told = f"{facts['parameters']:,} parameters, {facts['steps']:,} steps, loss {facts['loss']}"
+        print(f"{target}: {told}", flush=True)
+
+
+def make_recipe(settings: Settings) -> Recipe:
+    """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
+    flat = flatten(asdict(settings))
+    kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
+    return Recipe("sft", kept, {"model": Path(settings.model.path), "train_file": Path(settings.data.train_file)})
+
+
+def check_settings(settings: Settings) -> None:
+    """Numbers that cannot be."""
+    for key, value in flatten(asdict(settings)).items():
+        counted = key.startswith(("trainer.", "data.max", "mesh.")) and type(value) is int
+        if (counted and value < 1) or (key == "optim.lr" and value <= 0):
+            raise UserError(f"{key}={value}: must be more than 0")
+
+
+def main(words: Sequence[str]) -> None:
+    """One rank of the command."""
+    if {"-h", "--help"} & set(words) or not words:
+        print(__doc__)
+        return
+    die_with_parent()
+    options = [word for word in words if word.startswith("--")]
+    unknown = set(options) - {"--force", "--dry-run"}
+    if unknown:
+        raise UserError(f"unknown option {min(unknown)}; known: --force --dry-run")
+    config, *overrides = [word for word in words if not word.startswith("--")]
+    settings = read_settings(Settings, Path(config), overrides)
+    if "--dry-run" in options:
+        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
+        return
+    train(settings, force="--force" in options)
+    stop_processes()
+
+
+if __name__ == "__main__":
+    run_in_one_line(lambda: main(sys.argv[1:]))

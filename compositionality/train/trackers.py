@@ -1,0 +1,62 @@
+"""Where metrics can be watched besides metrics.jsonl: TensorBoard when it is asked for, wandb when it can be used."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from compositionality.train.metrics import loggers, numbers
+from compositionality.train.run_folder import WANDB_ID
+
+
+class Trackers:
+    """Open trackers of one run; a run that is resumed goes on in the same place."""
+
+    def __init__(self, out: Path, asked: Sequence[str], settings: Mapping[str, Any]) -> None:
+        names = loggers(asked, os.environ)
+        self._board: Any = _tensorboard(out) if "tensorboard" in names else None
+        self._wandb: Any = _wandb(out, settings) if "wandb" in names else None
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """The metrics of ``row["step"]``."""
+        step = row["step"]
+        scalars = {name: value for name, value in numbers(row).items() if isinstance(value, int | float)}
+        if self._board is not None:
+            for name, value in scalars.items():
+                self._board.add_scalar(name, value, step)
+        if self._wandb is not None:
+            self._wandb.log(scalars, step=step)
+
+    def close(self) -> None:
+        """Send what is still waiting."""
+        if self._board is not None:
+            self._board.close()
+        if self._wandb is not None:
+            self._wandb.finish()
+
+
+def _tensorboard(out: Path) -> Any:
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(out / "tensorboard"))
+
+
+def _wandb(out: Path, settings: Mapping[str, Any]) -> Any:
+    """The wandb run of this folder; None, with a line, if wandb is not installed, refuses or does not answer."""
+    try:
+        import wandb
+    except ImportError:
+        print("wandb is left out: it is not installed (bash bash/setup.sh --full)", flush=True)
+        return None
+    try:
+        return wandb.init(
+            project="compositionality",
+            name=out.name,
+            dir=str(out),
+            id=(out / WANDB_ID).read_text().strip(),
+            resume="allow",
+            config=dict(settings),
+        )
+    except wandb.errors.Error as error:
+        print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
+        return None

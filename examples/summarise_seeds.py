@@ -1,0 +1,19 @@
+r"""Accuracy by level over several seeds, differences between the arms, and verdicts on the paper's claims.
+
+Reads the accuracy.json of every seed (with by_problem.parquet beside it, both made by examples/evaluate.py). Writes
+OUTPUT (a .json) and the same rows as .parquet, with markdown=FILE the tables for a README; prints tables and claims.
+
+    python examples/summarise_seeds.py inputs=[seed0:results/tiny/section41_42/accuracy.json,\
+        seed1:results/tiny-seed1/section41_42/accuracy.json] output=results/tiny/section41_42/seeds.json
+
+Seeds that answered other problems, or were sampled with other settings than the seed, are refused. Two intervals, both
+95 %: over problems (these seeds), and over seeds and problems; compositionality/evaluate/crossed.py says how.
+models=[stage1,rl-level2] takes these arms only, in that order. markdown=FILE makes FILE, or replaces what stands
+between the two marks in it. A summary that is there follows its inputs.
+"""
+
+from compositionality.config.cli import run
+from compositionality.evaluate.seeds import SummariseSettings, summarise
+
+if __name__ == "__main__":
+    run(SummariseSettings, summarise, __doc__)

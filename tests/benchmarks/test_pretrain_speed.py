@@ -1,0 +1,61 @@
+"""Pretraining against the shortest loop that PyTorch allows: the same model, text and optimizer, in one run."""
+
+import time
+from itertools import islice
+
+import torch
+
+from compositionality.train.grpo import shard
+from compositionality.train.grpo_settings import MeshSettings
+from compositionality.train.sft import Fit
+from compositionality.train.tiny.batches import PackedBatches
+from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
+from compositionality.train.tiny.model import build_model
+from compositionality.train.tiny.pretrain import PretrainSettings, optim, trainer
+
+STEPS, ROUNDS = 32, 5
+RATE = 1e-3
+
+
+def ours(settings, tokenizer):
+    """A function that trains on one batch, as pretraining does."""
+    policy = shard(build_model(settings.model, tokenizer, settings.seed), None, MeshSettings())
+    fit = Fit(policy, tokenizer, optim(settings), trainer(settings), None)
+    return lambda parts: fit.update(parts, RATE)
+
+
+def bare(settings, tokenizer):
+    """The same in as few lines as it takes."""
+    model = build_model(settings.model, tokenizer, settings.seed).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+
+    def step(parts):
+        [(tokens, marks, _)] = parts
+        wanted = marks[:, 1:].bool()
+        hidden = model.model(input_ids=tokens[:, :-1], use_cache=False).last_hidden_state
+        loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[wanted]), tokens[:, 1:][wanted])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def test_tokens_per_second_against_a_bare_loop():
+    torch.set_num_threads(1)
+    settings = PretrainSettings(output="nowhere")
+    tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
+    loops = {"ours": ours(settings, tokenizer), "bare": bare(settings, tokenizer)}
+    seconds = {name: [] for name in loops}
+    for turn in range(ROUNDS + 1):  # in turns, so that both meet the same machine; the first warms up
+        for name, step in loops.items():
+            batches = PackedBatches(corpus, tokenizer, settings.packing, turn, STEPS)
+            begun = time.perf_counter()
+            for parts in islice(batches.stream(0), STEPS):
+                step(parts)
+            seconds[name] += [time.perf_counter() - begun] if turn else []
+    tokens = STEPS * settings.packing.rows * settings.packing.length
+    speeds = {name: tokens / min(times) for name, times in seconds.items()}
+    print("\npretraining on one thread: " + ", ".join(f"{name} {speed:,.0f} tok/s" for name, speed in speeds.items()))
+    assert speeds["ours"] >= 0.9 * speeds["bare"]

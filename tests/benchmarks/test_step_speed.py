@@ -1,0 +1,138 @@
+"""Seconds of a whole GRPO step (generation, rewards, log-probs, update, sync): ours, TRL's and verl's, on a CPU.
+
+The same untrained model, prompts, group size and longest answer for all, no group dropped, start-up apart; heads of 32,
+the narrowest that verl's vLLM takes on a CPU. Goals: ours at least twice as fast as TRL's and eight times as fast as
+verl's. Run on an idle machine, with -s to see the figures.
+
+pytest -s -m slow tests/benchmarks/test_step_speed.py
+
+TRL lies in a folder of its own (.trl, or $TRL_PATH), because verl 0.9 does not run in an environment that has TRL 1:
+.venv/bin/pip install --no-deps --target .trl trl==1.13.0
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from compositionality.data.create_problems import CreateProblems, create_problems
+from compositionality.train.metrics import read_metrics
+from compositionality.train.tiny.corpus import definition_names
+from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.tokenizer import build_tokenizer
+
+ROOT = Path(__file__).parents[2]
+TRL = Path(os.environ.get("TRL_PATH", ROOT / ".trl"))
+PROMPTS, GROUP, TOKENS = 32, 8, 48
+STEPS, VERL_STEPS, WARM_UP = 22, 5, 2
+PARTS = ("gen", "reward", "old_log_prob", "update_actor", "update_weights", "sync")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@dataclass
+class Steps:
+    """Seconds and mean answer length (tokens) of each step after the warm-up; where the seconds went, if known."""
+
+    seconds: list[float]
+    lengths: list[float]
+    parts: str = ""
+
+    @property
+    def typical(self) -> float:
+        return statistics.median(self.seconds)
+
+    @property
+    def length(self) -> float:
+        return statistics.mean(self.lengths)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder and problem files. The model is untrained, so answers end by chance: about as long for all."""
+    home = tmp_path_factory.mktemp("speed")
+    tokenizer = build_tokenizer(definition_names())
+    save_model(build_model(TinyConfig(head_width=32), tokenizer, 0), tokenizer, home / "model")
+    for name, count in (("train", STEPS * PROMPTS), ("validation", 4)):
+        settings = CreateProblems(output=str(home / f"{name}.parquet"), count=count, style="compact", max_length=10)
+        settings.levels, settings.input_length, settings.frozen_parameters, settings.split = [2], [3, 6], True, name
+        create_problems(settings)
+    return home
+
+
+def processes_of(count: int) -> list[str]:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
+    return [sys.executable, *(launcher if count > 1 else [])]
+
+
+def run_ours(home: Path, processes: int) -> Steps:
+    output = home / f"ours{processes}"
+    command = [
+        *processes_of(processes), "compositionality/train/grpo.py", "compositionality/config/single/grpo.yaml",
+        f"model.path={home / 'model'}", f"data.train_files=[{home / 'train.parquet'}]", "mesh.shard=false",
+        f"data.prompts_per_step={PROMPTS}", "data.max_prompt_tokens=32", f"rollout.n={GROUP}",
+        f"rollout.max_tokens={TOKENS}", "algorithm.drop_equal_groups=false", "optim.lr=3e-4",
+        f"trainer.output={output}", f"trainer.steps={STEPS}", "trainer.save_every=0", "trainer.eval_every=0",
+        "trainer.samples_every=0", f"trainer.threads={2 // processes}",
+    ]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, timeout=500)
+    return from_metrics(output / "metrics.jsonl")
+
+
+def run_trl(home: Path, processes: int) -> Steps:
+    sizes = [str(size) for size in (STEPS, PROMPTS, GROUP, TOKENS, processes)]
+    paths = [str(home / name) for name in ("model", "train.parquet", f"trl{processes}")]
+    command = [*processes_of(processes), "tests/benchmarks/trl_steps.py", *paths, *sizes]
+    variables = os.environ | {"PYTHONPATH": str(TRL)}
+    ran = subprocess.run(command, cwd=ROOT, env=variables, check=True, timeout=500, stdout=subprocess.PIPE, text=True)
+    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('{"seconds"')]
+    rows = rows[WARM_UP:]
+    return Steps([row["seconds"] for row in rows], [row["length"] for row in rows])
+
+
+def run_verl(home: Path) -> Steps:
+    command = [
+        sys.executable, "examples/train_grpo.py", "device=cpu", f"lab.model={home / 'model'}",
+        f"lab.train_files=[{home / 'train.parquet'}]", f"lab.val_file={home / 'validation.parquet'}",
+        f"lab.output={home / 'verl'}", f"data.train_batch_size={PROMPTS}", f"actor_rollout_ref.rollout.n={GROUP}",
+        "data.max_prompt_length=32", f"data.max_response_length={TOKENS}", "algorithm.filter_groups.enable=false",
+        f"trainer.total_training_steps={VERL_STEPS}", "trainer.val_before_train=false", "trainer.test_freq=-1",
+    ]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, timeout=500)
+    return from_metrics(home / "verl" / "metrics.jsonl")
+
+
+def from_metrics(path: Path) -> Steps:
+    rows = [row for row in read_metrics(path) if "timing_s/step" in row][WARM_UP:]
+    parts = [(part, [row[f"timing_s/{part}"] for row in rows if f"timing_s/{part}" in row]) for part in PARTS]
+    shown = ", ".join(f"{part} {statistics.median(values):.3f}" for part, values in parts if values)
+    return Steps([row["timing_s/step"] for row in rows], [row["response_length/mean"] for row in rows], shown)
+
+
+@pytest.mark.skipif(not (TRL / "trl").is_dir(), reason=f"no TRL in {TRL}; see the top of the file")
+def test_seconds_per_grpo_step(home: Path) -> None:
+    runs = {
+        "ours, 1 process x 2 threads": run_ours(home, 1),
+        "ours, 2 processes x 1 thread": run_ours(home, 2),
+        "TRL, 1 process x 2 threads": run_trl(home, 1),
+        "TRL, 2 processes x 1 thread": run_trl(home, 2),
+        "verl": run_verl(home),
+    }
+    print(f"\na GRPO step of {PROMPTS} prompts x {GROUP} answers of at most {TOKENS} tokens")
+    for name, run in runs.items():
+        print(
+            f"{name}: {run.typical:.3f} s (fastest {min(run.seconds):.3f}), {run.length:.1f} tokens/answer {run.parts}"
+        )
+    best = {
+        who: min(run.typical for name, run in runs.items() if name.startswith(who)) for who in ("ours", "TRL", "verl")
+    }
+    print(
+        f"TRL / ours {best['TRL'] / best['ours']:.1f} (goal 2), verl / ours {best['verl'] / best['ours']:.1f} (goal 8)"
+    )
+    lengths = [run.length for run in runs.values()]
+    assert max(lengths) < 1.2 * min(lengths), "not the same work"
+    assert [len(run.seconds) for run in runs.values()] == [STEPS - WARM_UP] * 4 + [VERL_STEPS - WARM_UP]

@@ -1,0 +1,224 @@
+"""Seeds put together: the figures, what is refused, files that follow their inputs, tables that fit the screen."""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from studies import Outcomes, evaluation, problem_file, right
+
+from compositionality.data.artefact import tree_hash, verify
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.evaluate.claims import CLAIMS
+from compositionality.evaluate.crossed import PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.evaluate.markdown import BEGIN, END, write_markdown
+from compositionality.evaluate.seeds import SummariseSettings, summarise
+from compositionality.evaluate.seeds_table import WIDTH, print_summary
+
+SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
+ARMS = ("stage1", "rl-level1", "rl-level2")
+
+
+def outcomes(seed: int, arms: Sequence[str] = ARMS) -> Outcomes:
+    """Level 2: 2, 3, 4 … of 8 right by arm; level 3: seed + 2 · arm of 20."""
+    return {
+        arm: {
+            "string-heldout-level2": right(2 + place, 8),
+            "string-heldout-level3": right(seed + 2 * place, 20),
+        }
+        for place, arm in enumerate(arms)
+    }
+
+
+@pytest.fixture
+def heldout(tmp_path: Path) -> Path:
+    return problem_file(tmp_path / "heldout.parquet", SIZES)
+
+
+@pytest.fixture
+def three(tmp_path: Path, heldout: Path) -> list[str]:
+    return [one(tmp_path, heldout, seed) for seed in range(3)]
+
+
+def one(tmp_path: Path, heldout: Path, seed: int, **changes: Any) -> str:
+    arms = changes.pop("arms", ARMS)
+    path = evaluation(tmp_path / f"tiny-seed{seed}" / "s", {"heldout": heldout}, outcomes(seed, arms), seed, **changes)
+    return f"seed{seed}:{path}"
+
+
+def summary(tmp_path: Path, inputs: Sequence[str], **changes: Any) -> dict[str, Any]:
+    path = summarise(SummariseSettings(list(inputs), tmp_path / "seeds.json", **changes))
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def row_of(rows: Sequence[dict[str, Any]], level: int, **labels: str) -> dict[str, Any]:
+    return next(row for row in rows if row["level"] == level and labels.items() <= row.items())
+
+
+def test_each_seed_and_their_mean(tmp_path: Path, three: list[str]) -> None:
+    found = summary(tmp_path, three)
+    row = row_of(found["accuracy"], 3, model="rl-level1")
+    assert row["values"] == [2 / 20, 3 / 20, 4 / 20]
+    assert row["accuracy"] == pytest.approx(0.15)
+    assert (row["n_seeds"], row["n_problems"], row["functions"]) == (3, 20, "heldout")
+    assert row["interval"] == SEEDS_AND_PROBLEMS
+    assert row["low"] <= row["problems_low"] < 0.15 < row["problems_high"] <= row["high"]
+    change = row_of(found["differences"], 3, model="rl-level2", base="stage1")
+    assert change["values"] == pytest.approx([4 / 20] * 3)
+    assert change["problems_low"] < change["difference"] < change["problems_high"]
+    assert [seed["name"] for seed in found["seeds"]] == ["seed0", "seed1", "seed2"]
+    assert [seed["sampling_seed"] for seed in found["seeds"]] == [0, 1, 2]
+    assert set(found["problems"]) == {"heldout"}
+    assert {claim["claim"] for claim in found["claims"]} == {claim.name for claim in CLAIMS}
+
+
+def test_one_seed_says_that_its_interval_is_over_problems(tmp_path: Path, three: list[str]) -> None:
+    row = row_of(summary(tmp_path, three[:1])["accuracy"], 3, model="rl-level2")
+    assert (row["interval"], row["n_seeds"], row["accuracy"]) == (PROBLEMS, 1, 0.2)
+    assert (row["low"], row["high"]) == (row["problems_low"], row["problems_high"])
+
+
+def test_the_figures_of_one_seed_are_those_of_its_own_table(tmp_path: Path, three: list[str]) -> None:
+    own = json.loads((tmp_path / "tiny-seed1/s/accuracy.json").read_text())["results"]
+    theirs = {(row["model"], row["group"]): row for row in own}
+    for row in summary(tmp_path, [three[1]])["accuracy"]:
+        table = theirs[row["model"], row["data_source"]]
+        assert [row[key] for key in ("accuracy", "low", "high")] == [table[key] for key in ("accuracy", "low", "high")]
+
+
+def test_the_parquet_file_holds_the_same_rows(tmp_path: Path, three: list[str]) -> None:
+    found = summary(tmp_path, three)
+    rows = read_table(tmp_path / "seeds.parquet").to_pylist()
+    assert len(rows) == len(found["accuracy"]) + len(found["differences"])
+    assert row_of(rows, 2, model="rl-level2", base="stage1")["difference"] == pytest.approx(0.25)
+    verify(tmp_path / "seeds.json")
+    verify(tmp_path / "seeds.parquet")
+
+
+def test_arms_can_be_chosen_and_ordered(tmp_path: Path, three: list[str]) -> None:
+    assert summary(tmp_path, three, models=["rl-level2", "stage1"])["models"] == ["rl-level2", "stage1"]
+    with pytest.raises(UserError, match=r"models: rft unknown; evaluated are stage1, rl-level1, rl-level2"):
+        summary(tmp_path, three[:1], models=["rft"])
+
+
+def test_a_run_is_named_after_its_folder(tmp_path: Path, three: list[str]) -> None:
+    paths = [entry.partition(":")[2] for entry in three]
+    assert [seed["name"] for seed in summary(tmp_path, paths)["seeds"]] == ["tiny-seed0", "tiny-seed1", "tiny-seed2"]
+    folders = [str(Path(path).parent) for path in paths]
+    assert summary(tmp_path, folders)["accuracy"] == summary(tmp_path, paths)["accuracy"]
+
+
+def test_other_problems_are_refused(tmp_path: Path, three: list[str]) -> None:
+    other = problem_file(tmp_path / "other.parquet", SIZES, tag="x")
+    with pytest.raises(UserError, match="seed0 and seed3: other problems in heldout"):
+        summary(tmp_path, [three[0], one(tmp_path, other, 3)])
+
+
+def test_other_sampling_is_refused(tmp_path: Path, heldout: Path, three: list[str]) -> None:
+    with pytest.raises(UserError, match=r"sampled differently \(temperature: 1.0 and 0.5\)"):
+        summary(tmp_path, [three[0], one(tmp_path, heldout, 3, temperature=0.5)])
+
+
+def test_a_missing_arm_is_refused_unless_it_is_not_asked_for(tmp_path: Path, heldout: Path, three: list[str]) -> None:
+    fewer = one(tmp_path, heldout, 3, arms=ARMS[:2])
+    with pytest.raises(UserError, match=r"rl-level2 not evaluated in both; .* models="):
+        summary(tmp_path, [three[0], fewer])
+    assert summary(tmp_path, [three[0], fewer], models=["stage1", "rl-level1"])["models"] == ["stage1", "rl-level1"]
+
+
+def test_the_same_answers_twice_are_refused(tmp_path: Path, three: list[str]) -> None:
+    with pytest.raises(UserError, match="the same answers twice"):
+        summary(tmp_path, [three[0], three[0].replace("seed0:", "again:")])
+    with pytest.raises(UserError, match="both called 'seed0'"):
+        summary(tmp_path, [three[0], three[0]])
+
+
+def test_p15_tables_older_than_their_answers_are_refused(tmp_path: Path, three: list[str]) -> None:
+    answers = tmp_path / "tiny-seed1/s/rollouts/stage1/heldout/shard-00000.parquet"
+    answers.write_bytes(answers.read_bytes() + b"x")
+    with pytest.raises(UserError, match=r"rollouts/stage1/heldout: newer than accuracy.parquet"):
+        summary(tmp_path, three)
+
+
+@pytest.mark.parametrize("name", ["accuracy.json", "accuracy.parquet", "by_problem.parquet"])
+def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, three: list[str], name: str) -> None:
+    table = tmp_path / "tiny-seed1/s" / name
+    table.write_bytes(table.read_bytes() + b"x")
+    with pytest.raises(UserError, match=f"{name}: altered"):
+        summary(tmp_path, three)
+    table.unlink()
+    with pytest.raises(UserError, match=f"{name}: missing"):
+        summary(tmp_path, three)
+
+
+def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, three: list[str]) -> None:
+    for ending in ("", ".manifest.json"):
+        other = tmp_path / "tiny-seed2/s" / f"by_problem.parquet{ending}"
+        (tmp_path / "tiny-seed1/s" / other.name).write_bytes(other.read_bytes())
+    with pytest.raises(UserError, match="its tables come from different evaluations"):
+        summary(tmp_path, three)
+
+
+def test_a_summary_follows_its_inputs_and_stays_when_they_do(tmp_path: Path, three: list[str]) -> None:
+    assert len(summary(tmp_path, three[:2])["seeds"]) == 2
+    before = (tmp_path / "seeds.json").stat().st_mtime_ns
+    summary(tmp_path, three[:2])
+    assert (tmp_path / "seeds.json").stat().st_mtime_ns == before
+    assert len(summary(tmp_path, three)["seeds"]) == 3
+
+
+def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, three: list[str]) -> None:
+    paths = [summarise(SummariseSettings(three, tmp_path / name / "seeds.json")) for name in ("a", "b")]
+    assert tree_hash(paths[0].parent) == tree_hash(paths[1].parent)
+
+
+def test_a_file_that_is_no_summary_is_not_overwritten(tmp_path: Path, three: list[str]) -> None:
+    (tmp_path / "seeds.json").write_text("mine")
+    with pytest.raises(UserError, match="was not made by this step"):
+        summary(tmp_path, three)
+    with pytest.raises(UserError, match=r"must end in .json"):
+        summarise(SummariseSettings(three, tmp_path / "seeds"))
+
+
+def test_the_markdown_stands_between_its_marks(tmp_path: Path, three: list[str]) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# title\n{BEGIN}\nold\n{END}\nafter\n")
+    summary(tmp_path, three, markdown=str(readme))
+    text = readme.read_text()
+    assert text.startswith(f"# title\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    assert "| level | stage1 | rl-level1 | rl-level2 |" in text
+    assert "| L3 | 5.0 [" in text
+    assert "Held-out functions: % correct, mean of 3 seeds" in text
+    summary(tmp_path, three, markdown=str(readme))
+    assert readme.read_text() == text
+
+
+def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("mine")
+    with pytest.raises(UserError, match="has no place for the tables"):
+        write_markdown(readme, {"models": [], "accuracy": [], "claims": [], "seeds": [1]})
+    assert readme.read_text() == "mine"
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_seven_arms_fit_a_screen_of_100_columns(tmp_path: Path, heldout: Path, n_seeds: int) -> None:
+    arms = ("base", "stage1", "rl-level1", "rl-level2", "rl-level1to2", "rft", "rft-matched")
+    found = summary(tmp_path, [one(tmp_path, heldout, seed, arms=arms) for seed in range(n_seeds)])
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_summary(found, screen)
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert "…" not in text.replace(" … ", "")
+    heads = [line.split() for line in text.splitlines() if "stage1" in line and "rft-matched" in line]
+    assert list(arms) in heads
+    level3 = next(line for line in text.splitlines() if line.strip().startswith("L3"))
+    assert level3.count("[") == len(arms)
+    assert ("these seeds" in text) == (n_seeds > 1)

@@ -1,0 +1,129 @@
+"""The figure: fixed bytes, the right words in it, refusals, and the paper's figures as its text states them."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
+from compositionality.errors import UserError
+from compositionality.report.figure import LOOKS, FigureSettings, draw
+from compositionality.report.paper import STATED
+
+ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
+
+
+def summary_file(path: Path, arms: Sequence[str] = ARMS, n_seeds: int = 3, step: str = "summarise_seeds") -> Path:
+    """A seeds.json with falling accuracies."""
+    rows = [
+        {
+            "model": arm, "problems": f"test_{functions}", "functions": functions, "level": level,
+            "data_source": f"string-{functions}-level{level}", "accuracy": (0.9 - 0.1 * place) / level,
+            "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "interval": "seeds and problems",
+            "n_seeds": n_seeds, "n_problems": 500,
+        }
+        for functions in ("trained", "heldout")
+        for level in range(1, 7)
+        for place, arm in enumerate(arms)
+    ]  # fmt: skip
+    content = {"models": list(arms), "seeds": [], "accuracy": rows, "differences": [], "claims": []}
+    with new_artefact(path, Recipe(step, {})) as partial:
+        partial.write_text(json.dumps(content))
+    return path
+
+
+def drawn(tmp_path: Path, seeds: Path, name: str = "figure", **changes: Any) -> tuple[bytes, str]:
+    png, svg = draw(FigureSettings(seeds, tmp_path / name, **changes))
+    return png.read_bytes(), svg.read_text()
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    return summary_file(tmp_path / "seeds.json")
+
+
+def test_p07_the_same_summary_gives_the_same_bytes(tmp_path: Path, seeds: Path) -> None:
+    assert drawn(tmp_path, seeds, "a") == drawn(tmp_path, seeds, "b")
+
+
+def test_the_drawing_says_what_it_shows(tmp_path: Path, seeds: Path) -> None:
+    _, svg = drawn(tmp_path, seeds, title="tiny profile")
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    for text in (
+        "here: trained functions",
+        "here: held-out functions",
+        "paper: Llama-3.1-8B, held-out functions",
+        "from the text of arXiv 2509.25123; open marker: upper bound",
+        "n = 500 problems a level",
+        "correct answers, %",
+        "tiny profile: accuracy by level, mean of 3 seeds; bars: 95 % interval over seeds and problems",
+        *(LOOKS[arm].label for arm in ARMS),
+    ):
+        assert text in texts
+    assert LOOKS["base"].label not in texts
+    assert "<dc:date>" not in svg
+
+
+def test_the_picture_is_1200_pixels_wide(tmp_path: Path, seeds: Path) -> None:
+    png, _ = drawn(tmp_path, seeds)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(png[16:20], "big") == 1200
+
+
+def test_p15_its_manifest_names_what_it_was_drawn_from(tmp_path: Path, seeds: Path) -> None:
+    drawn(tmp_path, seeds)
+    for ending in ("png", "svg"):
+        manifest = read_manifest(tmp_path / f"figure.{ending}")
+        assert manifest is not None
+        assert manifest.inputs == {"seeds": file_hash(seeds)}
+        assert manifest.settings["format"] == ending
+
+
+def test_p15_an_altered_summary_is_refused(tmp_path: Path, seeds: Path) -> None:
+    seeds.write_text(seeds.read_text().replace("500", "900"))
+    with pytest.raises(UserError, match=r"seeds.json: altered"):
+        drawn(tmp_path, seeds)
+
+
+def test_other_files_are_refused(tmp_path: Path, seeds: Path) -> None:
+    with pytest.raises(UserError, match="no such file; make it with examples/summarise_seeds"):
+        drawn(tmp_path, tmp_path / "none.json")
+    with pytest.raises(UserError, match="was not made by examples/summarise_seeds"):
+        drawn(tmp_path, summary_file(tmp_path / "other.json", step="evaluate_accuracy"))
+    with pytest.raises(UserError, match="models: rlx unknown; the summary has stage1"):
+        drawn(tmp_path, seeds, models=["rlx"])
+    with pytest.raises(UserError, match="holds no accuracy by level"):
+        drawn(tmp_path, summary_file(tmp_path / "empty.json", arms=()))
+
+
+def test_a_new_summary_is_drawn_over_the_old_figure(tmp_path: Path, seeds: Path) -> None:
+    _, three = drawn(tmp_path, seeds)
+    _, one = drawn(tmp_path, summary_file(tmp_path / "one.json", n_seeds=1))
+    assert "mean of 3 seeds" in three
+    assert "1 seed; bars" in one
+    (tmp_path / "figure.svg.manifest.json").unlink()
+    with pytest.raises(UserError, match="was not made by this step"):
+        drawn(tmp_path, seeds)
+
+
+def test_arms_that_it_does_not_know_and_few_arms_are_drawn(tmp_path: Path) -> None:
+    _, svg = drawn(tmp_path, summary_file(tmp_path / "seeds.json", arms=("my-arm", "rl-level2")))
+    assert ">my-arm<" in svg
+    assert len(re.findall(r">RL on level 2<", svg)) == 1
+
+
+def test_colours_and_markers_tell_the_arms_apart() -> None:
+    assert len({look.colour for look in LOOKS.values()}) == len({look.marker for look in LOOKS.values()}) == len(LOOKS)
+
+
+def test_the_papers_figures_are_what_its_text_states() -> None:
+    stated = {(one.arm, one.level): (one.percent, one.bound) for one in STATED}
+    assert len(stated) == len(STATED)
+    assert stated["rl-level2", 2] == (64, False)
+    assert stated["rl-level2", 3] == (27, False)
+    assert stated["rft", 3] == (2.6, True)
+    assert stated["stage1", 3] == (5, False)
+    assert {level for arm, level in stated if arm == "rl-level2"} == {2, 3, 4}

@@ -1,0 +1,110 @@
+import json
+import shutil
+
+import pytest
+import torch
+from conftest import make_tiny_model
+from fake_engine import write_problems
+from safetensors.torch import load_file, save_file
+
+from compositionality.errors import UserError
+from compositionality.rollout.builtin_engine import BuiltinEngine, read_weights
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Request, SamplingOptions, request_seed
+from compositionality.rollout.engines import open_engine
+from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.transformers_engine import TransformersEngine
+
+
+def ask(count, run_seed=0):
+    return [
+        Request(({"role": "user", "content": "x" * (i % 9) + str(i)},), request_seed(run_seed, i, 0))
+        for i in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_model):
+    return BuiltinEngine(tiny_model, max_rows=16)
+
+
+def test_answers_end_at_eos_or_at_the_limit(engine):
+    ticks = []
+    answers = engine.generate(ask(60), SamplingOptions(max_tokens=40), ticks.append)
+    assert sum(ticks) == 60
+    assert {answer.finish_reason for answer in answers} == {"stop", "length"}
+    assert all((answer.tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
+    assert all(answer.tokens <= 40 and "<|" not in answer.text for answer in answers)
+
+
+def test_p07_a_call_repeats_itself_and_another_seed_differs(engine):
+    options = SamplingOptions(max_tokens=20)
+    first = engine.generate(ask(40), options)
+    assert engine.generate(ask(40), options) == first
+    assert engine.generate(ask(40, run_seed=1), options) != first
+
+
+def test_an_answer_does_not_depend_on_its_neighbours(engine):
+    options = SamplingOptions(max_tokens=10)
+    assert engine.generate(ask(20), options)[7] == engine.generate(ask(20)[7:8], options)[0]
+
+
+def test_greedy_answers_are_those_of_the_transformers_engine(engine, tiny_model):
+    options = SamplingOptions(temperature=0.0, max_tokens=30)
+    assert engine.generate(ask(40), options) == TransformersEngine(tiny_model).generate(ask(40), options)
+
+
+def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
+    problems = write_problems(tmp_path / "problems.parquet", 10)
+    for name in ("one", "two"):
+        settings = CollectSettings(problems, tmp_path / name, str(tiny_model), "builtin", n_samples=3)
+        settings.max_tokens = 8
+        collect(settings)
+    one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
+    assert "tok/s" in capsys.readouterr().out
+
+
+def test_settings_open_it_with_their_dtype(tiny_model, engine):
+    settings = CollectSettings(model=str(tiny_model), engine="builtin", dtype="bfloat16")
+    coarse = open_engine(settings, 20)
+    options = SamplingOptions(temperature=0.0, max_tokens=1)
+    one, other = coarse.generate(ask(40), options), engine.generate(ask(40), options)
+    assert sum(a == b for a, b in zip(one, other, strict=True)) >= 35
+    assert open_engine(settings, 20)._sampler._model.dtype is torch.bfloat16
+    assert engine._sampler._model.dtype is torch.float32
+    with pytest.raises(UserError, match="dtype=flaot32: unknown"):
+        BuiltinEngine(tiny_model, dtype="flaot32")
+
+
+@pytest.mark.parametrize("form", ["two safetensors files", "pytorch_model.bin"])
+def test_weights_are_read_from_any_usual_form(tiny_model, tmp_path, form):
+    folder = shutil.copytree(tiny_model, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    if form == "pytorch_model.bin":
+        torch.save(weights, folder / form)
+    else:
+        names = sorted(weights)
+        parts = {f"model-0000{i + 1}-of-00002.safetensors": names[i::2] for i in range(2)}
+        for file, part in parts.items():
+            save_file({name: weights[name] for name in part}, folder / file)
+        found = {name: file for file, part in parts.items() for name in part}
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": found}))
+    read = dict(read_weights(folder))
+    assert read.keys() == weights.keys()
+    assert all(torch.equal(read[name], weights[name]) for name in weights)
+    options = SamplingOptions(max_tokens=5)
+    assert BuiltinEngine(folder).generate(ask(5), options) == BuiltinEngine(tiny_model).generate(ask(5), options)
+
+
+def test_p18_a_model_that_it_does_not_know_is_refused(tmp_path):
+    folder = make_tiny_model(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gemma"}))
+    with pytest.raises(UserError, match="model_type gemma: the built-in sampler knows llama, qwen2, qwen3"):
+        BuiltinEngine(folder)
+    with pytest.raises(UserError, match="no such model folder"):
+        BuiltinEngine(tmp_path / "nothing")

@@ -1,0 +1,39 @@
+"""Starts several processes that form a gloo group, as torchrun would."""
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.multiprocessing as mp
+
+from compositionality.train.processes import stop_processes
+
+
+def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: str, arguments: tuple[Any, ...]) -> None:
+    os.environ |= {
+        "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world),
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+    }  # fmt: skip
+    returned = body(*arguments)
+    if rank == 0:
+        torch.save(returned, result)
+    stop_processes()
+    os._exit(0)  # as the command does: see command.run_in_one_line
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``body(*arguments)`` returns on rank 0 of ``world`` processes; fails if any of them fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "result.pt"
+        mp.spawn(_enter, (world, free_port(), body, str(result), arguments), nprocs=world)
+        return torch.load(result, weights_only=False)

@@ -1,0 +1,38 @@
+"""Settings of short runs, and what they leave behind."""
+
+from pathlib import Path
+from typing import Any
+
+from compositionality.train.command import read_settings
+from compositionality.train.grpo_settings import Settings
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "compositionality" / "config" / "single" / "grpo.yaml"
+
+
+def words(small: Path, out: Path, *more: str) -> list[str]:
+    """Overrides for a run of some seconds."""
+    return [
+        f"model.path={small / 'model'}", f"data.train_files=[{small / 'train.parquet'}]",
+        f"data.val_files=[{small / 'val.parquet'}]", f"trainer.output={out}", "data.max_prompt_tokens=32",
+        "data.prompts_per_step=8", "rollout.n=4", "rollout.max_tokens=24", "optim.lr=1e-3", "optim.beta2=0.95",
+        "trainer.steps=4", "trainer.save_every=1", "trainer.eval_every=2", "trainer.samples_every=2", *more,
+    ]  # fmt: skip
+
+
+def settings(small: Path, out: Path, *more: str) -> Settings:
+    """The same as an object."""
+    return read_settings(Settings, CONFIG, words(small, out, *more))
+
+
+def weights(folder: Path) -> dict[str, Any]:
+    """The tensors of a model folder."""
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """The largest difference between two sets of weights."""
+    assert one.keys() == other.keys()
+    return max(float((one[name] - other[name]).abs().max()) for name in one)

@@ -1,0 +1,177 @@
+"""The command: killed at any moment it ends with the same bytes; bad input is one line and exit code 2."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runs import CONFIG, ROOT, apart, settings, weights, words
+
+from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.train.checkpoints import scores
+from compositionality.train.grpo import train
+from compositionality.train.metrics import read_metrics
+
+SCRIPT = ROOT / "compositionality" / "train" / "grpo.py"
+STEPS = 6
+
+
+def command(arguments: list[str], *launcher: str) -> list[str]:
+    return [*(launcher or (sys.executable,)), str(SCRIPT), str(CONFIG), *arguments]
+
+
+def start(arguments: list[str], *launcher: str) -> subprocess.Popen[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
+    return subprocess.Popen(
+        command(arguments, *launcher), env=environment | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def finish(arguments: list[str], *launcher: str, code: int = 0) -> str:
+    process = start(arguments, *launcher)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == code, printed[-3000:]
+    return printed
+
+
+def kill_somewhere(arguments: list[str], lines: int, spins: int) -> bool:
+    """SIGKILL after so many lines and a little more; True if the run was still going."""
+    process = start(arguments)
+    assert process.stdout is not None
+    for _ in range(lines):
+        process.stdout.readline()
+    for _ in range(spins):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    return process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_p07_a_run_killed_at_random_moments_ends_with_the_same_bytes(small, tmp_path):
+    more = [f"trainer.steps={STEPS}", "algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=30"]
+    finish(words(small, tmp_path / "whole", *more))
+    rng = random.Random(5)
+    arguments, kills = words(small, tmp_path / "killed", *more), 0
+    for _ in range(4):
+        kills += kill_somewhere(arguments, rng.randint(2, 5), rng.randint(0, 3_000_000))
+    assert kills == 4
+    printed = finish(arguments)
+    assert "going on from step" in printed or "already there" in printed
+    for name in ("final", "best"):
+        assert verify(tmp_path / "killed" / name).files == verify(tmp_path / "whole" / name).files
+    assert scores(tmp_path / "killed" / "steps") == scores(tmp_path / "whole" / "steps")
+    assert [row["step"] for row in read_metrics(tmp_path / "killed" / "metrics.jsonl")] == list(range(STEPS + 1))
+
+
+@pytest.mark.slow
+def test_p10_torchrun_gives_what_one_process_gives(small, tmp_path):
+    more = ["trainer.steps=2", "optim.lr=2e-4"]
+    finish(words(small, tmp_path / "one", *more))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    printed = finish(words(small, tmp_path / "two", *more, "mesh.tensor=2"), *launcher)
+    assert printed.count("step 2/2") == 1  # told by one rank
+    assert apart(weights(tmp_path / "one" / "final"), weights(tmp_path / "two" / "final")) < 1e-5
+
+
+def test_what_it_would_do_is_printed_and_nothing_done(small, tmp_path):
+    printed = finish([*words(small, tmp_path / "run"), "--dry-run"])
+    assert "prompts_per_step: 8" in printed
+    assert not (tmp_path / "run").exists()
+    last = finish([*words(small, tmp_path / "run"), "rollout.n=1"], code=2).strip()
+    assert last == "error: rollout.n=1: a group of one answer has nothing to compare it with; take at least 2"
+
+
+def broken(small: Path, folder: Path, what: str) -> Path:
+    """A copy of the model with something wrong."""
+    model = shutil.copytree(small / "model", folder / "model")
+    config = json.loads((model / "config.json").read_text())
+    if what == "vocabulary":
+        config["vocab_size"] = 20
+    elif what == "family":
+        config["model_type"], config["architectures"] = "gpt2", ["GPT2LMHeadModel"]
+    elif what == "template":
+        (model / "chat_template.jinja").unlink()
+    (model / "config.json").write_text(json.dumps(config))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (["rollout.samples=3"], "samples"),
+        (["rollout.n=many"], "rollout.n"),
+        (["algorithm.advantage=best"], "algorithm.advantage=best: not one of grpo, dr_grpo"),
+        (["algorithm.updates_per_step=3"], "algorithm.updates_per_step=3 does not divide data.prompts_per_step=8"),
+        (["rollout.n=1"], "rollout.n=1: a group of one answer"),
+        (["rollout.temperature=0"], "rollout.temperature=0.0: must be more than 0"),
+        (["trainer.steps=0"], "trainer.steps=0: must be at least 1"),
+        (["algorithm.dynamic_sampling=true", "algorithm.drop_equal_groups=false"], "needs drop_equal_groups=true"),
+        (["algorithm.overlong_buffer=99"], "algorithm.overlong_buffer=99 is more than rollout.max_tokens"),
+        (["data.max_prompt_tokens=5"], "prompts are longer than max_prompt_tokens=5"),
+        (["rollout.max_tokens=5000"], "has only 1024 positions"),
+        (["data.train_files=[missing.parquet]"], "missing.parquet: no such file"),
+        (["data.train_files=[]"], "give at least one problem file"),
+        (["model.path=missing"], "missing: no such"),
+        (["model.attention=fast"], "fast"),
+    ],
+)
+def test_bad_settings_are_one_line(small, tmp_path, changes, told):
+    assert told in refusal(small, tmp_path / "run", *changes)
+    assert not (tmp_path / "run" / "recipe.json").exists()  # the folder is still free for another run
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("vocabulary", "tokens, the model only 20"),
+        ("family", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
+        ("template", "no chat template"),
+    ],
+)
+def test_bad_models_are_one_line(small, tmp_path, what, told):
+    assert told in refusal(small, tmp_path / "run", f"model.path={broken(small, tmp_path, what)}")
+
+
+def test_an_unknown_data_source_is_one_line(small, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(small / "train.parquet")
+    pq.write_table(table.set_column(0, "data_source", pa.array(["riddles"] * len(table))), tmp_path / "odd.parquet")
+    assert "unknown data_source 'riddles'" in refusal(small, tmp_path, f"data.train_files=[{tmp_path / 'odd.parquet'}]")
+
+
+def test_an_unfinished_run_of_another_recipe_or_model_is_refused(small, tmp_path, monkeypatch):
+    from compositionality.train.grpo import Trainer
+
+    out, original = tmp_path / "run", Trainer.collect
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "collect", lambda self, step: original(self, step) if step < 2 else 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(settings(small, out))
+    told = refusal(small, out, "algorithm.clip_high=0.3")
+    assert "started differently (algorithm.clip_high: 0.2 then, 0.3 now); add --force" in told
+    other = shutil.copytree(small / "model", tmp_path / "other")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 1e-5}))
+    assert "model has changed" in refusal(small, out, f"model.path={other}")
+    state = next((out / "steps" / "global_step_1").glob("*.distcp"))
+    state.write_bytes(state.read_bytes()[:-1])
+    assert f"{state}: missing or altered" in refusal(small, out)
+
+
+def refusal(small: Path, out: Path, *changes: str) -> str:
+    """The one line of a run that must not start."""
+    with pytest.raises(UserError) as error:
+        train(settings(small, out, *changes))
+    assert "\n" not in str(error.value)
+    return str(error.value)

@@ -1,0 +1,133 @@
+"""P9: advantages, losses and their weights against verl's registered functions, and by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from compositionality.train.grpo import (
+    advantages,
+    importance_weight,
+    kl_estimate,
+    overlong_penalty,
+    policy_loss,
+    token_weights,
+)
+from compositionality.train.grpo_settings import AlgorithmSettings
+
+GROUPS, SAMPLES, WIDTH = 5, 4, 7
+
+
+def flat(values, mask):
+    return values[mask.bool()]
+
+
+@pytest.fixture
+def batch():
+    """Random rewards and lengths: one group with equal rewards, one row without a token."""
+    generator = torch.Generator().manual_seed(3)
+    rewards = torch.randn(GROUPS, SAMPLES, generator=generator)
+    rewards[2] = 0.5
+    lengths = torch.randint(1, WIDTH + 1, (GROUPS, SAMPLES), generator=generator)
+    lengths[4, 1] = 0
+    mask = (torch.arange(WIDTH) < lengths.flatten()[:, None]).float()
+    logp, old = (torch.randn(GROUPS * SAMPLES, WIDTH, generator=generator) for _ in range(2))
+    return rewards, lengths, mask, logp, old
+
+
+def token_rewards(rewards, lengths):
+    """verl's form: the reward stands on the last token of a row."""
+    rows = torch.zeros(GROUPS * SAMPLES, WIDTH)
+    rows[torch.arange(len(rows)), (lengths.flatten() - 1).clamp(min=0)] = rewards.flatten()
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce_plus_plus"])
+def test_p09_advantages_are_verls(batch, kind):
+    from omegaconf import OmegaConf
+    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
+
+    rewards, lengths, mask, _, _ = batch
+    index = np.repeat(np.arange(GROUPS), SAMPLES)
+    extra = {"index": index, "config": OmegaConf.create({"gamma": 1.0})}
+    if kind in ("grpo", "dr_grpo"):
+        extra["norm_adv_by_std_in_grpo"] = kind == "grpo"
+    theirs, _ = get_adv_estimator_fn(kind.removeprefix("dr_"))(token_rewards(rewards, lengths), mask, **extra)
+    ours = advantages(kind, rewards, lengths).flatten()[:, None] * mask
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_p09_advantages_by_hand():
+    rewards, lengths = torch.tensor([[1.0, 0, 0, 0], [1, 1, 1, 1]]), torch.full((2, 4), 3)
+    std = (0.75**2 + 3 * 0.25**2) ** 0.5 / 3**0.5
+    expected = {
+        "grpo": [0.75 / std, -0.25 / std], "dr_grpo": [0.75, -0.25], "rloo": [1.0, -1 / 3],
+    }  # fmt: skip
+    for kind, (right, wrong) in expected.items():
+        found = advantages(kind, rewards, lengths)
+        torch.testing.assert_close(found[0], torch.tensor([right, wrong, wrong, wrong]), rtol=1e-5, atol=1e-6)
+        assert torch.equal(found[1], torch.zeros(4))  # zero variance
+    whitened = advantages("reinforce_plus_plus", rewards, lengths)
+    variance = (5 * (1 - 0.625) ** 2 + 3 * 0.625**2) * 3 / 23
+    torch.testing.assert_close(whitened[0, 1], torch.tensor(-0.625 / variance**0.5), rtol=1e-5, atol=1e-6)
+    assert torch.isfinite(advantages("reinforce_plus_plus", torch.ones(2, 2), torch.tensor([[1, 0], [0, 0]]))).all()
+
+
+MODES = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+
+
+@pytest.mark.parametrize("aggregation", MODES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_p09_the_loss_and_its_gradient_are_verls(batch, aggregation, weighted):
+    from omegaconf import OmegaConf
+    from verl.trainer.ppo.core_algos import get_policy_loss_fn
+
+    rewards, lengths, mask, logp, old = batch
+    per_row = advantages("grpo", rewards, lengths).flatten()
+    sampler = old + 0.5 * torch.randn(old.shape, generator=torch.Generator().manual_seed(8))
+    info = {"global_batch_info": {"loss_scale_factor": WIDTH} if aggregation == "dr_grpo" else {}}
+    config = OmegaConf.create(
+        {"clip_ratio": 0.2, "clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 1e9} | info
+    )
+    theirs_in = logp.clone().requires_grad_()
+    weights = importance_weight(old, sampler, 1.5) if weighted else None
+    theirs, metrics = get_policy_loss_fn("vanilla")(
+        old, theirs_in, per_row[:, None] * mask, mask, MODES[aggregation], config, weights
+    )
+    ours_in = logp.clone().requires_grad_()
+    counts = lengths.flatten()
+    losses = policy_loss(flat(ours_in, mask), flat(old, mask), per_row.repeat_interleave(counts), 0.2, 0.28)
+    if weighted:
+        assert float(weights[mask.bool()].max()) == 1.5
+        losses = losses * importance_weight(flat(old, mask), flat(sampler, mask), 1.5)
+    ours = (token_weights(counts, aggregation, WIDTH).repeat_interleave(counts) * losses).sum()
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    gradients = [torch.autograd.grad(*pair)[0] for pair in ((ours, ours_in), (theirs, theirs_in))]
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-7)
+    assert metrics["actor/pg_clipfrac"] > 0  # the clip was at work
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("k1", "k1"), ("k1", "kl"), ("k2", "mse"), ("k3", "low_var_kl")])
+def test_p09_kl_estimates_are_verls(batch, ours, theirs):
+    from verl.trainer.ppo.core_algos import kl_penalty
+
+    _, _, _, logp, reference = batch
+    torch.testing.assert_close(kl_estimate(ours, logp, reference), kl_penalty(logp, reference, theirs))
+
+
+def test_p09_the_loss_by_hand():
+    """Two rows of 1 and 3 tokens; ratios 1, 2 (clipped above for a positive advantage) and 0.5."""
+    logp = torch.tensor([1.0, 2.0, 1.0, 0.5]).log()
+    losses = policy_loss(logp, torch.zeros(4), torch.tensor([1.0, 2.0, 2.0, -1.0]), 0.2, 0.3)
+    torch.testing.assert_close(losses, torch.tensor([-1.0, -2.6, -2.0, 0.8]))
+    lengths = torch.tensor([1, 3, 0])
+    hand = {"token": [1 / 4, 1 / 4, 0.0], "sequence": [1 / 2, 1 / 6, 0.0], "dr_grpo": [1 / 20, 1 / 20, 0.0]}
+    for aggregation, expected in hand.items():
+        torch.testing.assert_close(token_weights(lengths, aggregation, 10), torch.tensor(expected))
+    assert torch.equal(token_weights(torch.zeros(2), "token", 10), torch.zeros(2))  # nothing to train on: no NaN
+    assert torch.equal(token_weights(torch.zeros(2), "sequence", 10), torch.zeros(2))
+
+
+def test_overlong_answers_cost_more_the_longer_they_are():
+    settings = AlgorithmSettings(overlong_buffer=4, overlong_penalty=2.0)
+    assert [overlong_penalty(length, settings, 10) for length in (3, 6, 7, 8, 10)] == [0, 0, -0.5, -1, -2]
+    assert overlong_penalty(10, AlgorithmSettings(), 10) == 0

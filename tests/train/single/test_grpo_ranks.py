@@ -1,0 +1,238 @@
+"""P10: the result does not depend on how the work is cut over processes (gloo); nor does resuming (P7)."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from ranks import on_ranks
+from runs import apart, settings, weights
+
+from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.train import grpo
+from compositionality.train.grpo import (
+    Policy,
+    clip_gradients,
+    load_model,
+    new_optimizer,
+    reduce_gradients,
+    shard,
+    train,
+)
+from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.metrics import read_metrics
+from compositionality.train.processes import start_processes
+from compositionality.train.saving import weight_buckets
+
+VOCABULARY, ROWS, WIDTH = 37, 4, 12  # 37: slices of the vocabulary are not equal
+FAMILIES = ("llama", "qwen2", "qwen3")
+LAYOUTS = {2: [(1, True), (1, False), (2, True), (2, False)], 4: [(2, True), (2, False)]}
+
+
+@pytest.fixture(scope="module")
+def random_models(tmp_path_factory):
+    """Model folders: llama with biases everywhere, qwen2 with tied embeddings, qwen3 with norms on heads."""
+    return {family: make_random_model(family, tmp_path_factory.mktemp(family)) for family in FAMILIES}
+
+
+def make_random_model(family: str, folder: Path) -> Path:
+    import transformers
+
+    shape = {
+        "vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "pad_token_id": 20,
+    }  # fmt: skip
+    config, more = {
+        "llama": (transformers.LlamaConfig, {"attention_bias": True, "mlp_bias": True, "head_dim": 16}),
+        "qwen2": (transformers.Qwen2Config, {"tie_word_embeddings": True}),
+        "qwen3": (transformers.Qwen3Config, {"head_dim": 8}),
+    }[family]
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config(**shape, **more)).float()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, mean=float(parameter.dim() == 1), std=0.2)
+    model.save_pretrained(folder)
+    return folder
+
+
+def updates(folder: Path, tensor: int, sharded: bool):
+    """Two updates on a loss of log-probs and entropies: (log-probs before, norms, weights after)."""
+    wanted = MeshSettings(tensor, sharded)
+    mesh = start_processes(wanted)
+    policy = shard(load_model(ModelSettings(str(folder))), mesh, wanted, entropy_gradient=True)
+    optimizer = new_optimizer(policy, OptimSettings(lr=1e-3))
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(0, VOCABULARY, (ROWS, WIDTH), generator=generator)
+    mask = torch.rand(ROWS, WIDTH, generator=generator) > 0.4
+    with torch.no_grad():
+        before = policy(tokens, mask, 0.7)
+    ranks, mine = (mesh["data"].size(), mesh["data"].get_local_rank()) if mesh else (1, 0)
+    norms = []
+    for _ in range(2):
+        logp, entropy = policy(tokens[mine::ranks], mask[mine::ranks], 0.7)
+        (-(logp.sum() + 0.3 * entropy.sum()) / mask[:, 1:].sum()).backward()
+        reduce_gradients(policy, mesh)
+        norms.append(clip_gradients(policy.parameters(), 0.5))
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    after = {name: weight.clone() for bucket in weight_buckets(policy, 1) for name, weight in bucket}
+    return before, norms, after
+
+
+def all_updates(folders, layouts):
+    return {(family, *layout): updates(folder, *layout) for family, folder in folders.items() for layout in layouts}
+
+
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
+def found(request, random_models):
+    return on_ranks(request.param, all_updates, random_models, LAYOUTS[request.param])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_p10_updates_do_not_depend_on_the_mesh(random_models, found, family):
+    before, norms, after = updates(random_models[family], 1, sharded=False)
+    for logps, norms_there, weights_there in (value for key, value in found.items() if key[0] == family):
+        for ours, theirs in zip(before, logps, strict=True):
+            torch.testing.assert_close(theirs, ours, rtol=1e-5, atol=1e-5)
+        assert norms_there == pytest.approx(norms, rel=1e-4)
+        assert apart(weights_there, after) < 2e-5
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_p09_log_probs_and_entropy_are_the_plain_ones(random_models, family):
+    """Against log_softmax of the whole logits, with gradients."""
+    model = load_model(ModelSettings(str(random_models[family])))
+    tokens = torch.randint(0, VOCABULARY, (3, 9), generator=torch.Generator().manual_seed(2))
+    mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(3)) > 0.5
+    logp, entropy = Policy(model, entropy_gradient=True)(tokens, mask, 1.3)
+    plain = (model(tokens).logits[:, :-1] / 1.3).log_softmax(-1)
+    plain_logp = plain.gather(-1, tokens[:, 1:, None]).squeeze(-1)[mask[:, 1:]]
+    plain_entropy = -(plain.exp() * plain).sum(-1)[mask[:, 1:]]
+    torch.testing.assert_close(logp, plain_logp, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(entropy, plain_entropy, rtol=1e-5, atol=1e-5)
+    weight = model.model.layers[0].mlp.up_proj.weight
+    for ours, theirs in ((logp, plain_logp), (entropy, plain_entropy)):
+        found, expected = (torch.autograd.grad(x.sum(), weight, retain_graph=True)[0] for x in (ours, theirs))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def run(small: Path, out: Path, *changes: str) -> None:
+    train(settings(small, out, *changes))
+
+
+def run_until(small: Path, out: Path, last: int, *changes: str) -> None:
+    """A run that dies after the checkpoint of step ``last``."""
+    original = grpo.Trainer.collect
+    grpo.Trainer.collect = lambda self, step: original(self, step) if step <= last else 1 / 0
+    try:
+        train(settings(small, out, *changes))
+    except ZeroDivisionError:
+        return
+    finally:
+        grpo.Trainer.collect = original
+    raise AssertionError("it should have died")
+
+
+BRIEF = ("trainer.steps=2", "trainer.eval_every=2", "trainer.keep_best=false", "optim.lr=2e-4")
+MESHES = {"sharded": "mesh.shard=true", "replicated": "mesh.shard=false", "tensor": "mesh.tensor=2"}
+
+
+def refused(small: Path, out: Path, *changes: str) -> str:
+    try:
+        train(settings(small, out, *changes))
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def refused_on_one_rank(small: Path, out: Path) -> str:
+    """The second rank cannot sample; what this rank hears of it."""
+    original = grpo.Asker._answers
+
+    def fail(self, *arguments):
+        if grpo.rank() == 1:
+            raise UserError("the second rank cannot")
+        return original(self, *arguments)
+
+    grpo.Asker._answers = fail
+    try:
+        return refused(small, out, *BRIEF)
+    finally:
+        grpo.Asker._answers = original
+
+
+def runs_on_two(small: Path, folder: Path) -> str:
+    for name, change in MESHES.items():
+        run(small, folder / name, *BRIEF, change)
+    run_until(small, folder / "two-then-one", 1, *BRIEF)
+    run(small, folder / "one-then-two", *BRIEF, "mesh.tensor=2")
+    run(small, folder / "bfloat16", *BRIEF, "model.dtype=bfloat16")
+    return refused_on_one_rank(small, folder / "refused")
+
+
+def runs_on_three(small: Path, folder: Path) -> list[str]:
+    run(small, folder / "three", *BRIEF, "trainer.micro_batch_tokens=60")
+    return [refused(small, folder / "refused", f"mesh.tensor={tensor}") for tensor in (3, 2)]
+
+
+@pytest.fixture(scope="module")
+def alone(small, tmp_path_factory):
+    """The folder of all runs; the one by a single process is the measure of the others."""
+    folder = tmp_path_factory.mktemp("runs")
+    run(small, folder / "alone", *BRIEF)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def on_two(small, alone):
+    run_until(small, alone / "one-then-two", 1, *BRIEF)
+    heard = on_ranks(2, runs_on_two, small, alone)
+    run(small, alone / "two-then-one", *BRIEF)
+    return heard
+
+
+def compare(folder: Path, name: str) -> None:
+    assert apart(weights(folder / name / "final"), weights(folder / "alone" / "final")) < 1e-5
+    here, there = (read_metrics(folder / run / "metrics.jsonl") for run in (name, "alone"))
+    for key in ("critic/score/mean", "actor/entropy", "actor/grad_norm", "actor/pg_loss"):
+        for one, other in zip(here, there, strict=True):
+            assert one.get(key, 0.0) == pytest.approx(other.get(key, 0.0), rel=1e-3, abs=1e-6)
+    assert 0 < max(row.get("actor/rollout_gap", 0.0) for row in here) <= 1e-4
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_p10_runs_do_not_depend_on_the_mesh(small, alone, on_two, name):
+    assert apart(weights(alone / "alone" / "final"), weights(small / "model")) > 1e-4
+    compare(alone, name)
+
+
+@pytest.mark.parametrize("name", ["two-then-one", "one-then-two"])
+def test_p07_the_number_of_processes_may_change_on_resuming(alone, on_two, name):
+    assert verify(alone / name / "final").facts["step"] == 2
+    compare(alone, name)
+
+
+def test_bfloat16_computes_in_half_the_bits_and_keeps_float32_weights(alone, on_two):
+    """Two gloo ranks; the paths are those of GPUs."""
+    assert all(tensor.dtype == torch.float32 for tensor in weights(alone / "bfloat16" / "final").values())
+    updated = [row for row in read_metrics(alone / "bfloat16" / "metrics.jsonl") if "actor/entropy" in row]
+    assert updated
+    assert all(math.isfinite(row["actor/grad_norm"]) and row["actor/rollout_gap"] < 0.2 for row in updated)
+
+
+def test_an_error_on_one_rank_is_told_by_all(on_two):
+    assert on_two == "the second rank cannot"
+
+
+@pytest.mark.slow
+def test_p10_three_ranks_some_without_rows(small, alone):
+    heads, world = on_ranks(3, runs_on_three, small, alone)
+    compare(alone, "three")
+    assert "mesh.tensor=3 does not divide num_attention_heads=2" in heads
+    assert "mesh.tensor=2 does not divide the 3 processes" in world
+
+
+def test_bad_meshes_are_told_in_one_line(small, tmp_path):
+    assert "mesh.tensor=2 does not divide the 1 processes" in refused(small, tmp_path / "c", "mesh.tensor=2")
+    assert "bfloat16 needs" in refused(small, tmp_path / "e", "model.dtype=bfloat16")

@@ -1,0 +1,225 @@
+"""Whole runs of the single-file trainer in this process: what they leave behind, resume, sampler and trainer agree."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from runs import apart, settings, weights
+
+from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.train import grpo
+from compositionality.train.checkpoints import best_step, scores, sealed_steps
+from compositionality.train.grpo import Asker, Trainer, train
+from compositionality.train.metrics import read_metrics
+from compositionality.train.run_folder import saved_steps
+
+
+@pytest.fixture(scope="module")
+def whole(small, tmp_path_factory):
+    out = tmp_path_factory.mktemp("whole") / "run"
+    train(settings(small, out))
+    return out
+
+
+def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
+    rows = read_metrics(whole / "metrics.jsonl")
+    assert [row["step"] for row in rows] == [0, 1, 2, 3, 4]
+    assert sum("actor/entropy" in row for row in rows) >= 3
+    sources = {name for name in rows[0] if name.startswith("val-core/") and name.endswith("/acc/mean@1")}
+    assert sources == {name for name in rows[4] if name.startswith("val-core/")}
+    assert len(sources) == 2
+    assert {"critic/score/mean", "response_length/mean", "timing_s/gen", "timing_s/sync"} <= rows[1].keys()
+    assert sorted(scores(whole / "steps")) == [0, 2, 4]
+    best = best_step(whole / "steps")
+    assert saved_steps(whole / "steps") == sorted({best, 3, 4})
+    assert verify(whole / "final").facts["step"] == 4
+    assert verify(whole / "best").facts["step"] == best
+    assert "reward" in (whole / "samples" / "step_2.txt").read_text()
+    assert apart(weights(whole / "final"), weights(small / "model")) > 1e-4
+    train(settings(small, whole))
+    assert "already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="was made from other inputs"):
+        train(settings(small, whole, "data.seed=2"))
+
+
+def test_the_trainer_and_the_sampler_find_the_same_log_probs(whole):
+    gaps = [row["actor/rollout_gap"] for row in read_metrics(whole / "metrics.jsonl") if "actor/rollout_gap" in row]
+    assert 0 < max(gaps) <= 1e-4
+
+
+def test_p13_the_export_reloads(whole):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(whole / "final")
+    assert AutoTokenizer.from_pretrained(whole / "final").chat_template
+    saved = weights(whole / "final")
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, saved[name])
+
+
+def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_path, monkeypatch):
+    """Stopped in the evaluation of step 4, before anything of that step is on disk."""
+    out = tmp_path / "run"
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "evaluate", lambda self, step: stop() if step == 4 else Trainer_evaluate(self, step))
+        with pytest.raises(KeyboardInterrupt):
+            train(settings(small, out))
+    assert sealed_steps(out / "steps")[-1] == 3
+    train(settings(small, out))
+    assert verify(out / "final").files == verify(whole / "final").files
+    assert verify(out / "best").files == verify(whole / "best").files
+    assert scores(out / "steps") == scores(whole / "steps")
+    assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3, 4]
+
+
+Trainer_evaluate = Trainer.evaluate
+
+
+@pytest.mark.parametrize("changes", [["trainer.micro_batch_tokens=1"], ["trainer.micro_batch_tokens=200"]])
+def test_p10_micro_batches_do_not_change_the_result(small, whole, tmp_path, changes):
+    train(settings(small, tmp_path / "run", *changes, "trainer.steps=2"))
+    train(settings(small, tmp_path / "other", "trainer.steps=2"))
+    assert apart(weights(tmp_path / "run" / "final"), weights(tmp_path / "other" / "final")) < 2e-5
+
+
+DAPO = ("algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=20", "algorithm.clip_high=0.28")
+
+
+def test_dynamic_sampling_fills_the_batch_and_keeps_the_surplus(small, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    seen = []
+    original = grpo.to_rows
+
+    def note(groups, step, advantage):
+        seen.append([(group.position, group.step) for group in groups])
+        assert all(group.has_signal() for group in groups)
+        rows = original(groups, step, advantage)
+        assert all((row.old is None) == row.fresh for row in rows)
+        return rows
+
+    monkeypatch.setattr(grpo, "to_rows", note)
+    train(settings(small, out, *DAPO))
+    rows = read_metrics(out / "metrics.jsonl")[1:]
+    assert [len(groups) for groups in seen] == [8, 8, 8, 8]
+    left = [row["training/filter_groups/surplus"] for row in rows]
+    assert any(left)
+    for before, count, (step, groups) in zip([0, *left], [*left, 0], enumerate(seen, start=1), strict=False):
+        assert sum(sampled < step for _, sampled in groups) == before
+        assert count < 8
+    positions = [position for groups in seen for position, _ in groups]
+    assert positions == sorted(set(positions))  # no group is used twice, none is overtaken
+
+
+def test_p07_the_surplus_survives_a_stop(small, tmp_path, monkeypatch):
+    original, uninterrupted, stopped = Trainer.collect, tmp_path / "a", tmp_path / "b"
+    train(settings(small, uninterrupted, *DAPO))
+    rows = read_metrics(uninterrupted / "metrics.jsonl")
+    at = next(row["step"] for row in rows[1:-1] if row["training/filter_groups/surplus"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "collect", lambda self, step: original(self, step) if step <= at else 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(settings(small, stopped, *DAPO))
+    assert json.loads((stopped / f"steps/global_step_{at}/state.json").read_text())["surplus"]
+    train(settings(small, stopped, *DAPO))
+    assert verify(stopped / "final").files == verify(uninterrupted / "final").files
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["algorithm.advantage=dr_grpo", "algorithm.loss_aggregation=dr_grpo", "algorithm.entropy_coef=0.01"],
+        ["algorithm.advantage=rloo", "algorithm.loss_aggregation=sequence", "algorithm.importance_cap=2"],
+        ["algorithm.advantage=reinforce_plus_plus", "algorithm.drop_equal_groups=false", "rollout.n=1"],
+        ["algorithm.kl=k3", "algorithm.kl_coef=0.1", "algorithm.updates_per_step=4"],
+        ["reward.shape=paper", "algorithm.overlong_buffer=8", "rollout.temperature=0.8", "rollout.top_k=20"],
+        ["model.activation_checkpointing=true"],
+    ],
+)
+def test_every_algorithm_runs(small, tmp_path, changes):
+    out = train(settings(small, tmp_path / "run", *changes, "trainer.steps=2", "trainer.eval_every=0"))
+    rows = read_metrics(out / "metrics.jsonl")
+    assert all(math.isfinite(value) for row in rows for value in row.values())
+    updated = [row for row in rows if "actor/entropy" in row]
+    assert updated
+    assert all(row["actor/rollout_gap"] <= 1e-4 for row in updated)
+    if "algorithm.kl=k3" in changes:
+        assert updated[-1]["actor/kl_loss"] > 0
+        assert updated[-1]["actor/ppo_kl"] != 0  # the later updates of a step are off-policy
+
+
+def test_activation_checkpointing_changes_nothing(small, tmp_path):
+    for name in ("true", "false"):
+        train(settings(small, tmp_path / name, f"model.activation_checkpointing={name}", "trainer.steps=1"))
+    assert apart(weights(tmp_path / "true" / "final"), weights(tmp_path / "false" / "final")) < 1e-6
+
+
+def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys):
+    original = Asker.ask
+
+    def all_right(self, questions, seeds):
+        groups = original(self, questions, seeds)
+        for group in groups:
+            for answer in group:
+                answer.correct, answer.reward = True, 1.0
+        return groups
+
+    monkeypatch.setattr(Asker, "ask", all_right)
+    out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
+    rows = read_metrics(out / "metrics.jsonl")[1:]
+    assert [row["training/no_signal"] for row in rows] == [1, 1]
+    assert "no group with signal" in capsys.readouterr().out
+    assert apart(weights(out / "final"), weights(small / "model")) == 0
+    with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3"):
+        train(settings(small, tmp_path / "other", *DAPO, "algorithm.max_generation_batches=3"))
+
+
+def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path, monkeypatch):
+    """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
+    out, more = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"]
+    monkeypatch.setattr(grpo.Group, "has_signal", lambda group: group.step < 3 or Path(out, "mended").exists())
+    with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
+        train(settings(small, out, *DAPO, *more))
+    assert sealed_steps(out / "steps") == [2]
+    (out / "mended").touch()
+    train(settings(small, out, *DAPO, *more, "algorithm.max_generation_batches=9"))
+    assert verify(out / "final").facts["step"] == 4
+
+
+def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
+    out, original = tmp_path / "run", grpo.policy_loss
+    calls = []
+
+    def poisoned(*arguments):
+        calls.append(1)
+        return original(*arguments) * (math.nan if len(calls) > 2 else 1)
+
+    monkeypatch.setattr(grpo, "policy_loss", poisoned)
+    with pytest.raises(UserError, match=r"step 3: actor/grad_norm is nan; the last checkpoint is kept"):
+        train(settings(small, out))
+    assert sealed_steps(out / "steps") == [1, 2]
+    monkeypatch.setattr(grpo, "policy_loss", original)
+    train(settings(small, out))
+    assert verify(out / "final").facts["step"] == 4
+
+
+def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
+    from compositionality.reward.pool import ERROR, JudgePool
+
+    original = JudgePool.judge
+
+    def failing(self, items):
+        return [ERROR, *original(self, items)[1:]]
+
+    monkeypatch.setattr(JudgePool, "judge", failing)
+    seen = []
+    rows = grpo.to_rows
+    monkeypatch.setattr(grpo, "to_rows", lambda groups, *rest: seen.extend(groups) or rows(groups, *rest))
+    train(settings(small, tmp_path / "run", "trainer.steps=1", "algorithm.drop_equal_groups=false"))
+    assert [group.position for group in seen] == list(range(1, 8))  # the whole first group is left out

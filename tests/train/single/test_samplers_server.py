@@ -1,0 +1,242 @@
+"""The trainer's server engine, against a stand-in that speaks both protocols, and (slow) against a real vLLM server."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from compositionality.errors import UserError
+from compositionality.rollout.engine import SamplingOptions
+from compositionality.train.samplers import ServerSampler, open_sampler
+
+END = 3
+WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.weight": torch.ones(2)}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with the prompt's first token, the seed's last two digits, and END; reads handed-over weights."""
+
+    def do_GET(self):
+        self.reply({"data": [{"id": "served", "owned_by": self.server.kind}]})
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append((self.path, body))
+        if self.path in self.server.broken:
+            self.reply({"error": "busy"}, 503)
+        elif self.path == "/update_weights_from_disk":
+            self.read_weights(body["model_path"])
+            self.reply({"success": self.server.takes, "message": "no room"})
+        elif self.path == "/collective_rpc":
+            assert body["method"] == "reload_weights"
+            self.read_weights(body["kwargs"]["weights_path"])
+            self.reply({"results": [None]})
+        elif self.path == "/reset_prefix_cache":
+            self.reply(None)
+        elif self.path == "/generate":
+            options = body["sampling_params"]
+            pairs = self.answer(body["input_ids"], options["sampling_seed"], options["max_new_tokens"])
+            meta = {"output_token_logprobs": [[logp, token, None] for token, logp in pairs]}
+            meta["finish_reason"] = {"type": "stop" if pairs[-1][0] == END else "length"}
+            self.reply({"text": "?", "output_ids": [token for token, _ in pairs], "meta_info": meta})
+        else:
+            pairs = self.answer(body["prompt"], body["seed"], body["max_tokens"])
+            choice = {"text": "?", "token_ids": [token for token, _ in pairs], "index": 0}
+            choice["logprobs"] = {"token_logprobs": [logp for _, logp in pairs][: self.server.told]}
+            choice["finish_reason"] = "stop" if pairs[-1][0] == END else "length"
+            self.reply({"choices": [choice]})
+
+    def answer(self, prompt, seed, limit):
+        return [(prompt[0], -0.5), (seed % 100, -1.5), (END, -2.5)][:limit]
+
+    def read_weights(self, folder):
+        index = json.loads((Path(folder) / "model.safetensors.index.json").read_text())["weight_map"]
+        files = {name: load_file(Path(folder) / name) for name in set(index.values())}
+        assert json.loads((Path(folder) / "config.json").read_text()) == {"model_type": "llama"}
+        self.server.weights.append((folder, {name: files[file][name] for name, file in index.items()}))
+
+    def reply(self, content, status=200):
+        payload = b"" if content is None else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    request_queue_size = 256
+
+
+@pytest.fixture(params=["sglang", "vllm"])
+def server(request):
+    server = Server(("127.0.0.1", 0), Handler)
+    server.kind, server.seen, server.weights, server.broken = request.param, [], [], set()
+    server.takes, server.told = True, None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "llama"}')
+    save_file(WEIGHTS, tmp_path / "model" / "model.safetensors")
+    return tmp_path / "model"
+
+
+def sampler_of(server, folder):
+    return ServerSampler(f"http://127.0.0.1:{server.server_port}/v1", folder, [END])
+
+
+def calls(server, path):
+    return [body for at, body in server.seen if at == path]
+
+
+def test_token_ids_log_probs_and_seeds_arrive_in_order(server, folder):
+    ticks, sampler = [], sampler_of(server, folder)
+    prompts, seeds = [[row + 10, 5] for row in range(40)], [2**63 + 7 * row for row in range(40)]
+    answers = sampler.sample(prompts, seeds, SamplingOptions(temperature=0.5, max_tokens=8), ticks.append)
+    assert [answer.tokens for answer in answers] == [[row + 10, 7 * row % 100, END] for row in range(40)]
+    assert all(answer.logps == [-0.5, -1.5, -2.5] and answer.finished for answer in answers)
+    assert sum(ticks) == 40
+    asked = calls(server, "/generate" if server.kind == "sglang" else "/v1/completions")
+    assert len(asked) == 40
+    options = asked[0]["sampling_params"] if server.kind == "sglang" else asked[0]
+    assert (options["temperature"], options["stop_token_ids"]) == (0.5, [END])
+    short = sampler.sample(prompts[:1], seeds[:1], SamplingOptions(max_tokens=2))[0]
+    assert (short.tokens, short.finished) == ([10, 0], False)
+    sampler.close()
+
+
+def test_weights_arrive_whole_once_and_before_the_next_answer(server, folder):
+    sampler = sampler_of(server, folder)
+    for factor in (1, 2):
+        for name, weight in WEIGHTS.items():
+            sampler.load([(name, factor * weight)])
+        sampler.sample([[1]], [0], SamplingOptions())
+        sampler.sample([[1]], [0], SamplingOptions())
+        path, weights = server.weights[-1]
+        assert len(server.weights) == factor
+        assert weights.keys() == WEIGHTS.keys()
+        assert all(torch.equal(weights[name], factor * WEIGHTS[name]) for name in WEIGHTS)
+        assert Path(path).is_dir()
+    order = [at for at, _ in server.seen]
+    assert order.index("/generate" if server.kind == "sglang" else "/v1/completions") > 0
+    assert ("/reset_prefix_cache" in order) == (server.kind == "vllm")
+    assert not Path(server.weights[0][0]).exists()
+    sampler.close()
+    assert not Path(path).exists()
+
+
+def test_half_a_model_is_refused(server, folder):
+    sampler = sampler_of(server, folder)
+    sampler.load([("b.weight", WEIGHTS["b.weight"])])
+    with pytest.raises(UserError, match=r"1 tensors are missing: a\.weight"):
+        sampler.sample([[1]], [0], SamplingOptions())
+    assert server.weights == []
+
+
+def test_a_server_that_refuses_is_one_line(server, folder):
+    sampler = sampler_of(server, folder)
+    server.broken = {"/generate", "/v1/completions"}
+    with pytest.raises(UserError, match=r"refuses \(503\): .*busy"):
+        sampler.sample([[1]] * 5, range(5), SamplingOptions())
+    sampler.load(WEIGHTS.items())
+    server.broken, server.takes = {"/collective_rpc"}, False
+    with pytest.raises(UserError, match=r"no room|refuses \(503\)"):
+        sampler.sample([[1]], [0], SamplingOptions())
+
+
+def test_truncation_is_for_servers_that_tell_what_they_drew_from(server, folder):
+    sampler, options = sampler_of(server, folder), SamplingOptions(top_k=5, top_p=0.9)
+    if server.kind == "sglang":
+        assert sampler.sample([[1]], [0], options)[0].finished
+        assert calls(server, "/generate")[0]["sampling_params"]["top_k"] == 5
+    else:
+        with pytest.raises(UserError, match="top_k=5: a vLLM server"):
+            sampler.sample([[1]], [0], options)
+
+
+def test_answers_that_do_not_fit_together_are_refused(server, folder):
+    sampler = ServerSampler(f"http://127.0.0.1:{server.server_port}", folder, [END + 1])
+    with pytest.raises(UserError, match="ended with token 3, which is no EOS"):
+        sampler.sample([[1]], [0], SamplingOptions())
+    if server.kind == "vllm":
+        server.told = 1
+        with pytest.raises(UserError, match="3 tokens came with 1 log-probs"):
+            sampler_of(server, folder).sample([[1]], [0], SamplingOptions())
+
+
+def settings(**changes):
+    given = {"engine": "server", "max_tokens": 8, "seed": 0, "gpu_memory": 0.4, "server_url": None}
+    return SimpleNamespace(**given | changes)
+
+
+def test_no_server_and_no_such_engine_are_one_line(folder):
+    for changes, message in (
+        ({"server_url": "http://127.0.0.1:9"}, "no answer from the rollout server"),
+        ({}, "give rollout.server_url"),
+        ({"engine": "llama.cpp"}, "known: builtin, vllm, server"),
+    ):
+        with pytest.raises(UserError, match=message):
+            open_sampler(settings(**changes), folder, [END], "cpu", 8)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
+    from test_samplers_vllm import PROMPTS, SAMPLED, SEEDS, change, gaps, make_model
+    from transformers import LlamaForCausalLM
+
+    model = make_model(tmp_path / "model")
+    policy = LlamaForCausalLM.from_pretrained(model).eval()
+    with served(model) as url:
+        sampler = open_sampler(settings(server_url=url), model, [END], "cpu", 32)
+        before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
+        assert max(gaps(policy, before, SAMPLED.temperature)) <= 1e-4
+        assert {sample.finished for sample in before} == {True, False}
+        change(policy)
+        sampler.load(policy.named_parameters())
+        assert max(gaps(policy, sampler.sample(PROMPTS, SEEDS, SAMPLED), SAMPLED.temperature)) <= 1e-4
+
+
+@contextlib.contextmanager
+def served(model):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
+    options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
+    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"}
+    process = subprocess.Popen(
+        [*command, *options, "--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"], env=environment
+    )
+    try:
+        end = time.monotonic() + 300
+        while time.monotonic() < end and process.poll() is None:
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
+                break
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(60)

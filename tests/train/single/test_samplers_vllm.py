@@ -1,0 +1,126 @@
+"""vLLM as the trainer's rollout engine (the CPU build here): log-probs, weights in place, seeds."""
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.rollout.engine import SamplingOptions
+from compositionality.rollout.vllm_engine import VllmOptions
+from compositionality.train.samplers import VllmSampler
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+END = 3
+PROMPTS = [[1, *range(10 + row, 20 + row), 2] for row in range(24) for _ in range(2)]
+SEEDS = list(range(1000, 1000 + len(PROMPTS)))
+SAMPLED = SamplingOptions(temperature=0.7, max_tokens=24)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return make_model(tmp_path_factory.mktemp("model"))
+
+
+def make_model(folder):
+    """A random Llama whose next tokens are far from uniform."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    tokenizer: PreTrainedTokenizerFast = build_tokenizer([])
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=32, max_position_embeddings=128, bos_token_id=None, eos_token_id=END,
+        pad_token_id=0, tie_word_embeddings=False,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(config).float().eval()
+    for weight in model.parameters():
+        if weight.dim() == 2:
+            torch.nn.init.normal_(weight, std=0.2)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sampler(model):
+    sampler = VllmSampler(model, [END], VllmOptions(64, dtype="float32"))
+    yield sampler
+    sampler.close()
+
+
+@pytest.fixture
+def policy(model, sampler):
+    """The model that the sampler holds, in transformers."""
+    from transformers import LlamaForCausalLM
+
+    policy = LlamaForCausalLM.from_pretrained(model).eval()
+    sampler.load(policy.named_parameters())
+    return policy
+
+
+def gaps(policy, samples, temperature):
+    """Absolute differences between the sampler's log-probs and those of a forward pass."""
+    import torch
+
+    for prompt, sample in zip(PROMPTS, samples, strict=True):
+        with torch.no_grad():
+            logits = policy(torch.tensor([prompt + sample.tokens])).logits[0, len(prompt) - 1 : -1]
+        logps = (logits / temperature).log_softmax(-1)[range(len(sample.tokens)), sample.tokens]
+        yield from (logps - torch.tensor(sample.logps)).abs().tolist()
+
+
+def change(policy):
+    import torch
+
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for weight in policy.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+
+
+def test_p09_log_probs_are_those_of_the_weights_before_and_after_a_load(policy, sampler):
+    before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
+    assert max(gaps(policy, before, 0.7)) <= 1e-4
+    assert {sample.finished for sample in before} == {True, False}
+    assert all((sample.tokens[-1] == END) == sample.finished for sample in before)
+    assert all(len(sample.tokens) == 24 for sample in before if not sample.finished)
+    change(policy)
+    assert max(gaps(policy, before, 0.7)) > 0.1
+    named = list(policy.named_parameters())
+    for start in range(0, len(named), 4):
+        sampler.load(named[start : start + 4])
+    after = sampler.sample(PROMPTS, SEEDS, SAMPLED)
+    assert max(gaps(policy, after, 0.7)) <= 1e-4
+
+
+def test_greedy_answers_are_those_of_transformers(policy, sampler):
+    import torch
+
+    greedy = sampler.sample(PROMPTS, SEEDS, SamplingOptions(temperature=0.0, max_tokens=16))
+    assert max(gaps(policy, greedy, 1.0)) <= 1e-4
+    for prompt, sample in zip(PROMPTS, greedy, strict=True):
+        theirs = policy.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=16, eos_token_id=END)
+        assert theirs[0, len(prompt) :].tolist() == sample.tokens
+
+
+def test_p07_an_answer_hangs_on_its_seed_and_not_on_its_neighbours(policy, sampler):
+    ticks = []
+    answers = sampler.sample(PROMPTS, SEEDS, SAMPLED, ticks.append)
+    assert sum(ticks) == len(PROMPTS)
+    assert answers[0] != answers[1]
+    assert sampler.sample(PROMPTS[6:9], SEEDS[6:9], SAMPLED) == answers[6:9]
+    assert sampler.sample(PROMPTS[:1], [SEEDS[0] + 2**63], SAMPLED) == answers[:1]
+
+
+def test_bad_calls_are_one_line(sampler):
+    import torch
+
+    with pytest.raises(UserError, match="does not take the weights"):
+        sampler.load([("model.layers.0.no.weight", torch.zeros(2))])
+    with pytest.raises(UserError, match="does not take the weights"):
+        sampler.load([("model.norm.weight", torch.zeros(2))])
+    with pytest.raises(UserError, match=r"top_p=0.9 top_k=0: vLLM"):
+        sampler.sample(PROMPTS[:1], [0], SamplingOptions(top_p=0.9, max_tokens=4))
+    with pytest.raises(UserError, match="72 tokens, vLLM was started for 64"):
+        sampler.sample(PROMPTS[:1], [0], SamplingOptions(max_tokens=60))

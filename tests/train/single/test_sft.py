@@ -1,0 +1,313 @@
+"""The SFT command: the same weights however it is cut or killed; trouble in one line (P7, P10, P13, P18)."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chat_assets import chat, make_model, make_rows
+
+from compositionality.data.artefact import verify
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.train.command import read_settings
+from compositionality.train.metrics import read_metrics
+from compositionality.train.run_folder import latest_step
+from compositionality.train.sft import Settings, main, train
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "compositionality/config/single/sft.yaml"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A model, 50 rows to train on and 20 to validate with."""
+    home = tmp_path_factory.mktemp("sft")
+    return make_model(home / "model"), make_rows(home / "rows.parquet", 50), make_rows(home / "val.parquet", 20, seed=1)
+
+
+def words(made: tuple[Path, Path, Path], out: Path, *more: str) -> list[str]:
+    """Two epochs of four steps, the last of which has two rows."""
+    model, rows, val = made
+    given = {
+        "model.path": model, "data.train_file": rows, "data.val_file": val, "data.max_length": 64,
+        "optim.lr": 1e-2, "optim.warmup_steps": 0,
+        "trainer.output": out, "trainer.batch_rows": 16, "trainer.save_every": 2, "trainer.micro_batch_tokens": 128,
+    }  # fmt: skip
+    return [*(f"{key}={value}" for key, value in given.items()), *more]
+
+
+def settings(made: tuple[Path, Path, Path], out: Path, *more: str) -> Settings:
+    return read_settings(Settings, CONFIG, words(made, out, *more))
+
+
+@pytest.fixture(scope="module")
+def whole(made: tuple[Path, Path, Path]) -> Path:
+    out = made[0].parent / "whole"
+    assert train(settings(made, out)) == out / "final"
+    return out
+
+
+def weights(out: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    loaded: dict[str, Any] = load_file(out / "final" / "model.safetensors")
+    return loaded
+
+
+def bytes_of(out: Path) -> bytes:
+    return (out / "final" / "model.safetensors").read_bytes()
+
+
+def without_times(out: Path) -> list[dict[str, Any]]:
+    return [
+        {key: value for key, value in row.items() if not key.startswith("perf/")}
+        for row in read_metrics(out / "metrics.jsonl")
+    ]
+
+
+def test_p11_the_loss_falls_and_every_step_has_its_row(whole: Path) -> None:
+    rows = read_metrics(whole / "metrics.jsonl")
+    assert [row["step"] for row in rows] == list(range(1, 9))
+    assert rows[-1]["train/loss"] < 0.75 * rows[0]["train/loss"]
+    assert [row["step"] for row in rows if "val/loss" in row] == [4, 8]
+    assert rows[7]["val/loss"] < rows[3]["val/loss"]
+    assert all({"train/grad_norm", "train/lr", "perf/tokens_per_second"} <= row.keys() for row in rows)
+    verify(whole / "final")
+    assert sorted(path.name for path in (whole / "steps").glob("global_step_*")) == ["global_step_6", "global_step_8"]
+
+
+def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
+    made: tuple[Path, Path, Path], whole: Path
+) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from compositionality.train.chat_rows import load_rows
+
+    final = whole / "final"
+    tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final)
+    total = count = 0.0
+    with torch.no_grad():
+        for row in load_rows(made[2], tokenizer, 64):
+            logp = model(torch.tensor([row.tokens])).logits[0, :-1].log_softmax(-1)
+            chosen = logp.gather(1, torch.tensor(row.tokens[1:])[:, None])[:, 0]
+            total -= float(chosen[torch.tensor(row.marks[1:]).bool()].sum())
+            count += sum(row.marks)
+    assert read_metrics(whole / "metrics.jsonl")[-1]["val/loss"] == pytest.approx(total / count, abs=1e-5)
+
+
+@pytest.mark.parametrize("budget", [1, 100_000])
+def test_p10_micro_batches_do_not_change_the_weights(
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, budget: int
+) -> None:
+    train(settings(made, tmp_path / "out", f"trainer.micro_batch_tokens={budget}"))
+    assert_close(whole, tmp_path / "out")
+
+
+@pytest.mark.parametrize("mesh", [["mesh.shard=false"], ["mesh.shard=true"], ["mesh.tensor=2"]])
+def test_p10_two_processes_give_the_weights_of_one(
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, mesh: list[str]
+) -> None:
+    run([*torchrun(2), *words(made, tmp_path / "out", *mesh)])
+    assert_close(whole, tmp_path / "out")
+    losses = [[row["val/loss"] for row in without_times(out) if "val/loss" in row] for out in (whole, tmp_path / "out")]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+
+
+def assert_close(one: Path, other: Path) -> None:
+    expected = weights(one)
+    found = weights(other)
+    assert expected.keys() == found.keys()
+    for name, weight in expected.items():
+        gap = (weight - found[name]).abs()
+        assert gap.max() < 2e-4, name  # Adam divides by small numbers: 2 % of one update of one weight
+        assert gap.mean() < 1e-6, name
+
+
+def alone() -> list[str]:
+    return [sys.executable, str(ROOT / "compositionality/train/sft.py"), str(CONFIG)]
+
+
+def torchrun(ranks: int) -> list[str]:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
+    return [sys.executable, *launcher, *alone()[1:]]
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("step", [2, 4], ids=["within an epoch", "at the end of an epoch"])
+def test_p07_killed_and_started_again_ends_with_the_same_bytes(
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, step: int
+) -> None:
+    out = tmp_path / "out"
+    command = [*alone(), *words(made, out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while latest_step(out / "steps") < step and process.poll() is None:
+        time.sleep(0.0005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
+    assert not (out / "final").exists()
+    assert "continuing at step" in run(command)
+    assert bytes_of(out) == bytes_of(whole)
+    assert without_times(out) == without_times(whole)
+    assert "is already there" in run(command)
+
+
+def test_another_recipe_is_refused_unless_forced(
+    made: tuple[Path, Path, Path], whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(settings(made, whole, "trainer.threads=2", "trainer.keep=5"))
+    assert "is already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"optim\.lr"):
+        train(settings(made, whole, "optim.lr=1"))
+
+
+def test_p08_an_altered_checkpoint_is_named(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match="try a lower"):
+        train(settings(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1"))
+    last = latest_step(out / "steps")
+    weights_file = next((out / "steps" / f"global_step_{last}").glob("*.distcp"))
+    weights_file.write_bytes(weights_file.read_bytes()[:-1])
+    with pytest.raises(UserError, match="missing or altered"):
+        train(settings(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1"))
+
+
+def refused(made: tuple[Path, Path, Path], out: Path, *more: str) -> str:
+    with pytest.raises(UserError) as error:
+        train(settings(made, out, *more))
+    assert "\n" not in str(error.value)
+    assert not (out / "final").exists()
+    return str(error.value)
+
+
+def test_p18_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(
+    made: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+
+    out = tmp_path / "out"
+    told = refused(made, out, "optim.lr=1e30", "optim.warmup_steps=1000000000", "trainer.save_every=1")
+    last = latest_step(out / "steps")
+    assert f"at step {last + 1}; the checkpoints before it are kept; try a lower optim.lr" in told
+    kept = load_file(out / "steps" / f"global_step_{last}" / "huggingface" / "model.safetensors")
+    assert all(torch.isfinite(weight).all() for weight in kept.values())
+
+
+def test_p18_files_that_are_missing_empty_damaged_or_of_another_kind(
+    made: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert "no such file" in refused(made, out, f"data.train_file={tmp_path / 'none.parquet'}")
+    cut, other, empty = (tmp_path / f"{name}.parquet" for name in ("cut", "other", "empty"))
+    cut.write_bytes(made[1].read_bytes()[:500])
+    assert f"{cut}: not a readable parquet file" in refused(made, out, f"data.train_file={cut}")
+    write_table(pa.table({"prompt": ["a"]}), other)
+    assert f"{other}: has no column messages; it has prompt" in refused(made, out, f"data.train_file={other}")
+    write_table(pa.table({"messages": pa.array([], pa.list_(pa.struct([("role", pa.string())])))}), empty)
+    assert f"{empty}: has no rows" in refused(made, out, f"data.train_file={empty}")
+    assert "no such file" in refused(made, out, f"data.val_file={tmp_path / 'none.parquet'}")
+
+
+def test_p18_a_row_without_an_answer_and_rows_too_long_are_named(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    write_table(pa.table({"messages": [*[chat("a", "b")] * 3, [{"role": "user", "content": "a"}] * 2]}), rows)
+    told = refused(made, tmp_path / "out", f"data.train_file={rows}")
+    assert f"{rows}: row 3: the last of its messages must be an assistant's" in told
+    write_table(pa.table({"messages": [chat("a", "b"), chat("a", "b" * 100), chat("a", "b" * 80)]}), rows)
+    told = refused(made, tmp_path / "out", f"data.train_file={rows}")
+    assert "2 of 3 rows are longer than data.max_length=64 tokens (longest 104, first is row 1)" in told
+
+
+def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
+    made: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    from shutil import copytree
+
+    out = tmp_path / "out"
+    assert f"{tmp_path / 'none'}: no such model folder" in refused(made, out, f"model.path={tmp_path / 'none'}")
+    (tmp_path / "empty").mkdir()
+    assert "config.json is missing" in refused(made, out, f"model.path={tmp_path / 'empty'}")
+    bare = copytree(made[0], tmp_path / "bare")
+    (bare / "chat_template.jinja").unlink()
+    assert "no chat template" in refused(made, out, f"model.path={bare}")
+    other = copytree(made[0], tmp_path / "gpt")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "model_type": "gpt2"}))
+    assert "model_type 'gpt2'" in refused(made, out, f"model.path={other}")
+    assert "only 1024 positions" in refused(made, out, "data.max_length=4096")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("optim.learning_rate=1", "learning_rate"),
+        ("trainer.epochs=many", "many"),
+        ("trainer.batch_rows=0", "trainer.batch_rows=0"),
+        ("trainer.save_every=0", "trainer.save_every=0"),
+        ("optim.lr=-1", "optim.lr"),
+        ("mesh.tensor=2", "mesh.tensor=2"),
+        ("nothing", "key=value"),
+        ("--unknown", "--unknown"),
+    ],
+)
+def test_p18_settings_that_cannot_be(made: tuple[Path, Path, Path], tmp_path: Path, word: str, said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        main([str(CONFIG), *words(made, tmp_path / "out", word)])
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_says_trouble_in_one_line_and_exits_with_2(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    command = [*alone(), *words(made, tmp_path / "out", f"model.path={tmp_path / 'none'}")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {tmp_path / 'none'}: no such model folder; give a folder in Hugging Face format\n"
+    done = subprocess.run([*alone(), *words(made, tmp_path / "out"), "--dry-run"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "batch_rows: 16" in done.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple[Path, Path, Path]) -> None:
+    """One update by hand: the gradient of the mean over all trained tokens, clipped."""
+    import torch
+
+    from compositionality.rollout.model_folder import load_tokenizer
+    from compositionality.train.batches import micro_batches
+    from compositionality.train.chat_rows import load_rows
+    from compositionality.train.grpo import load_model, shard
+    from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+    from compositionality.train.sft import Fit, TrainerSettings
+
+    rows = load_rows(made[1], load_tokenizer(made[0]), 64)[:7]
+    model = load_model(ModelSettings(path=str(made[0])))
+    fit = Fit(
+        shard(model, None, MeshSettings()), None, OptimSettings(lr=1.0, max_grad_norm=1e9), TrainerSettings(), None
+    )
+    sums, norm = fit.update(micro_batches(rows, 40), rate=0.0)
+    ours = [parameter.grad.clone() for parameter in model.parameters()]
+    losses = []
+    for row in rows:
+        logp = model(input_ids=torch.tensor([row.tokens])).logits[0, :-1].log_softmax(-1)
+        chosen = logp.gather(1, torch.tensor(row.tokens[1:])[:, None])[:, 0]
+        losses.append(-chosen[torch.tensor(row.marks[1:]).bool()])
+    model.zero_grad()
+    mean = torch.cat(losses).mean()
+    mean.backward()
+    assert float(sums[0] / sums[1]) == pytest.approx(float(mean.detach()), abs=1e-5)
+    assert norm == pytest.approx(
+        float(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]).norm()), rel=1e-4
+    )
+    for gradient, parameter in zip(ours, model.parameters(), strict=True):
+        assert torch.allclose(gradient, parameter.grad, atol=1e-6)

@@ -1,0 +1,112 @@
+"""Chat rows as tokens, and how a batch is cut."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.train.batches import ChatBatches, micro_batches
+from compositionality.train.chat_rows import ChatRow, chat_row
+from compositionality.train.tiny.tokenizer import build_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return build_tokenizer(["reverse"])
+
+
+def turns(*texts: str) -> list[dict[str, str]]:
+    return [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+
+
+def trained(row: ChatRow, tokenizer: Any) -> str:
+    return str(tokenizer.decode([token for token, mark in zip(row.tokens, row.marks, strict=True) if mark]))
+
+
+def test_loss_is_on_the_answer_and_its_one_eos(tokenizer: Any) -> None:
+    row = chat_row(turns("reverse:ab", "ba"), tokenizer)
+    assert tokenizer.decode(row.tokens) == "<|user|>reverse:ab<|assistant|>ba<|end|>"
+    assert trained(row, tokenizer) == "ba<|end|>"
+
+
+def test_every_assistants_turn_is_trained_on(tokenizer: Any) -> None:
+    row = chat_row(turns("a", "b", "c", "d"), tokenizer)
+    assert tokenizer.decode(row.tokens) == "<|user|>a<|assistant|>b<|end|><|user|>c<|assistant|>d<|end|>"
+    assert trained(row, tokenizer) == "b<|end|>d<|end|>"
+
+
+def test_what_the_template_puts_behind_the_eos_is_left_out(tokenizer: Any) -> None:
+    other = build_tokenizer([])
+    other.chat_template = (
+        "{% for m in messages %}{{ '<|user|>' if m.role == 'user' else '<|assistant|>' }}{{ m.content + '<|end|>\\n' }}"
+        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    row = chat_row(turns("a", "b", "c", "d"), other)
+    assert other.decode(row.tokens).endswith("<|assistant|>d<|end|>")
+    assert trained(row, other) == "b<|end|>d<|end|>"
+
+
+def test_a_template_that_rewrites_earlier_turns_is_refused() -> None:
+    other = build_tokenizer([])
+    other.chat_template = "{% for m in messages %}{{ messages|length }}{{ m.content }}{{ '<|end|>' }}{% endfor %}"
+    with pytest.raises(UserError, match="rewrites earlier turns"):
+        chat_row(turns("a", "b"), other)
+
+
+def some_rows(count: int) -> list[ChatRow]:
+    rng = Random(1)
+    lengths = [rng.randint(3, 40) for _ in range(count)]
+    return [ChatRow([number + 1] * length, [0] + [1] * (length - 1)) for number, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("budget", [1, 64, 10_000])
+def test_ranks_share_a_batch_in_equally_many_parts(ranks: int, budget: int) -> None:
+    rows = some_rows(17)
+    shares = [micro_batches(rows, budget, rank, ranks) for rank in range(ranks)]
+    assert len({len(parts) for parts in shares}) == 1
+    seen = [
+        (int(tokens[row, 0]), int(marks[row].sum()))
+        for parts in shares
+        for tokens, marks, _ in parts
+        for row in range(len(tokens))
+        if marks[row].any()
+    ]
+    assert sorted(seen) == sorted((row.tokens[0], sum(row.marks)) for row in rows)
+    for parts in shares:
+        for tokens, _, real in parts:
+            assert real <= tokens.numel()
+            assert tokens.numel() <= budget or len(tokens) == 1
+
+
+def test_an_epoch_holds_every_row_once_in_an_order_of_its_own() -> None:
+    batches = ChatBatches(some_rows(10), steps=8, batch_rows=3, budget=1000, seed=5)
+    assert batches.epoch_steps == 4
+    steps = [
+        [int(token) for tokens, _, _ in parts for token in tokens[:, 0]] for parts in batches.stream(0, rank=0, ranks=1)
+    ]
+    first, second = ([token for step in epoch for token in step] for epoch in (steps[:4], steps[4:]))
+    assert sorted(first) == sorted(second) == list(range(1, 11))
+    assert [sorted(step) for step in steps[:4]] != [sorted(step) for step in steps[4:]]
+    resumed = [
+        [int(token) for tokens, _, _ in parts for token in tokens[:, 0]] for parts in batches.stream(4, rank=0, ranks=1)
+    ]
+    assert resumed == steps[4:]
+    again = ChatBatches(some_rows(10), steps=4, batch_rows=3, budget=1000, seed=6)
+    assert [int(t) for tokens, _, _ in next(again.stream(0, 0, 1)) for t in tokens[:, 0]] != steps[0]
+
+
+def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: Any) -> None:
+    import pyarrow as pa
+
+    from compositionality.data.parquet import write_table
+    from compositionality.train.chat_rows import load_rows
+
+    path = tmp_path / "rows.parquet"
+    write_table(pa.table({"messages": [turns("a", "b"), turns("a", "bb"), turns("a", "b" * 30)]}), path)
+    assert [len(row.tokens) for row in load_rows(path, tokenizer, 40)] == [5, 6, 34]
+    with pytest.raises(UserError, match=r"1 of 3 rows are longer than data\.max_length=20 tokens") as error:
+        load_rows(path, tokenizer, 20)
+    assert "longest 34, first is row 2" in str(error.value)
