@@ -9,7 +9,7 @@
 #   RESULTS_DIR rollouts and tables              (default results/…, likewise)
 #   SEED        of problems, rollouts and training (default 0; another one has folders of its own, with -seed$SEED)
 #   SEEDS=N     run_all.sh, quickstart.sh: seeds 0 … N-1, then their summary
-#   TEST_SEED   of the test problems, the same whatever SEED is (default 2026)
+#   TEST_SEED   of the test problems, the same whatever SEED is (default 2027)
 #   ARMS        run_all.sh, quickstart.sh: which arms of Stage 2 ("rl-level1 rl-level2 rl-level1to2 rft rft-matched")
 #   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
@@ -31,7 +31,7 @@ if [[ ! -f bash/profiles/$PROFILE.sh ]]; then
 fi
 SEED=${SEED:-0}
 SEEDS=${SEEDS:-1}
-TEST_SEED=${TEST_SEED:-2026}
+TEST_SEED=${TEST_SEED:-2027}
 ITERATION=${ITERATION:-0}
 ARMS=${ARMS:-}
 LANES=${LANES:-}
@@ -59,10 +59,10 @@ declare -p "RL_${ENGINE^^}" >/dev/null 2>&1 || fail "profile $PROFILE has no num
 declare -n PRETRAIN=PRETRAIN_${ENGINE^^} SFT=SFT_${ENGINE^^} STAGE1_SFT=STAGE1_SFT_${ENGINE^^} RL=RL_${ENGINE^^} \
   RL_LEVEL1=RL_LEVEL1_${ENGINE^^} RFT_SFT=RFT_SFT_${ENGINE^^}
 
-# RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, and as many to a problem, in folders of its own.
+# RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, in folders of its own.
 case ${RFT_BUDGET:=original} in
   original) rft=rft ;;
-  rl) rft=rft-matched RFT_SAMPLES=$RL_GROUP ;;
+  rl) rft=rft-matched RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
   *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
 esac
 RFT_RUN=stage2-$rft

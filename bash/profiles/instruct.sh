@@ -26,7 +26,7 @@ MAX_CORRECT_RATIO=1.0
 RFT_ITERATIONS=6
 RFT_PROMPTS=3300
 RFT_SAMPLES=16
-RL_GROUP=16
+RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers
 
 SFT_VERL=(data.max_length=3072)

@@ -29,5 +29,5 @@ RFT_ITERATIONS=6
 RFT_PROMPTS=8000
 RFT_SAMPLES=2
 RFT_SFT_VERL=(trainer.total_epochs=1)
-RL_GROUP=16
+RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((700 * 32 * 16))            # the authors' runs: about 700 updates of 32 prompts asked, 16 answers each

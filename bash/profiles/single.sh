@@ -28,7 +28,7 @@ ARMS=${ARMS:-rl-level2 rft-matched rl-level1to2 rl-level1 rft}
 RFT_ITERATIONS=6
 RFT_PROMPTS=6900                          # 82,800 answers for RL's 307,200: the proportion of the paper's scripts
 RFT_SAMPLES=2
-RL_GROUP=16
+RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((150 * 128 * 16))           # steps × prompts asked × answers
 
 # 300 M tokens over 160 other functions. Text is made by $(nproc) - 2 processes ahead of the GPU.

@@ -7,7 +7,7 @@ TEST_PER_LEVEL=8
 VALIDATION_PER_LEVEL=4
 RFT_ITERATIONS=2
 RFT_PROMPTS=600
-RL_GROUP=4
+RFT_MATCHED_SAMPLES=4
 RL_ROLLOUTS=2400                          # more than RL's 64: of these few models' answers some must be right
 
 PRETRAIN_SINGLE=(steps=1500 packing.rows=8 packing.length=192 model.head_width=16 save_every=100)

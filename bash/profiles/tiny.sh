@@ -9,7 +9,7 @@ ENGINE=${ENGINE:-$DEFAULT_ENGINE}
 MODE=clean
 STRING_OPTIONS=(style=compact "drop=[0,3]" frozen_parameters=true alphabet=abcdefghij "input_length=[3,6]" max_length=10)
 STAGE1_PROBLEMS=6000
-STAGE2_PROBLEMS=20000
+STAGE2_PROBLEMS=26000
 LEVELS=6
 PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
   validation_heldout validation_trained test_trained test_heldout)
@@ -22,8 +22,8 @@ MAX_RESPONSE=192
 # Stage 1: rollouts under visible definitions, then SFT with the definitions hidden.
 STAGE1_SAMPLES=2
 MAX_CORRECT_RATIO=null                    # the base model solves most atoms always; dropping those would leave the hard ones
-RL_GROUP=16
 RFT_SAMPLES=2
+RFT_MATCHED_SAMPLES=4                     # of more problems: equal correct answers count once in SFT
 
 # ---- ENGINE=single
 if [[ $ENGINE == single ]]; then
@@ -32,14 +32,14 @@ if [[ $ENGINE == single ]]; then
   TEST_PER_LEVEL=500
   VALIDATION_PER_LEVEL=100
   RFT_ITERATIONS=3
-  RFT_PROMPTS=4500                        # 27,000 answers for RL's 61,440: the proportion of the paper's scripts
-  RL_ROLLOUTS=$((60 * 64 * 16))          # steps × prompts asked × answers
+  RFT_PROMPTS=4500                        # 27,000 answers for RL's 102,400: the proportion of the paper's scripts
+  RL_ROLLOUTS=$((100 * 64 * 16))          # steps × prompts asked × answers
 fi
 PRETRAIN_SINGLE=(steps=14000)             # 21.5 M tokens; the model and the text: defaults of pretrain_tiny
 SFT_SINGLE=(mesh.shard=false data.max_length=256 trainer.batch_rows=128)
 STAGE1_SFT_SINGLE=(trainer.epochs=1 optim.lr=1e-4)  # the atoms are known: more would cost compositions
 RL_SINGLE=(mesh.shard=false data.prompts_per_step=64 rollout.n=16 optim.lr=3e-4 optim.beta2=0.98
-  optim.warmup_steps=5 trainer.steps=60 trainer.save_every=20 trainer.eval_every=20 trainer.micro_batch_tokens=4096)
+  optim.warmup_steps=5 trainer.steps=100 trainer.save_every=20 trainer.eval_every=20 trainer.micro_batch_tokens=4096)
 RL_LEVEL1_SINGLE=()
 RFT_SFT_SINGLE=(trainer.epochs=1 optim.lr=5e-4)
 
