@@ -43,7 +43,7 @@ def test_judged_answers_per_second(style):
 
 
 def test_rollout_tokens_per_second(tmp_path):
-    from conftest import make_tiny_model
+    from random_models import make_tiny_model
 
     from compositionality.rollout.transformers_engine import TransformersEngine
     from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions

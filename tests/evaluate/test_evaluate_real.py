@@ -70,7 +70,7 @@ def test_two_random_models_on_two_files_with_vllm(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     check(home, "vllm")
     again = evaluate(home, "vllm", "vllm", "n_samples=2")
-    assert again.stdout.count("already there") == 5
+    assert again.stdout.count("already there") == 6  # four folders of answers, two tables
 
 
 def test_a_path_that_is_no_model_is_one_line(home: Path) -> None:

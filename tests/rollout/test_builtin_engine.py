@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 import torch
-from conftest import make_tiny_model
 from fake_engine import write_problems
+from random_models import make_tiny_model
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
