@@ -95,7 +95,7 @@ def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
         )
     for word in ("stage2-rft-iteration0/final", "stage2_level2_rft/iteration1/data", "n_samples=2"):
         assert word in told["original"]
-    for word in ("stage2-rft-matched-iteration0/final", "stage2_level2_rft_matched/iteration1/data", "n_samples=16"):
+    for word in ("stage2-rft-matched-iteration0/final", "stage2_level2_rft_matched/iteration1/data", "n_samples=4"):
         assert word in told["rl"]
         assert word not in told["original"]
 
