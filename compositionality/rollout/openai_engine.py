@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.side_by_side import side_by_side
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
@@ -27,16 +28,8 @@ class OpenAIEngine:
 
     def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
         """One completion per request, in order."""
-        with ThreadPoolExecutor(self._concurrency) as threads:
-            futures = [threads.submit(self._ask, request, options) for request in requests]
-            try:
-                for done in as_completed(futures):
-                    done.result()
-                    tick(1)
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
-        return [future.result() for future in futures]
+        calls = [partial(self._ask, request, options) for request in requests]
+        return side_by_side(calls, self._concurrency, tick)
 
     def close(self) -> None:
         """Close the connections."""

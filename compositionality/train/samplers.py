@@ -8,7 +8,6 @@ only knows them after top-k or top-p refuses to truncate.
 import json
 import shutil
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from torch import Tensor
 from compositionality.errors import UserError
 from compositionality.rollout.engine import SamplingOptions, Tick, no_tick
 from compositionality.rollout.sampler import Sample
+from compositionality.rollout.side_by_side import side_by_side
 from compositionality.rollout.vllm_engine import VllmOptions, set_environment, start_vllm, tqdm_that_ticks
 from compositionality.train.verl.vllm_cpu import use_plain_linears
 
@@ -171,16 +171,8 @@ class ServerSampler:
         if self._waiting:
             self._hand_over()
         ask = self._ask_sglang if self._is_sglang else self._ask_vllm
-        with ThreadPoolExecutor(CONCURRENCY) as threads:
-            futures = [threads.submit(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
-            try:
-                for done in as_completed(futures):
-                    done.result()
-                    tick(1)
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
-        return [future.result() for future in futures]
+        calls = [partial(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
+        return side_by_side(calls, CONCURRENCY, tick)
 
     def close(self) -> None:
         """Close the connections and remove the handed-over folders."""
