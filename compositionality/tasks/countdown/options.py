@@ -1,0 +1,63 @@
+"""What can be chosen in clean mode."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compositionality.errors import UserError
+from compositionality.tasks.countdown.prompts import OPERATORS
+
+LEVELS = range(2, 7)
+OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
+"""A minus comes with a plus and a division with a product: ``a-(b-c)`` is a sum in disguise."""
+LARGEST = 2**62
+"""Bound on every numerator, denominator and product with a target, so that 64 bits are exact."""
+
+
+@dataclass(frozen=True)
+class CountdownOptions:
+    """Options of the clean mode; the level of a problem is how many numbers it gives.
+
+    numbers, target: smallest and largest, both included. use: "all" numbers or "any" of them.
+    whole: some solution has only whole, positive values on its way. minimal: fewer numbers do not suffice.
+    style: "text" or "compact" (whole steps only).
+    """
+
+    levels: tuple[int, ...] = (3,)
+    numbers: tuple[int, int] = (1, 100)
+    target: tuple[int, int] = (1, 999)
+    operators: str = OPERATORS
+    use: str = "all"
+    whole: bool = True
+    minimal: bool = False
+    style: str = "text"
+
+    def content(self) -> list[tuple[str, Any]]:
+        """The options that decide which problems are drawn (the wording does not)."""
+        return [(name, value) for name, value in asdict(self).items() if name != "style"]
+
+    def check(self) -> None:
+        """UserError for options that make no sense."""
+        if self.use not in ("all", "any") or self.style not in ("text", "compact"):
+            raise UserError(f"use={self.use} style={self.style}: use is all or any, style is text or compact")
+        if self.style == "compact" and not self.whole:
+            raise UserError("style=compact writes whole numbers only; use whole=true or style=text")
+        if self.operators not in OPERATOR_SETS:
+            raise UserError(f"operators={self.operators}: choose one of {' '.join(OPERATOR_SETS)}")
+        levels = self.levels
+        if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
+            raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")
+        self._check_ranges()
+
+    def _check_ranges(self) -> None:
+        for name, pair in (("numbers", self.numbers), ("target", self.target)):
+            if len(pair) != 2 or not all(type(end) is int for end in pair) or not 1 <= pair[0] <= pair[1]:
+                raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
+        largest, most = self.numbers[1], max(self.levels)
+        if (2 * largest) ** most * self.target[1] >= LARGEST:
+            raise UserError(
+                f"numbers up to {largest} and targets up to {self.target[1]} are too large for level {most}"
+            )
+        if max(largest * most, largest**most) < self.target[0]:
+            raise UserError(
+                f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise numbers"
+            )

@@ -1,0 +1,84 @@
+"""How a Countdown problem is put to a model: the text style (English) and the compact style (tiny models)."""
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+OPERATORS = "+-*/"
+
+_TASK = """Countdown: reach {target}.
+
+Numbers: {numbers}
+Allowed: {operators} and parentheses
+
+Write one arithmetic expression whose value is exactly {target}. {use}
+Work it out step by step. Then give the finished expression, and nothing else, between an opening <answer> tag and its
+closing tag."""
+
+_USE = {
+    "all": "It must contain every number as often as it is listed, and no other number.",
+    "any": "It may leave numbers out, but contains none more often than it is listed, and no other number.",
+}
+
+
+class Step(NamedTuple):
+    """One operation on two whole values that are still there; its result must be whole."""
+
+    left: int
+    operator: str
+    right: int
+
+    @property
+    def result(self) -> int:
+        """The value that takes the place of both."""
+        if self.operator == "+":
+            return self.left + self.right
+        if self.operator == "-":
+            return self.left - self.right
+        return self.left * self.right if self.operator == "*" else self.left // self.right
+
+
+def text_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> str:
+    """The text style's prompt. It has no closing tag, so echoing it is not an answer."""
+    given, allowed = ", ".join(map(str, numbers)), ", ".join(operators)
+    return _TASK.format(target=target, numbers=given, operators=allowed, use=_USE[use])
+
+
+def text_answer(expression: str) -> str:
+    """The shortest response of the text style."""
+    return f"<answer>{expression}</answer>"
+
+
+def compact_prompt(numbers: Sequence[int], target: int) -> str:
+    """The compact style's prompt: ``3|5|7>22``."""
+    return f"{'|'.join(map(str, numbers))}>{target}"
+
+
+def compact_line(rest: Sequence[int], a: int, operator: str, b: int, c: int) -> str:
+    """One step of the compact style: the values still there besides ``a`` and ``b``, then the operation."""
+    return f"{'|'.join(map(str, rest))},{a}{operator}{b}={c}"
+
+
+def compact_trace(numbers: Sequence[int], steps: Sequence[Step]) -> str:
+    """The gold response of the compact style: a line per step; results join the end of the row of values."""
+    values, lines = list(numbers), []
+    for step in steps:
+        values.remove(step.left)
+        values.remove(step.right)
+        lines.append(compact_line(values, step.left, step.operator, step.right, step.result))
+        values.append(step.result)
+    return "\n".join(lines)
+
+
+def ground_truth(
+    numbers: Sequence[int], target: int, style: str = "text", use: str = "all", operators: str = OPERATORS
+) -> str:
+    """The JSON text that the judge reads: target and numbers, and what differs from text, all and ``+-*/``."""
+    fields: dict[str, object] = {"target": target, "numbers": list(numbers)}
+    if style != "text":
+        fields["style"] = style
+    if use != "all":
+        fields["use"] = use
+    if operators != OPERATORS:
+        fields["operators"] = operators
+    return json.dumps(fields)
