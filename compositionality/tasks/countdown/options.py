@@ -59,5 +59,5 @@ class CountdownOptions:
             )
         if max(largest * most, largest**most) < self.target[0]:
             raise UserError(
-                f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise numbers"
+                f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise them"
             )
