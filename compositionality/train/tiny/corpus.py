@@ -11,6 +11,8 @@ are others, none of which behaves like a target:
   nothing: only the definition does. This is reading code.
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
+For section 4.3 a share of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
+
 **No target is ever composed with anything**, under any name. So the base model knows the atoms, knows how to compose
 other functions, and composes targets only as far as the one carries over to the other; Stage 1 refreshes the atoms
 under visible definitions, and what RL adds to that is what the study measures.
@@ -22,7 +24,7 @@ compositions of targets stay at 0 %, and RL has no signal. With less composition
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 from compositionality.tasks.string.functions import (
     ATOMS,
@@ -36,12 +38,9 @@ from compositionality.tasks.string.functions import (
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
 from compositionality.tasks.string.prompts import compact_name, compact_prompt, compact_trace, run_steps
+from compositionality.train.tiny.draws import Exchange, between, pick, text_of
+from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
-
-Exchange = tuple[str, str]
-"""A prompt and its response."""
-
-Item = TypeVar("Item")
 
 
 @dataclass
@@ -49,6 +48,8 @@ class Mix:
     """Shares of the exchanges (the rest shows a target's definition), and the strings they are about.
 
     With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
+    ``countdown`` is the share of arithmetic and two-number Countdown in all of the text (the other shares are of what
+    it leaves), ``two_numbers`` the share of Countdown in that, ``largest_value`` the largest number in it.
     """
 
     echo: float = 0.06
@@ -63,6 +64,9 @@ class Mix:
     max_length: int = 10
     prior_functions: int = TINY_COUNT
     frozen_parameters: bool = True
+    countdown: float = 0.0
+    two_numbers: float = 0.3
+    largest_value: int = 60
 
     def total(self) -> float:
         """The sum of the shares."""
@@ -78,6 +82,7 @@ class Corpus:
         self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
+        self._numbers = NumberText(mix.largest_value, mix.two_numbers, mix.deepest - 2)
         self._all = self.targets + self.priors
         self._named = [frozen_operation(function) for function in ATOMS.values()] + self.priors
         signs = "123-«»" if mix.frozen_parameters else "12345-_|«»"
@@ -85,6 +90,8 @@ class Corpus:
 
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the mix."""
+        if self.mix.countdown and rng.random() < self.mix.countdown:
+            return self._numbers.exchange(rng)
         draw = rng.random()
         for share, kind in self._kinds():
             if draw < share:
@@ -104,14 +111,14 @@ class Corpus:
 
     def echo(self, rng: Random) -> Exchange:
         """``"CHAIN:string`` asks for CHAIN:string."""
-        names = [compact_name(self._draw(rng, self._named)) for _ in range(_between(rng, 1, self.mix.deepest))]
+        names = [compact_name(self._draw(rng, self._named)) for _ in range(between(rng, 1, self.mix.deepest))]
         text = f"{''.join(names)}:{self.any_string(rng)}"
         return f'"{text}', text
 
     def prior_chain(self, rng: Random) -> Exchange:
         """Two or more prior functions by name."""
         while True:
-            chain = tuple(self._draw(rng, self.priors) for _ in range(_between(rng, 2, self.mix.deepest)))
+            chain = tuple(self._draw(rng, self.priors) for _ in range(between(rng, 2, self.mix.deepest)))
             text = self.input_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text), compact_trace(chain, text)
@@ -125,7 +132,7 @@ class Corpus:
 
     def input_string(self, rng: Random) -> str:
         """What problems take as input."""
-        return _letters(rng, self.mix.letters, _between(rng, self.mix.shortest_input, self.mix.longest_input))
+        return text_of(rng, self.mix.letters, between(rng, self.mix.shortest_input, self.mix.longest_input))
 
     def any_string(self, rng: Random) -> str:
         """A string like those met on the way through a composition, without a word on how it came about."""
@@ -133,24 +140,24 @@ class Corpus:
         if draw < 0.35:
             return self.input_string(rng)
         if draw < 0.5:
-            return _letters(rng, self._characters, _between(rng, 1, self.mix.max_length))
+            return text_of(rng, self._characters, between(rng, 1, self.mix.max_length))
         text = self.input_string(rng)
-        for _ in range(_between(rng, 1, 3)):
+        for _ in range(between(rng, 1, 3)):
             after = self._draw(rng, self._all)(text)
             text = after if 1 <= len(after) <= self.mix.max_length else text
         return text
 
     def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
         """One of ``operations``, with a parameter of its own unless parameters are frozen."""
-        operation = _pick(rng, operations)
+        operation = pick(rng, operations)
         if self.mix.frozen_parameters or not operation.function.parametrised:
             return operation
         return Operation(operation.function, self._parameter(rng, operation.function))
 
     def _parameter(self, rng: Random, function: Function) -> Parameter:
         if function.takes_text:
-            return _letters(rng, self.mix.letters, _between(rng, *TEXT_LENGTHS))
-        return _pick(rng, function.choices)
+            return text_of(rng, self.mix.letters, between(rng, *TEXT_LENGTHS))
+        return pick(rng, function.choices)
 
     def _fits(self, chain: Chain, text: str) -> bool:
         return all(1 <= len(result) <= self.mix.max_length for result in run_steps(chain, text))
@@ -170,15 +177,3 @@ def corpus_tokenizer(mix: Mix) -> Any:
 def renamed(operation: Operation, number: int) -> Operation:
     """The same operation, called ``func_{number}``."""
     return replace(operation, function=replace(operation.function, id=number))
-
-
-def _pick(rng: Random, items: Sequence[Item]) -> Item:
-    return items[int(rng.random() * len(items))]
-
-
-def _between(rng: Random, low: int, high: int) -> int:
-    return low + int(rng.random() * (high - low + 1))
-
-
-def _letters(rng: Random, letters: Sequence[str], count: int) -> str:
-    return "".join([_pick(rng, letters) for _ in range(count)])

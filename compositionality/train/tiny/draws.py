@@ -1,0 +1,24 @@
+"""Fast draws from a ``random.Random``: its own ``choice`` and ``randint`` take three times as long."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Exchange = tuple[str, str]
+"""A prompt and its response."""
+
+
+def pick(rng: Random, items: Sequence[Item]) -> Item:
+    """One of ``items``."""
+    return items[int(rng.random() * len(items))]
+
+
+def between(rng: Random, low: int, high: int) -> int:
+    """A whole number from ``low`` to ``high``, both included."""
+    return low + int(rng.random() * (high - low + 1))
+
+
+def text_of(rng: Random, letters: Sequence[str], count: int) -> str:
+    """``count`` of ``letters``."""
+    return "".join([pick(rng, letters) for _ in range(count)])
