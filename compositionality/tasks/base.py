@@ -38,6 +38,8 @@ class Reason(StrEnum):
     MALFORMED = "malformed"
     ILLEGAL = "illegal"
     OVERLONG = "overlong"
+    WRONG_VALUE = "wrong_value"
+    WRONG_NUMBERS = "wrong_numbers"
     ERROR = "error"
 
 

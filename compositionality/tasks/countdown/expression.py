@@ -1,0 +1,138 @@
+r"""The grammar of an answer: whole numbers, ``+ - * /`` and parentheses, nothing else.
+
+    expression := ["-"] term (("+" | "-") term)*
+    term       := factor (("*" | "/") factor)*
+    factor     := number | "(" expression ")"
+    number     := "0" | a digit from 1 to 9, then digits
+
+No recursion and no evaluation by Python: tokens, then postfix order, then exact arithmetic.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+MAX_LENGTH = 4096
+MAX_DEPTH = 64
+MAX_DIGITS = 15
+SPACE = " \t\r\n"
+
+Exact = int | Fraction
+Token = int | str
+
+_DIGITS = frozenset("0123456789")
+_SYMBOLS = frozenset("+-*/()")
+_STRENGTH = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2}
+_HARMLESS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-"})
+_HARMLESS_LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
+
+
+def plain_signs(text: str) -> str:
+    r"""``text`` with × · ⋅ ÷ − \times \cdot \div as the ASCII signs that they stand for."""
+    if "\\" in text:
+        for command, sign in _HARMLESS_LATEX.items():
+            text = text.replace(command, sign)
+    return text if text.isascii() else text.translate(_HARMLESS)
+
+
+def whole_number(text: str) -> int | None:
+    """The number that ``text`` writes in plain digits; None for anything else, leading zeros and over 15 digits."""
+    if not text or len(text) > MAX_DIGITS or not _DIGITS.issuperset(text):
+        return None
+    return None if text[0] == "0" and len(text) > 1 else int(text)
+
+
+def tokenize(text: str) -> list[Token] | None:
+    """Numbers and signs of ``text``, every character accounted for; None if it holds anything else."""
+    tokens: list[Token] = []
+    digits = ""
+    for character in text + " ":
+        if character in _DIGITS:
+            digits += character
+            continue
+        if digits:
+            number = whole_number(digits)
+            if number is None:
+                return None
+            tokens.append(number)
+            digits = ""
+        if character in _SYMBOLS:
+            tokens.append(character)
+        elif character not in SPACE:
+            return None
+    return tokens
+
+
+def is_legal(tokens: Sequence[Token], operators: str) -> bool:
+    """True if the grammar takes the tokens and all their operators are allowed."""
+    depth, after_value = 0, False
+    before: Token = "("
+    for token in tokens:
+        starts_value = isinstance(token, int) or token == "("
+        if starts_value == after_value and not (token == "-" and before == "("):
+            return False
+        if token == "(":
+            depth += 1
+        elif token == ")":
+            depth -= 1
+        elif isinstance(token, str) and token not in operators:
+            return False
+        if not 0 <= depth <= MAX_DEPTH:
+            return False
+        after_value = isinstance(token, int) or token == ")"
+        before = token
+    return after_value and depth == 0
+
+
+def to_postfix(tokens: Sequence[Token]) -> list[Token]:
+    """Legal tokens in postfix order; a leading minus becomes ``0 - …``."""
+    output: list[Token] = []
+    waiting = ["("]
+    before: Token = "("
+    for token in tokens:
+        if isinstance(token, int):
+            output.append(token)
+        elif token == "(":
+            waiting.append(token)
+        elif token == ")":
+            _release(waiting, output, 1)
+            waiting.pop()
+        else:
+            if before == "(":
+                output.append(0)
+            _release(waiting, output, _STRENGTH[token])
+            waiting.append(token)
+        before = token
+    _release(waiting, output, 1)
+    return output
+
+
+def _release(waiting: list[str], output: list[Token], strength: int) -> None:
+    """Move waiting operators that bind at least as strongly to the output."""
+    while _STRENGTH[waiting[-1]] >= strength:
+        output.append(waiting.pop())
+
+
+def value_of(postfix: Sequence[Token]) -> Exact | None:
+    """The exact value; None if there is a division by zero."""
+    values: list[Exact] = []
+    for token in postfix:
+        if isinstance(token, int):
+            values.append(token)
+            continue
+        right = values.pop()
+        value = apply(token, values.pop(), right)
+        if value is None:
+            return None
+        values.append(value)
+    return values[0]
+
+
+def apply(sign: str, left: Exact, right: Exact) -> Exact | None:
+    """One exact operation; None if it divides by zero."""
+    if sign == "/":
+        return Fraction(left, right) if right else None
+    return _WHOLE[sign](left, right)
+
+
+_WHOLE: dict[str, Callable[[Exact, Exact], Exact]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
