@@ -10,7 +10,8 @@ LEVELS = range(2, 7)
 OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
 """A minus comes with a plus and a division with a product: ``a-(b-c)`` is a sum in disguise."""
 LARGEST = 2**62
-"""Bound on every numerator, denominator and product with a target, so that 64 bits are exact."""
+"""Bound on every numerator and denominator times a target, so that 64 bits are exact."""
+LARGEST_TARGET = 10**9
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,12 @@ class CountdownOptions:
             if len(pair) != 2 or not all(type(end) is int for end in pair) or not 1 <= pair[0] <= pair[1]:
                 raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
         largest, most = self.numbers[1], max(self.levels)
-        if (2 * largest) ** most * self.target[1] >= LARGEST:
+        if (2 * largest) ** most * self.target[1] >= LARGEST or self.target[1] > LARGEST_TARGET:
             raise UserError(
                 f"numbers up to {largest} and targets up to {self.target[1]} are too large for level {most}"
             )
-        if max(largest * most, largest**most) < self.target[0]:
+        reach = max(largest * most, largest**most if "*" in self.operators else 0)
+        if reach < self.target[0]:
             raise UserError(
                 f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise them"
             )
