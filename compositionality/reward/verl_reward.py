@@ -10,7 +10,7 @@ from compositionality.tasks.base import Reason, Verdict
 def compute_score(
     data_source: str,
     solution_str: str,
-    ground_truth: str,
+    ground_truth: Any,
     extra_info: dict[str, Any] | None = None,
     shape: str = Shape.BINARY,
     finish_reason: str = STOP,
