@@ -1,0 +1,54 @@
+"""The paper's Countdown data: reasoning-gym's ``countdown`` with the paper's parameters, number for number.
+
+The library is a source only. Its flaws are kept on purpose (50,000 problems with two numbers are about 12,000 different
+ones; neighbouring seeds share nearly all rows); ``clean.py`` is the mode without them. The wording is our own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compositionality.errors import UserError
+from compositionality.tasks.base import Problem
+from compositionality.tasks.countdown.options import LEVELS
+from compositionality.tasks.countdown.prompts import ground_truth, text_prompt
+
+SEED = 42
+NUMBERS, TARGETS = (1, 100), (1, 999)
+
+
+@dataclass(frozen=True)
+class PaperOptions:
+    """Files of the paper: how many numbers, and rows over all levels (50,000 for two numbers, else 512 a level)."""
+
+    levels: tuple[int, ...] = (2,)
+    count: int = 50_000
+
+    def check(self) -> None:
+        """UserError for options that make no sense."""
+        levels = self.levels
+        if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
+            raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")
+        if self.count < 1 or self.count % len(levels):
+            raise UserError(f"count={self.count} is not a positive multiple of the {len(levels)} levels")
+
+
+def paper_problems(options: PaperOptions) -> Iterator[Problem]:
+    """The paper's problems, level after level. Imports reasoning-gym; UserError if it is not there."""
+    options.check()
+    for level in options.levels:
+        for index, (numbers, target, expression) in enumerate(_rows(level, options.count // len(options.levels))):
+            source, metadata = f"reasoning-gym-countdown-depth{level}", {"expression": expression}
+            yield Problem(source, level, text_prompt(numbers, target), ground_truth(numbers, target), index, metadata)
+
+
+def _rows(level: int, count: int) -> Iterator[tuple[list[int], int, str]]:
+    """Numbers, target and the library's own solution."""
+    try:
+        from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
+    except ImportError as error:
+        raise UserError("mode=paper needs reasoning-gym; run: bash bash/setup.sh --full") from error
+    (smallest, largest), (lowest, highest) = NUMBERS, TARGETS
+    config = CountdownConfig(level, level, smallest, largest, lowest, highest, seed=SEED, size=count)
+    for row in CountdownDataset(config):
+        found = row["metadata"]
+        yield found["numbers"], found["target"], found["expression"]
