@@ -1,0 +1,81 @@
+"""The Countdown part of the pretraining text."""
+
+import json
+import re
+from random import Random
+
+import pytest
+
+from compositionality.tasks import Reason, judge
+from compositionality.train.tiny.corpus import Corpus, Mix
+from compositionality.train.tiny.numbers import NumberText
+
+LARGEST = 60
+TEXT = NumberText(LARGEST, 0.3, 4)
+STEP = re.compile(r"(\d+)([-+*/])(\d+)=(\d+)")
+RULES = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+}
+
+
+def drawn(count: int, seed: int = 0) -> list[tuple[str, str]]:
+    rng = Random(seed)
+    return [TEXT.exchange(rng) for _ in range(count)]
+
+
+def test_every_calculation_is_right_and_within_bounds() -> None:
+    steps = [step for _, response in drawn(3000) for step in STEP.findall(response)]
+    assert {step[1] for step in steps} == set(RULES)
+    for a, operator, b, c in steps:
+        assert RULES[operator](int(a), int(b)) == int(c)
+        assert max(map(int, (a, b, c))) <= LARGEST
+        assert min(map(int, (a, b, c))) >= 1
+
+
+def test_the_game_is_shown_with_two_numbers_only() -> None:
+    played = [prompt for prompt, _ in drawn(3000) if ">" in prompt and not prompt.startswith('"')]
+    assert len(played) > 600
+    assert all(prompt.count("|") == 1 for prompt in played)
+
+
+def test_two_number_answers_are_right_for_the_judge() -> None:
+    for prompt, response in drawn(1500):
+        if ">" not in prompt or prompt.startswith('"'):
+            continue
+        numbers, target = prompt.split(">")
+        truth = {"target": int(target), "numbers": [int(n) for n in numbers.split("|")], "style": "compact"}
+        assert judge("countdown-clean-level2", response, json.dumps(truth)).reason is Reason.CORRECT, (prompt, response)
+
+
+def test_sums_are_worked_out_step_by_step_to_what_they_come_to() -> None:
+    for prompt, response in drawn(1500):
+        if ">" in prompt:
+            continue
+        first, *rest = re.findall(r"\d+", prompt)
+        value = float(first)
+        for operator, number in zip(re.findall(r"[-+*/]", prompt), rest, strict=True):
+            value = RULES[operator](value, int(number))
+        assert value == int(response.rpartition("=")[2])
+        assert len(response.splitlines()) == len(rest)
+
+
+def test_echoes_hold_up_to_five_numbers() -> None:
+    echoes = [(prompt, response) for prompt, response in drawn(3000) if prompt.startswith('"')]
+    assert all(prompt == f'"{response}' for prompt, response in echoes)
+    assert {response.count("|") for _, response in echoes} == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25])
+def test_the_share_of_numbers_is_the_one_asked_for(share: float) -> None:
+    corpus, rng = Corpus(Mix(countdown=share)), Random(3)
+    texts = [corpus.exchange(rng)[0] for _ in range(8000)]
+    about_numbers = [text for text in texts if not re.search(r"func", text)]
+    assert abs(len(about_numbers) / len(texts) - share) < 0.015
+
+
+def test_without_numbers_the_text_is_as_it_was_before_there_were_any() -> None:
+    plain, other = Corpus(Mix()), Corpus(Mix(countdown=0.0, largest_value=9))
+    assert [plain.exchange(Random(n)) for n in range(50)] == [other.exchange(Random(n)) for n in range(50)]
