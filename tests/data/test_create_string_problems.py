@@ -8,13 +8,13 @@ from string_rows import row, write_rows
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, read_manifest
-from compositionality.data.create_problems import CreateProblems, create_problems
+from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
 from compositionality.data.problems import read_problems, to_table
 from compositionality.errors import UserError
 
 
 def make(path: Path, **changes: object) -> Path:
-    return create_problems(CreateProblems(output=str(path), **changes))  # type: ignore[arg-type]
+    return create_string_problems(CreateStringProblems(output=str(path), **changes))  # type: ignore[arg-type]
 
 
 def test_paper_file(tmp_path: Path) -> None:
