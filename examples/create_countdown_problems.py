@@ -5,7 +5,7 @@ OUTPUT.manifest.json. ``mode=clean`` gives problems that an exact solver proved 
 (50,000 with ``levels=[2]``, 512 for each of ``levels=[3,4,5]``; needs the full set-up).
 
     python examples/create_countdown_problems.py output=data/train.parquet levels=[3,4] count=2000 seed=1
-    python examples/create_countdown_problems.py output=data/tiny.parquet levels=[2] style=compact numbers=[1,50] target=[1,99]
+    python examples/create_countdown_problems.py output=data/tiny.parquet levels=[2] style=compact target=[1,99]
     python examples/create_countdown_problems.py output=data/train.parquet mode=paper levels=[2] count=50000
 """
 

@@ -4,7 +4,7 @@ Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUTPUT
 OUTPUT.manifest.json. ``mode=paper`` gives the original's very problems, ``mode=clean`` sound ones.
 
     python examples/create_string_problems.py output=data/train.parquet levels=[1,2] count=2000 seed=1
-    python examples/create_string_problems.py output=data/train.parquet mode=paper stage=2 min_level=2 max_level=2 count=50000
+    python examples/create_string_problems.py output=data/level2.parquet mode=paper stage=2 min_level=2 max_level=2
 """
 
 from compositionality.config.cli import run

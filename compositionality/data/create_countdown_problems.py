@@ -68,7 +68,9 @@ def _paper(settings: CreateCountdownProblems) -> list[Problem]:
 
 
 def _clean(settings: CreateCountdownProblems) -> list[Problem]:
-    chosen = {entry.name: getattr(settings, entry.name) for entry in fields(CountdownOptions)}
-    options = {name: tuple(value) if isinstance(value, list) else value for name, value in chosen.items()}
+    options: dict[str, Any] = {}
+    for entry in fields(CountdownOptions):
+        value = getattr(settings, entry.name)
+        options[entry.name] = tuple(value) if isinstance(value, list) else value
     task = CountdownTask(CountdownOptions(**options))
     return list(countdown_stream(task, settings.split, settings.seed, settings.count, settings.workers))

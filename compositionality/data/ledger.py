@@ -1,8 +1,8 @@
 """The split ledger: what has been trained on may not come back as evaluation.
 
-A problem is an expression with its input. A composition is two or more nested operators; parameters and literals
+A string problem is an expression with its input. A composition is two or more nested operators; parameters and literals
 aside, it is known by its text, and with them by its behaviour on fixed strings. Single functions are no compositions:
-Stage 1 teaches all of them on purpose.
+Stage 1 teaches all of them on purpose. A Countdown problem is its numbers, in any order, with its target.
 """
 
 import json
@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.tasks.countdown.judge import judge_countdown
+from compositionality.tasks.countdown.prompts import compact_prompt
+from compositionality.tasks.countdown.truth import read_ground_truth
+from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import (
     Apply,
     Expression,
@@ -40,7 +44,7 @@ class RowKeys:
 
     row: int
     held_out: bool
-    problem: tuple[str, str]
+    problem: str
     text: str | None
     behaviour: str | None
 
@@ -59,7 +63,7 @@ class Leak:
 class SplitLedger:
     """What the training files hold."""
 
-    problems: dict[tuple[str, str], Place] = field(default_factory=dict)
+    problems: dict[str, Place] = field(default_factory=dict)
     texts: dict[str, Place] = field(default_factory=dict)
     behaviours: dict[str, Place] = field(default_factory=dict)
 
@@ -79,7 +83,7 @@ class SplitLedger:
         """
         for keys in row_keys(path):
             if place := self.problems.get(keys.problem):
-                yield Leak("problem", keys.row, " on ".join(keys.problem), place)
+                yield Leak("problem", keys.row, keys.problem, place)
             elif not (keys.held_out if held_out is None else held_out):
                 continue
             elif place := self.texts.get(keys.text or ""):
@@ -100,16 +104,25 @@ class SplitLedger:
 
 
 def row_keys(path: Path) -> Iterator[RowKeys]:
-    """The keys of all rows of a string problem file."""
+    """The keys of all rows of a problem file."""
     table = read_problems(path).select(["data_source", "reward_model"])
     for row, entry in enumerate(table.to_pylist()):
-        truth = json.loads(entry["reward_model"]["ground_truth"])
-        try:
-            canonical, text, behaviour = program_keys(truth["ref_code"])
-            problem = (canonical, str(truth["ref_input"]["x"]))
-        except (KeyError, TypeError, UserError) as error:
-            raise UserError(f"{path}: row {row} is no row of the string task ({error})") from error
-        yield RowKeys(row, "-heldout-" in entry["data_source"], problem, text, behaviour)
+        source, truth = entry["data_source"], entry["reward_model"]["ground_truth"]
+        if find_judge(source) is judge_countdown:
+            asked = read_ground_truth(truth)
+            yield RowKeys(row, False, compact_prompt(asked.numbers, asked.target), None, None)
+        else:
+            try:
+                yield RowKeys(row, "-heldout-" in source, *string_keys(truth))
+            except (KeyError, TypeError, UserError) as error:
+                raise UserError(f"{path}: row {row} is no row of the string task ({error})") from error
+
+
+def string_keys(ground_truth: str) -> tuple[str, str | None, str | None]:
+    """What a string row is recognised by: its problem, and its composition's text and behaviour, if it is one."""
+    truth = json.loads(ground_truth)
+    canonical, text, behaviour = program_keys(truth["ref_code"])
+    return f"{canonical} on {truth['ref_input']['x']}", text, behaviour
 
 
 @lru_cache(maxsize=200_000)

@@ -1,4 +1,4 @@
-"""Hand-made rows of the published schema."""
+"""Hand-made rows of the published schema, of both tasks."""
 
 import json
 from pathlib import Path
@@ -31,3 +31,14 @@ def row(expression: str, x: str, source: str = "codeio-forward-incomplete-depth2
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     pq.write_table(pa.Table.from_pylist(rows), path)
     return path
+
+
+def countdown_row(numbers: list[int], target: int, source: str = "reasoning-gym-countdown-depth3") -> dict[str, Any]:
+    """A Countdown row, as the paper's files have it."""
+    return {
+        "data_source": source,
+        "prompt": [{"content": f"Reach {target} from {numbers}.", "role": "user"}],
+        "ability": "reasoning",
+        "reward_model": {"ground_truth": json.dumps({"target": target, "numbers": numbers}), "style": "rule"},
+        "extra_info": {"depth": len(numbers), "index": 0, "split": "train"},
+    }

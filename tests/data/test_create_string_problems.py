@@ -82,5 +82,7 @@ def test_bad_settings_are_one_line(tmp_path: Path, changes: dict[str, object]) -
 
 
 def test_settings_come_from_the_command_line() -> None:
-    settings = parse(CreateProblems, ["output=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"])
+    settings = parse(
+        CreateStringProblems, ["output=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"]
+    )
     assert (settings.levels, settings.drop, settings.style) == ([1, 2], [0, 3], "compact")

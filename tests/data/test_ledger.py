@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from string_rows import row, write_rows
+from string_rows import countdown_row, row, write_rows
 
 from compositionality.data.ledger import SplitLedger
 from compositionality.errors import UserError
@@ -56,3 +56,13 @@ def test_a_row_of_another_task_is_named(ledger: SplitLedger, tmp_path: Path) -> 
     path = write_rows(tmp_path / "t.parquet", [row("func_17(x)", "abc"), row("open(x)", "abc")])
     with pytest.raises(UserError, match=r"t.parquet: row 1 is no row of the string task"):
         ledger.check(path)
+
+
+def test_p02_a_countdown_problem_is_known_in_any_order_and_by_any_name(tmp_path: Path) -> None:
+    ledger = SplitLedger()
+    ledger.add_training(write_rows(tmp_path / "train.parquet", [countdown_row([3, 5, 7], 22), TRAIN[0]]))
+    other = countdown_row([7, 3, 5], 22, "countdown")
+    path = write_rows(tmp_path / "test.parquet", [countdown_row([7, 3, 5], 23), other])
+    with pytest.raises(UserError, match=r"test.parquet: row 1 has the same problem \(3\|5\|7>22\) as .*row 0; 1 such"):
+        ledger.check(path)
+    ledger.check(write_rows(tmp_path / "good.parquet", [countdown_row([3, 5, 7], 1), countdown_row([3, 5, 5], 22)]))
