@@ -132,7 +132,22 @@ def test_p04_ten_thousand_traces_gold_and_mutated(seed: int) -> None:
         assert judge_countdown("\n".join(mutated_trace(lines, rng)), gold).score == 0
 
 
-FUZZ = st.lists(st.sampled_from([*"3577()+-*/ ", "3*5", "+7", "(", ")", "-"]), max_size=12).map("".join)
+SIGNS = "3577()+-*/ "
+SOUP = st.lists(st.sampled_from([*SIGNS, "3*5", "+7", "(", ")", "-"]), max_size=12).map("".join)
+SEEDS = ["3*5+7", "(3*5)+7", "7-(-3*5)", "-(3-5)*7", "3*(5+7)", "5/(7-7)", "7 + (3 * 5)", "((-7+(3)))/5"]
+
+
+@st.composite
+def nearly_legal(draw_from: st.DrawFn) -> str:
+    """An expression with up to three characters changed, dropped or put in."""
+    text = draw_from(st.sampled_from(SEEDS))
+    for _ in range(draw_from(st.integers(0, 3))):
+        at = draw_from(st.integers(0, len(text)))
+        text = text[:at] + draw_from(st.sampled_from(["", *SIGNS])) + text[at + draw_from(st.integers(0, 1)) :]
+    return text
+
+
+FUZZ = SOUP | nearly_legal()
 
 
 @settings(max_examples=2000, deadline=None)

@@ -1,0 +1,108 @@
+"""Countdown rows as other libraries write them: read, judged, and refused by file and row where they are damaged."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.reward import judge_response
+from compositionality.reward.verl_reward import compute_score
+from compositionality.tasks.truth import truth_text
+
+TINYZERO = {"target": 22, "numbers": [3, 5, 7]}
+RIGHT, WRONG = "<think>3*5=15</think>\n<answer>3*5+7</answer>", "<answer>3+5+7</answer>"
+
+
+def write(path, truths, data_source="countdown"):
+    rows = [
+        {
+            "data_source": data_source,
+            "prompt": [{"role": "user", "content": f"problem {index}"}],
+            "ability": "math",
+            "reward_model": {"style": "rule", "ground_truth": truth},
+            "extra_info": {"split": "train", "index": index},
+        }
+        for index, truth in enumerate(truths)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_structs_become_text(tmp_path):
+    path = write(tmp_path / "rows.parquet", [TINYZERO, {"target": 8, "numbers": [3, 5]}])
+    table = read_problems(path)
+    models = table["reward_model"].to_pylist()
+    assert [json.loads(model["ground_truth"]) for model in models] == [TINYZERO, {"target": 8, "numbers": [3, 5]}]
+    assert {model["style"] for model in models} == {"rule"}
+    assert table.column_names == pq.read_schema(path).names
+    assert judge_response("countdown", RIGHT, models[0]["ground_truth"]).score == 1
+
+
+def test_structs_of_mixed_rows_have_null_keys(tmp_path):
+    compact = {"target": 22, "numbers": [3, 5, 7], "style": "compact"}
+    models = read_problems(write(tmp_path / "rows.parquet", [TINYZERO, compact]))["reward_model"].to_pylist()
+    assert judge_response("countdown", RIGHT, models[0]["ground_truth"]).score == 1
+    assert judge_response("countdown", "7,3*5=15\n,7+15=22", models[1]["ground_truth"]).score == 1
+
+
+def test_text_stays_as_it_is(tmp_path):
+    path = write(tmp_path / "rows.parquet", [json.dumps(TINYZERO)], "countdown-clean-level3")
+    assert read_problems(path).equals(pq.read_table(path))
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        json.dumps(TINYZERO),
+        TINYZERO,
+        {"target": np.int64(22), "numbers": np.array([3, 5, 7])},
+        {"target": 22, "numbers": np.array([3, 5, 7], dtype=object)},
+        {"answer": np.array(22), "numbers": (3, 5, 7)},
+        {"question": "?", "answer": "3*5 + 7", "metadata": {"target": 22, "numbers": np.array([7, 5, 3])}},
+    ],
+)
+def test_verl_may_hand_over_structs_with_numpy_inside(truth):
+    assert judge_response("countdown", RIGHT, truth).score == 1
+    right, wrong = compute_score("countdown", RIGHT, truth), compute_score("countdown", WRONG, truth)
+    assert (right["score"], wrong["score"], wrong["wrong_value"], right["error"]) == (1, 0, 1, 0)
+
+
+@pytest.mark.parametrize("truth", [{"target": 22}, {"target": 22, "numbers": {1, 2}}, {"target": 1j}, b"x", np.nan, 22])
+def test_p05_a_ground_truth_that_cannot_be_read_is_an_error(truth):
+    assert compute_score("countdown", RIGHT, truth)["error"] == 1
+
+
+def test_an_endless_struct_is_refused():
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(UserError, match="ground_truth of type list"):
+        truth_text(loop)
+
+
+@pytest.mark.parametrize(
+    ("truths", "problem"),
+    [
+        ([TINYZERO, {"target": 22, "numbers": []}], "row 1: .*0 numbers"),
+        ([TINYZERO, TINYZERO, {"target": 22}], "row 2: .*no list of numbers"),
+        ([{"numbers": [3, 5]}], "row 0: .*no target"),
+        ([{"target": 22.5, "numbers": [3, 5]}], "row 0: .*no whole number"),
+        ([json.dumps(TINYZERO), "3*5 + 7"], "row 1: .*no JSON"),
+        ([json.dumps(TINYZERO), None], "row 1: .*no object"),
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path, truths, problem):
+    with pytest.raises(UserError, match=f"rows.parquet: {problem}") as error:
+        read_problems(write(tmp_path / "rows.parquet", truths))
+    assert "\n" not in str(error.value)
+
+
+def test_rows_without_ground_truth_are_refused(tmp_path):
+    path = tmp_path / "rows.parquet"
+    columns = ("data_source", "prompt", "ability", "reward_model", "extra_info")
+    pq.write_table(pa.Table.from_pylist([dict.fromkeys(columns, "x")]), path)
+    with pytest.raises(UserError, match=r"rows.parquet: reward_model has no ground_truth"):
+        read_problems(path)

@@ -1,0 +1,47 @@
+"""Our judge beside reasoning-gym's: its gold answers are accepted; ``-s`` prints what its own scorer pays for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from countdown_attacks import CHEATS, FAIR, Attack
+
+from compositionality.tasks.countdown.judge import judge_countdown
+
+pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full set-up only")
+
+
+@pytest.mark.parametrize("level", [2, 3, 4, 5])
+def test_all_gold_answers_of_the_library_are_accepted(level: int) -> None:
+    from compositionality.tasks.countdown.library import PaperOptions, paper_problems
+
+    for problem in paper_problems(PaperOptions((level,), 512)):
+        expression = problem.metadata["expression"]
+        assert judge_countdown(f"<answer>{expression}</answer>", problem.ground_truth).score == 1, expression
+        longer = f"<answer>{expression} + 0</answer>"
+        assert judge_countdown(longer, problem.ground_truth).reason == "wrong_numbers"
+
+
+@pytest.mark.slow
+def test_p04_judges_fooled(capsys: pytest.CaptureFixture[str]) -> None:
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "library_scorer.py"], cwd=here, capture_output=True, text=True, check=True, timeout=300
+    )
+    library = json.loads(done.stdout)
+
+    def pays(attack: Attack) -> bool:
+        return judge_countdown(f"<answer>{attack.answer}</answer>", attack.truth).score > 0
+
+    ours = [attack.name for attack in CHEATS if pays(attack)]
+    theirs = [attack.name for attack in CHEATS if library[attack.name] == 1]
+    lost = [attack.name for attack in CHEATS if library[attack.name] is None]
+    with capsys.disabled():
+        print(f"\npaid in full of {len(CHEATS)} answers that solve nothing: ours {len(ours)}, library {len(theirs)}")
+        print(f"the library's scorer pays for: {'; '.join(theirs)}\nand hangs or dies of: {'; '.join(lost)}")
+        fair = sum(map(pays, FAIR)), sum(library[attack.name] == 1 for attack in FAIR)
+        print(f"of {len(FAIR)} right answers in all kinds of forms: ours takes {fair[0]}, the library {fair[1]}")
+    assert not ours
+    assert len(theirs) > 20
