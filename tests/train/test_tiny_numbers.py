@@ -1,7 +1,9 @@
 """The Countdown part of the pretraining text."""
 
 import json
+import math
 import re
+from collections import Counter
 from random import Random
 
 import pytest
@@ -11,14 +13,19 @@ from compositionality.train.tiny.corpus import Corpus, Mix
 from compositionality.train.tiny.numbers import NumberText
 
 LARGEST = 60
-TEXT = NumberText(LARGEST, 0.3, 4)
-STEP = re.compile(r"(\d+)([-+*/])(\d+)=(\d+)")
+TEXT = NumberText(LARGEST, 0.2, 0.4, 4)
+STEP = re.compile(r"(\d+)([-+*/^_%~])(\d+)=(\d+)")
 RULES = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
     "/": lambda a, b: a / b,
+    "^": max,
+    "_": min,
+    "%": lambda a, b: a % b,
+    "~": lambda a, b: math.floor((a + b) / 2),
 }
+OWN = re.compile(r"\d+(\|\d+)+>\d+")
 
 
 def drawn(count: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -36,18 +43,32 @@ def test_every_calculation_is_right_and_within_bounds() -> None:
 
 
 def test_the_game_is_shown_with_two_numbers_only() -> None:
-    played = [prompt for prompt, _ in drawn(3000) if ">" in prompt and not prompt.startswith('"')]
-    assert len(played) > 600
+    played = [prompt for prompt, _ in drawn(3000) if OWN.fullmatch(prompt)]
+    assert len(played) > 500
     assert all(prompt.count("|") == 1 for prompt in played)
 
 
 def test_two_number_answers_are_right_for_the_judge() -> None:
     for prompt, response in drawn(1500):
-        if ">" not in prompt or prompt.startswith('"'):
+        if not OWN.fullmatch(prompt):
             continue
         numbers, target = prompt.split(">")
         truth = {"target": int(target), "numbers": [int(n) for n in numbers.split("|")], "style": "compact"}
         assert judge("countdown-clean-level2", response, json.dumps(truth)).reason is Reason.CORRECT, (prompt, response)
+
+
+def test_other_games_use_the_operators_they_name_and_every_number() -> None:
+    played = [pair for pair in drawn(3000) if re.match(r"[%^_~]", pair[0])]
+    assert {prompt.count("|") for prompt, _ in played} == {1, 2, 3, 4}
+    for prompt, response in played:
+        allowed, numbers, target = re.fullmatch(r"([%^_~]+)([\d|]+)>(\d+)", prompt).groups()  # type: ignore[union-attr]
+        there = Counter(map(int, numbers.split("|")))
+        for a, operator, b, c in STEP.findall(response):
+            assert operator in allowed
+            there.subtract([int(a), int(b)])
+            assert min(there.values()) >= 0
+            there[int(c)] += 1
+        assert +there == Counter([int(target)])
 
 
 def test_sums_are_worked_out_step_by_step_to_what_they_come_to() -> None:
@@ -56,7 +77,7 @@ def test_sums_are_worked_out_step_by_step_to_what_they_come_to() -> None:
             continue
         first, *rest = re.findall(r"\d+", prompt)
         value = float(first)
-        for operator, number in zip(re.findall(r"[-+*/]", prompt), rest, strict=True):
+        for operator, number in zip(re.findall(r"[-+*/^_%~]", prompt), rest, strict=True):
             value = RULES[operator](value, int(number))
         assert value == int(response.rpartition("=")[2])
         assert len(response.splitlines()) == len(rest)

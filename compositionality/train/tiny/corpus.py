@@ -11,7 +11,7 @@ are others, none of which behaves like a target:
   nothing: only the definition does. This is reading code.
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
-For section 4.3 a share of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
+For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
 
 **No target is ever composed with anything**, under any name. So the base model knows the atoms, knows how to compose
 other functions, and composes targets only as far as the one carries over to the other; Stage 1 refreshes the atoms
@@ -49,7 +49,7 @@ class Mix:
 
     With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
     ``countdown`` is the share of arithmetic and two-number Countdown in all of the text (the other shares are of what
-    it leaves), ``two_numbers`` the share of Countdown in that, ``largest_value`` the largest number in it.
+    it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number.
     """
 
     echo: float = 0.06
@@ -65,7 +65,8 @@ class Mix:
     prior_functions: int = TINY_COUNT
     frozen_parameters: bool = True
     countdown: float = 0.0
-    two_numbers: float = 0.3
+    two_numbers: float = 0.2
+    other_games: float = 0.4
     largest_value: int = 60
 
     def total(self) -> float:
@@ -82,7 +83,7 @@ class Corpus:
         self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
-        self._numbers = NumberText(mix.largest_value, mix.two_numbers, mix.deepest - 2)
+        self._numbers = NumberText(mix.largest_value, mix.two_numbers, mix.other_games, mix.deepest - 2)
         self._all = self.targets + self.priors
         self._named = [frozen_operation(function) for function in ATOMS.values()] + self.priors
         signs = "123-«»" if mix.frozen_parameters else "12345-_|«»"

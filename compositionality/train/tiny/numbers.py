@@ -1,36 +1,43 @@
-"""The Countdown part of the pretraining text: arithmetic, and the game with two numbers.
+"""The Countdown part of the pretraining text: arithmetic, the game with two numbers, and other games like it.
 
-- *sums*: ``3*5+7`` is worked out from left to right in the steps of the compact style. Calculating, and doing so for
-  several steps, is what an LLM brings along.
-- *problems*: two numbers and a target (``3|5>15``). The game is never shown with more numbers than two, so any ability
-  to play it with three comes from elsewhere.
+- *sums*: ``3*5+7`` is worked out from left to right in the steps of the compact style.
+- *problems*: two numbers and a target (``3|5>15``). With more than two numbers this game is never shown.
+- *other games*: the same with operators that Countdown does not have, named at the front (``^_3|5|7>7``), and with two
+  to five numbers. Playing on until no number is left is learned here: the analogue, for numbers, of the functions that
+  the string part composes and the study never asks about.
 - *echo*: copy a problem with any count of numbers, so that such prompts can be read at all.
 """
 
 from collections.abc import Callable
 from random import Random
 
-from compositionality.tasks.countdown.prompts import compact_line, compact_prompt
+from compositionality.tasks.countdown.prompts import OPERATORS, compact_line, compact_prompt
 from compositionality.train.tiny.draws import Exchange, between, pick
 
-OPERATORS = "+-*/"
-ECHO = 0.1
-"""Share of echoes in this text."""
+ECHO = 0.05
+"""Share of echoes in this text; sums are what the other shares leave."""
+OTHER_OPERATORS = "^_%~"
+"""Larger, smaller, remainder, mean rounded down."""
 MOST_NUMBERS = 5
 
 _CALCULATE: dict[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a // b if b and a % b == 0 else 0,
+    "/": lambda a, b: a // b if a % b == 0 else 0,
+    "^": max,
+    "_": min,
+    "%": lambda a, b: a % b,
+    "~": lambda a, b: (a + b) // 2,
 }
 
 
 class NumberText:
     """Draws exchanges in which every value is a whole number from 1 to ``largest``."""
 
-    def __init__(self, largest: int, problems: float, deepest: int):
-        self.largest, self.problems, self.deepest = largest, problems, deepest
+    def __init__(self, largest: int, two_numbers: float, other_games: float, deepest: int):
+        self.largest, self.deepest = largest, deepest
+        self.shares = ((ECHO, self.echo), (two_numbers, self.problem), (other_games, self.other_game), (1.0, self.sum))
         values = range(1, largest + 1)
         self._facts = {
             operator: [(a, b, c) for a in values for b in values if 1 <= (c := calculate(a, b)) <= largest]
@@ -44,9 +51,11 @@ class NumberText:
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the shares."""
         draw = rng.random()
-        if draw < ECHO:
-            return self.echo(rng)
-        return self.problem(rng) if draw < ECHO + self.problems else self.sum(rng)
+        for share, kind in self.shares:
+            if draw < share:
+                return kind(rng)
+            draw -= share
+        raise AssertionError("the shares add up to more than 1")
 
     def problem(self, rng: Random) -> Exchange:
         """Two numbers, in either order, and the result of an operator; every operator as often as the others."""
@@ -55,9 +64,21 @@ class NumberText:
         numbers = (a, b) if rng.random() < 0.5 else (b, a)
         return compact_prompt(numbers, c), compact_line((), a, operator, b, c)
 
+    def other_game(self, rng: Random) -> Exchange:
+        """Two to five numbers and what some play with two or three of the other operators comes to."""
+        allowed = sorted(rng.sample(OTHER_OPERATORS, between(rng, 2, 3)))
+        numbers = [between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS))]
+        values, lines = list(numbers), []
+        while len(values) > 1:
+            a, b = (values.pop(int(rng.random() * len(values))) for _ in range(2))
+            operator, c = pick(rng, [(o, c) for o in allowed if (c := _CALCULATE[o](a, b))])
+            lines.append(compact_line(values, a, operator, b, c))
+            values.append(c)
+        return "".join(allowed) + compact_prompt(numbers, values[0]), "\n".join(lines)
+
     def sum(self, rng: Random) -> Exchange:
         """One to ``deepest`` operators, from left to right: ``3*5+7`` → ``+7,3*5=15``, ``,15+7=22``."""
-        operator = pick(rng, OPERATORS)
+        operator = pick(rng, tuple(_CALCULATE))
         a, b, c = pick(rng, self._facts[operator])
         steps = [(a, operator, b, c)]
         for _ in range(between(rng, 1, self.deepest) - 1):
