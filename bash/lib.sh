@@ -10,7 +10,7 @@
 #   SEED        of problems, rollouts and training (default 0; another one has folders of its own, with -seed$SEED)
 #   SEEDS=N     run_all.sh, quickstart.sh: seeds 0 … N-1, then their summary
 #   TEST_SEED   of the test problems, the same whatever SEED is (default 2027)
-#   ARMS        run_all.sh, quickstart.sh: which arms of Stage 2 ("rl-level1 rl-level2 rl-level1to2 rft rft-matched")
+#   ARMS        run_all.sh, quickstart.sh: which arms of Stage 2 (those that the section's arm.sh names)
 #   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
 #   DRY_RUN=1   print every command and check the training configurations; run nothing
@@ -32,6 +32,7 @@ fi
 SEED=${SEED:-0}
 SEEDS=${SEEDS:-1}
 TEST_SEED=${TEST_SEED:-2027}
+SECTION=${SECTION:-section41_42} # the scripts of another section name theirs before they source this file
 ITERATION=${ITERATION:-0}
 ARMS=${ARMS:-}
 LANES=${LANES:-}
@@ -43,7 +44,17 @@ case $ENGINE in
 esac
 [[ $SEED =~ ^[0-9]+$ && $SEEDS =~ ^[1-9][0-9]*$ ]] || fail "SEED=$SEED SEEDS=$SEEDS: whole numbers, SEEDS at least 1"
 
+# The profile's numbers for this engine, under names without its own.
+declare -p "RL_${ENGINE^^}" >/dev/null 2>&1 || fail "profile $PROFILE has no numbers for ENGINE=$ENGINE"
+declare -n PRETRAIN=PRETRAIN_${ENGINE^^} SFT=SFT_${ENGINE^^} STAGE1_SFT=STAGE1_SFT_${ENGINE^^} RL=RL_${ENGINE^^} \
+  RL_LEVEL1=RL_LEVEL1_${ENGINE^^} RFT_SFT=RFT_SFT_${ENGINE^^}
+
 study=$PROFILE
+# A base model that is made here knows what its text was about, and section 4.3 asks for numbers: a study of its own.
+if [[ $SECTION == section43 ]] && declare -p "PRETRAIN_COUNTDOWN_${ENGINE^^}" >/dev/null 2>&1; then
+  declare -n PRETRAIN_COUNTDOWN=PRETRAIN_COUNTDOWN_${ENGINE^^}
+  study+=-countdown PRETRAIN+=("${PRETRAIN_COUNTDOWN[@]}")
+fi
 # STUDY_ENGINE: in whose folders to work, for one arm through the other engine.
 if [[ ${STUDY_ENGINE:-$ENGINE} != "$DEFAULT_ENGINE" ]]; then study+=-${STUDY_ENGINE:-$ENGINE}; fi
 if ((SEED != 0)); then study+=-seed$SEED; fi
@@ -51,13 +62,7 @@ DATA_DIR=${DATA_DIR:-data/$study}
 CKPT_DIR=${CKPT_DIR:-checkpoints/$study}
 RESULTS_DIR=${RESULTS_DIR:-results/$study}
 BASE_MODEL=${BASE_MODEL:-$CKPT_DIR/base} # made by section41_42/stage0_pretrain.sh where the profile names no other
-STRING=$DATA_DIR/string_task
-export DEVICE PROFILE ENGINE DATA_DIR CKPT_DIR RESULTS_DIR SEED TEST_SEED
-
-# The profile's numbers for this engine, under names without its own.
-declare -p "RL_${ENGINE^^}" >/dev/null 2>&1 || fail "profile $PROFILE has no numbers for ENGINE=$ENGINE"
-declare -n PRETRAIN=PRETRAIN_${ENGINE^^} SFT=SFT_${ENGINE^^} STAGE1_SFT=STAGE1_SFT_${ENGINE^^} RL=RL_${ENGINE^^} \
-  RL_LEVEL1=RL_LEVEL1_${ENGINE^^} RFT_SFT=RFT_SFT_${ENGINE^^}
+export DEVICE PROFILE ENGINE SECTION DATA_DIR CKPT_DIR RESULTS_DIR SEED TEST_SEED
 
 # RFT_BUDGET=rl: iterative RFT samples as many answers as RL does, in folders of its own.
 case ${RFT_BUDGET:=original} in
@@ -66,7 +71,7 @@ case ${RFT_BUDGET:=original} in
   *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
 esac
 RFT_RUN=stage2-$rft
-RFT_DATA=stage2_level2_${rft//-/_}
+RFT_DATA=string_task/stage2_level2_${rft//-/_}
 
 # ---- the machine
 
@@ -134,6 +139,7 @@ processes() {
   fi
   port=$("$PYTHON_BIN" -I -S -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   rank_command=("$@")
+  local patience=30 # tenths of a second: the first rank says what is wrong, maybe a little after another has ended of it
   at_once "$PROCESSES" start_rank $(seq 0 $((PROCESSES - 1)))
 }
 
@@ -207,6 +213,10 @@ at_once() {
     if ((code)); then break; fi
     if ((${#running[@]})); then sleep 0.1; fi
   done
+  for ((status = 0; status < ${patience:-0} && ${#running[@]}; status++)); do
+    kill -0 "${running[0]}" 2>/dev/null || break
+    sleep 0.1
+  done
   if ((${#running[@]})); then
     kill -KILL "${running[@]}" 2>/dev/null || true
     wait "${running[@]}" 2>/dev/null || true
@@ -214,61 +224,75 @@ at_once() {
   return "$code"
 }
 
+# ---- several seeds
+
+# each_seed FUNCTION [words …]: calls it for the seeds SEED … SEED+SEEDS-1, with the end of their folders' names in $suffix.
+each_seed() {
+  local seed suffix
+  for ((seed = SEED; seed < SEED + SEEDS; seed++)); do
+    suffix=""
+    if ((seed != SEED)); then suffix=-seed$seed; fi
+    "$@"
+  done
+}
+
+# run_seeds [options]: the section's run_seed.sh for every seed, then its summarise.sh; how long each stage took.
+run_seeds() {
+  ((SEEDS == 1 || SEED == 0)) || fail "SEED=$SEED SEEDS=$SEEDS: give one of the two; SEEDS=N runs seeds 0 to N-1"
+  if [[ -z ${DRY_RUN:-} ]]; then
+    mkdir -p "$RESULTS_DIR/$SECTION"
+    export TIMES=$RESULTS_DIR/$SECTION/times.tsv # start of the command, seed, depth, stage, its seconds
+  fi
+  each_seed run_one_seed "$@"
+  script "$SECTION/summarise" $(force_in "$@")
+}
+
+run_one_seed() {
+  SEED=$seed DATA_DIR=$DATA_DIR$suffix CKPT_DIR=$CKPT_DIR$suffix RESULTS_DIR=$RESULTS_DIR$suffix \
+    script "$SECTION/run_seed" "$@"
+}
+
+# summarise [key=value …]: table and claims over the seeds → seeds.json; the figure beside it. The key=value are the
+# table's (markdown=README.md: into the section's place there).
+summarise() {
+  local inputs=() folder=$RESULTS_DIR/$SECTION
+  each_seed add_accuracy
+  step summarise_seeds "inputs=[$(IFS=,; echo "${inputs[*]}")]" output="$folder/seeds.json" place="$SECTION" "$@"
+  step draw_figure seeds="$folder/seeds.json" output="$folder/accuracy_by_level" title="$study" $(force_in "$@")
+}
+
+add_accuracy() { inputs+=("seed$seed:$RESULTS_DIR$suffix/$SECTION/accuracy.json"); }
+
 # force_in "$@": --force if it is among the arguments, for the second command of a script.
 force_in() {
   local word
   for word in "$@"; do if [[ $word == --force ]]; then echo --force; fi; done
 }
 
-# ---- problems
+# ---- problems. Every problem file, rollout folder and data set is named by its path below $DATA_DIR.
 
-# create_problems NAME [key=value …]: one problem file, $STRING/NAME.parquet, in the profile's mode.
+# shellcheck source=bash/problems.sh
+source bash/problems.sh
+
+# create_problems TASK_task/NAME [key=value …]: one file of string or Countdown problems, in the profile's mode.
 create_problems() {
-  step create_problems output="$STRING/$1.parquet" mode="$MODE" workers="$cores" $("problem_options_$MODE" "$1") \
-    "${STRING_OPTIONS[@]}" "${@:2}"
-}
-
-problem_options_paper() {
-  case $1 in
-    stage1_level1/train) echo stage=1 split=train count=50000 ;;
-    stage1_level1/test) echo stage=1 split=test count=128 ;;
-    stage2_level1/train) echo stage=2 split=train count=50000 ;;
-    stage2_level2/train) echo stage=2 split=train min_level=2 max_level=2 count=50000 ;;
-    stage2_level1to2/train) echo stage=2 split=train min_level=1 max_level=2 count=50000 ;;
-    stage2_level1to8/test) echo stage=2 split=test min_level=1 max_level=8 count=2048 ;;
-  esac
-}
-
-# Splits and seeds share no problem by construction; the test files also refuse any composition that was trained on.
-problem_options_clean() {
-  local levels validation test test_avoids
-  levels=[$(seq -s, 1 "$LEVELS")]
-  validation="split=validation seed=$SEED levels=$levels count=$((VALIDATION_PER_LEVEL * LEVELS))"
-  test="split=test seed=$TEST_SEED levels=$levels count=$((TEST_PER_LEVEL * LEVELS))"
-  test_avoids="avoid=[$STRING/stage2_level1to2/train.parquet,$STRING/stage2_level2/train.parquet]"
-  case $1 in
-    stage1_level1/train) echo split=train seed="$SEED" functions=all show_definitions=true count="$STAGE1_PROBLEMS" ;;
-    stage2_level1/train) echo split=train seed=$((SEED + 1)) count="$STAGE2_PROBLEMS" ;;
-    stage2_level2/train) echo split=train seed=$((SEED + 2)) levels=[2] count="$STAGE2_PROBLEMS" ;;
-    stage2_level1to2/train) echo split=train seed=$((SEED + 3)) levels=[1,2] count="$STAGE2_PROBLEMS" ;;
-    validation_trained) echo "$validation" ;;
-    validation_heldout) echo "$validation" functions=heldout ;;
-    test_trained) echo "$test" ;;
-    test_heldout) echo "$test" functions=heldout "$test_avoids" ;;
-  esac
+  local task=${1%%_task/*}
+  local -n task_options=${task^^}_OPTIONS
+  step "create_${task}_problems" output="$DATA_DIR/$1.parquet" mode="$MODE" workers="$cores" \
+    $("${task}_options_$MODE" "${1#*/}") "${task_options[@]}" "${@:2}"
 }
 
 # ---- answers
 
 # collect MODEL PROBLEMS OUTPUT [key=value …]: rollouts, judged.
 collect() {
-  step collect_rollouts model="$1" problems="$STRING/$2.parquet" output="$STRING/$3" engine="$ROLLOUT_ENGINE" seed="$SEED" \
+  step collect_rollouts model="$1" problems="$DATA_DIR/$2.parquet" output="$DATA_DIR/$3" engine="$ROLLOUT_ENGINE" seed="$SEED" \
     max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:4}"
 }
 
 # keep_correct PROBLEMS ROLLOUTS OUTPUT [key=value …]: rejection filter → SFT rows.
 keep_correct() {
-  step filter_rollouts problems="$STRING/$1.parquet" "rollouts=[$STRING/$2]" output="$STRING/$3" \
+  step filter_rollouts problems="$DATA_DIR/$1.parquet" "rollouts=[$DATA_DIR/$2]" output="$DATA_DIR/$3" \
     max_correct_ratio="$MAX_CORRECT_RATIO" "${@:4}"
 }
 
@@ -277,10 +301,23 @@ keep_correct() {
 evaluate() {
   local files=("${TEST_FILES[@]}") suffix=""
   if [[ ${EVALUATE_ON:-test} == validation ]]; then files=("${VALIDATION_FILES[@]}") suffix=-validation; fi
-  files=("${files[@]/#/$STRING/}")
+  files=("${files[@]/#/$DATA_DIR/}")
   files=("${files[@]/%/.parquet}")
   step evaluate "models=[$2]" "problems=[$(IFS=,; echo "${files[*]}")]" output="$RESULTS_DIR/$1$suffix" engine="$ROLLOUT_ENGINE" \
     seed="$SEED" max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:3}"
+}
+
+# models_there NAME…: name:path,… of the models that are made; of $MODEL_PATH alone (called $MODEL_NAME) where it is given.
+models_there() {
+  local name there=()
+  if [[ -n ${MODEL_PATH:-} ]]; then
+    there=("${MODEL_NAME:-model}:$MODEL_PATH")
+    set --
+  fi
+  for name in "$@"; do
+    if [[ -d $(model_of "$name") || -n ${DRY_RUN:-} ]]; then there+=("$name:$(model_of "$name")"); fi
+  done
+  (IFS=,; echo "${there[*]}")
 }
 
 # ---- training
@@ -295,7 +332,7 @@ pretrain() {
 
 # train_sft MODEL DATA RUN [overrides …]: SFT on DATA/train.parquet → $CKPT_DIR/RUN.
 train_sft() {
-  local data=$STRING/$2
+  local data=$DATA_DIR/$2
   case $ENGINE in
     single)
       trainer compositionality/train/sft.py compositionality/config/single/sft.yaml model.path="$1" \
@@ -312,8 +349,8 @@ train_sft() {
 
 # train_grpo MODEL PROBLEMS RUN [overrides …]: GRPO → $CKPT_DIR/RUN. PROBLEMS: one file or several, "a,b".
 train_grpo() {
-  local files="$STRING/${2//,/.parquet,$STRING/}.parquet" validation
-  validation=("${VALIDATION_FILES[@]/#/$STRING/}")
+  local files="$DATA_DIR/${2//,/.parquet,$DATA_DIR/}.parquet" validation
+  validation=("${VALIDATION_FILES[@]/#/$DATA_DIR/}")
   validation=("${validation[@]/%/.parquet}")
   case $ENGINE in
     single)
@@ -343,6 +380,11 @@ model_of() {
     stage1) echo "$CKPT_DIR/stage1-rft/final" ;;
     rl-level1 | rl-level2 | rl-level1to2 | rl-level2-verl) echo "$CKPT_DIR/stage2-$1/final" ;;
     rft | rft-matched) echo "$CKPT_DIR/stage2-$1-iteration$((RFT_ITERATIONS - 1))/final" ;;
-    *) fail "no model $1; there are: base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched" ;;
+    string-base) model_of stage1 ;; # section 4.3: taught strings only …
+    string-rl-level1to2) model_of rl-level1to2 ;;
+    multi-base) echo "$CKPT_DIR/stage1-multi/final" ;; # … or strings and two-number Countdown
+    multi-rl-level1 | multi-rl-level1to2) echo "$CKPT_DIR/stage2-$1/final" ;;
+    *) fail "no model $1; there are: base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched" \
+      "string-base string-rl-level1to2 multi-base multi-rl-level1 multi-rl-level1to2" ;;
   esac
 }

@@ -43,6 +43,6 @@ Table over the seeds, with intervals and verdicts: $RESULTS_DIR/section41_42/see
 Figure:       $RESULTS_DIR/section41_42/accuracy_by_level.png and .svg
 Every answer: $RESULTS_DIR/section41_42/rollouts$seeds
 Models:       $CKPT_DIR/{base,stage1-rft,stage2-rl-level1,stage2-rl-level2,stage2-rl-level1to2,stage2-rft*}
-Problems:     $STRING
+Problems:     $DATA_DIR/string_task
 Time:         set-up $((ready - began)) s, everything after it $(($(date +%s) - ready)) s
 END

@@ -13,11 +13,11 @@ STAGE2_PROBLEMS=20000
 LEVELS=8
 TEST_PER_LEVEL=256
 VALIDATION_PER_LEVEL=32
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
-  validation_heldout validation_trained test_trained test_heldout)
-LEVEL1TO2=stage2_level1to2/train
-VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
-TEST_FILES=(test_heldout test_trained)
+PROBLEM_FILES=(string_task/stage2_level1/train string_task/stage2_level2/train string_task/stage2_level1to2/train
+  string_task/validation_heldout string_task/validation_trained string_task/test_trained string_task/test_heldout)
+LEVEL1TO2=string_task/stage2_level1to2/train
+VALIDATION_FILES=(string_task/validation_heldout string_task/validation_trained)   # verl looks at the first only
+TEST_FILES=(string_task/test_heldout string_task/test_trained)
 MAX_PROMPT=1024                           # tokens
 MAX_RESPONSE=2048
 
@@ -43,3 +43,13 @@ RL_SINGLE=(model.dtype=bfloat16 model.activation_checkpointing=true data.prompts
   algorithm.dynamic_sampling=true optim.lr=2e-6 trainer.steps=300 trainer.save_every=25 trainer.eval_every=25)
 RL_LEVEL1_SINGLE=()
 RFT_SFT_SINGLE=(trainer.epochs=1)
+
+# ---- Section 4.3, Countdown: the level is how many numbers a problem gives
+COUNTDOWN_FILES=(stage1_level2/train validation test)
+COUNTDOWN_OPTIONS=(style=text "numbers=[1,100]" "target=[1,999]")
+COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
+COUNTDOWN_PROBLEMS=5000                   # to learn from
+COUNTDOWN_SAMPLES=8                       # answers to each of them
+COUNTDOWN_VALIDATION_PER_LEVEL=32
+COUNTDOWN_TEST_PER_LEVEL=128
+COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem

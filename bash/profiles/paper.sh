@@ -9,10 +9,10 @@ ARMS=${ARMS:-rl-level1 rl-level2 rl-level1to2 rft}
 # Problems: the original's sequence, flaws included, English prompts.
 MODE=paper
 STRING_OPTIONS=()
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to8/test)
-LEVEL1TO2=stage2_level1/train,stage2_level2/train   # as the original's script mixes them: 50,000 + 50,000
-VALIDATION_FILES=(stage2_level1to8/test)
-TEST_FILES=(stage2_level1to8/test)
+PROBLEM_FILES=(string_task/stage2_level1/train string_task/stage2_level2/train string_task/stage2_level1to8/test)
+LEVEL1TO2=string_task/stage2_level1/train,string_task/stage2_level2/train   # as the original mixes them: 50,000 each
+VALIDATION_FILES=(string_task/stage2_level1to8/test)
+TEST_FILES=(string_task/stage2_level1to8/test)
 MAX_PROMPT=1024                           # tokens
 MAX_RESPONSE=8192
 
@@ -31,3 +31,10 @@ RFT_SAMPLES=2
 RFT_SFT_VERL=(trainer.total_epochs=1)
 RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((700 * 32 * 16))            # the authors' runs: about 700 updates of 32 prompts asked, 16 answers each
+
+# Section 4.3: the paper's 50,000 two-number problems, 10 answers to each; 128 test problems a level, 32 answers to each.
+COUNTDOWN_FILES=(stage1_level2/train test)
+COUNTDOWN_OPTIONS=()
+COUNTDOWN_SAMPLES=$STAGE1_SAMPLES
+COUNTDOWN_TEST_PER_LEVEL=128
+COUNTDOWN_TEST_SAMPLES=32

@@ -14,11 +14,11 @@ STAGE2_PROBLEMS=45000
 LEVELS=8
 TEST_PER_LEVEL=500
 VALIDATION_PER_LEVEL=100
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
-  validation_heldout validation_trained test_trained test_heldout)
-LEVEL1TO2=stage2_level1to2/train
-VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
-TEST_FILES=(test_trained test_heldout)
+PROBLEM_FILES=(string_task/stage2_level1/train string_task/stage2_level2/train string_task/stage2_level1to2/train
+  string_task/validation_heldout string_task/validation_trained string_task/test_trained string_task/test_heldout)
+LEVEL1TO2=string_task/stage2_level1to2/train
+VALIDATION_FILES=(string_task/validation_heldout string_task/validation_trained)   # verl looks at the first only
+TEST_FILES=(string_task/test_trained string_task/test_heldout)
 MAX_PROMPT=160                            # tokens
 MAX_RESPONSE=800
 
@@ -54,3 +54,16 @@ RL_VERL=(data.train_batch_size=128 actor_rollout_ref.rollout.n=16 actor_rollout_
   trainer.test_freq=25 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
 RL_LEVEL1_VERL=()
 RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=2e-4)
+
+# ---- Section 4.3, Countdown: the level is how many numbers a problem gives
+COUNTDOWN_FILES=(stage1_level2/train validation test)
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,50]" "target=[1,199]" whole=true)
+COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
+COUNTDOWN_PROBLEMS=2000                   # to learn from
+COUNTDOWN_SAMPLES=2                       # answers to each of them
+COUNTDOWN_VALIDATION_PER_LEVEL=64
+COUNTDOWN_TEST_PER_LEVEL=128
+COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
+# The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
+PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3)   # comes after PRETRAIN_SINGLE
+PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")

@@ -23,3 +23,9 @@ RL_VERL=(data.train_batch_size=8 actor_rollout_ref.rollout.n=4 trainer.total_tra
   trainer.test_freq=2 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
 RL_LEVEL1_VERL=()
 RFT_SFT_VERL=(data.train_batch_size=2 trainer.total_epochs=1 optim.lr=5e-4)
+
+COUNTDOWN_PROBLEMS=100
+COUNTDOWN_SAMPLES=4
+COUNTDOWN_VALIDATION_PER_LEVEL=4
+COUNTDOWN_TEST_PER_LEVEL=4
+COUNTDOWN_TEST_SAMPLES=2

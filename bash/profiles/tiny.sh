@@ -11,11 +11,11 @@ STRING_OPTIONS=(style=compact "drop=[0,3]" frozen_parameters=true alphabet=abcde
 STAGE1_PROBLEMS=6000
 STAGE2_PROBLEMS=26000
 LEVELS=6
-PROBLEM_FILES=(stage2_level1/train stage2_level2/train stage2_level1to2/train
-  validation_heldout validation_trained test_trained test_heldout)
-LEVEL1TO2=stage2_level1to2/train
-VALIDATION_FILES=(validation_heldout validation_trained)   # verl looks at the first only
-TEST_FILES=(test_trained test_heldout)
+PROBLEM_FILES=(string_task/stage2_level1/train string_task/stage2_level2/train string_task/stage2_level1to2/train
+  string_task/validation_heldout string_task/validation_trained string_task/test_trained string_task/test_heldout)
+LEVEL1TO2=string_task/stage2_level1to2/train
+VALIDATION_FILES=(string_task/validation_heldout string_task/validation_trained)   # verl looks at the first only
+TEST_FILES=(string_task/test_trained string_task/test_heldout)
 MAX_PROMPT=64                             # tokens
 MAX_RESPONSE=192
 
@@ -24,6 +24,19 @@ STAGE1_SAMPLES=2
 MAX_CORRECT_RATIO=null                    # the base model solves most atoms always; dropping those would leave the hard ones
 RFT_SAMPLES=2
 RFT_MATCHED_SAMPLES=4                     # of more problems: equal correct answers count once in SFT
+
+# ---- Section 4.3, Countdown: the level is how many numbers a problem gives
+COUNTDOWN_FILES=(stage1_level2/train validation test)
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,20]" "target=[1,99]" whole=true)
+COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
+COUNTDOWN_PROBLEMS=400                    # to learn from; of two numbers up to 20 there are under a thousand in all
+COUNTDOWN_SAMPLES=2                       # answers to each of them
+COUNTDOWN_VALIDATION_PER_LEVEL=64
+COUNTDOWN_TEST_PER_LEVEL=128
+COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
+# The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
+PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3)   # comes after PRETRAIN_SINGLE
+PRETRAIN_COUNTDOWN_VERL=(mix.countdown=0.3)
 
 # ---- ENGINE=single
 if [[ $ENGINE == single ]]; then

@@ -5,13 +5,5 @@
 # EVALUATE_ON=validation: on the validation files, in $RESULTS_DIR/section41_42-validation.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-models=()
-add() { if [[ -d $2 || -n ${DRY_RUN:-} ]]; then models+=("$1:$2"); fi; }
-if [[ -n ${MODEL_PATH:-} ]]; then
-  add "${MODEL_NAME:-model}" "$MODEL_PATH"
-else
-  for name in base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched; do
-    add "$name" "$(model_of "$name")"
-  done
-fi
-evaluate section41_42 "$(IFS=,; echo "${models[*]}")" "$@"
+models=$(models_there base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched)
+evaluate section41_42 "$models" "$@"

@@ -6,15 +6,4 @@
 # Tiny: about 11 minutes a seed on 2 cores. Paper: days on a node of 8 GPUs.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-((SEEDS == 1 || SEED == 0)) || fail "SEED=$SEED SEEDS=$SEEDS: give one of the two; SEEDS=N runs seeds 0 to N-1"
-if [[ -z ${DRY_RUN:-} ]]; then
-  mkdir -p "$RESULTS_DIR/section41_42"
-  export TIMES=$RESULTS_DIR/section41_42/times.tsv # start of the command, seed, depth, stage, its seconds
-fi
-for ((seed = SEED; seed < SEED + SEEDS; seed++)); do
-  suffix=""
-  if ((seed != SEED)); then suffix=-seed$seed; fi
-  SEED=$seed DATA_DIR=$DATA_DIR$suffix CKPT_DIR=$CKPT_DIR$suffix RESULTS_DIR=$RESULTS_DIR$suffix \
-    script section41_42/run_seed "$@"
-done
-script section41_42/summarise $(force_in "$@")
+run_seeds "$@"

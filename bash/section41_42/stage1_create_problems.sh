@@ -3,4 +3,4 @@
 # Reads nothing. Writes $DATA_DIR/string_task/stage1_level1/train.parquet. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-create_problems stage1_level1/train "$@"
+create_problems string_task/stage1_level1/train "$@"

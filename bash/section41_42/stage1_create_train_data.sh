@@ -5,5 +5,6 @@
 # Writes stage1_level1_rft/{rollouts/,data/{train,test}.parquet}. Tiny: a minute. Paper: 500,000 responses, hours on 8 GPUs.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-collect "${MODEL_PATH:-$BASE_MODEL}" stage1_level1/train stage1_level1_rft/rollouts n_samples="$STAGE1_SAMPLES" "$@"
-keep_correct stage1_level1/train stage1_level1_rft/rollouts stage1_level1_rft/data hide_definitions=true $(force_in "$@")
+data=string_task/stage1_level1
+collect "${MODEL_PATH:-$BASE_MODEL}" $data/train ${data}_rft/rollouts n_samples="$STAGE1_SAMPLES" "$@"
+keep_correct $data/train ${data}_rft/rollouts ${data}_rft/data hide_definitions=true $(force_in "$@")

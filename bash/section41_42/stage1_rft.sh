@@ -4,4 +4,4 @@
 # the model). Tiny: half a minute; with ENGINE=verl a minute or two.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-train_sft "${MODEL_PATH:-$BASE_MODEL}" stage1_level1_rft/data stage1-rft "${STAGE1_SFT[@]}" "$@"
+train_sft "${MODEL_PATH:-$BASE_MODEL}" string_task/stage1_level1_rft/data stage1-rft "${STAGE1_SFT[@]}" "$@"

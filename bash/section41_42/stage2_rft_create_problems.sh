@@ -10,5 +10,5 @@ if [[ $RFT_BUDGET == rl ]]; then
 else
   size=(rows_per_chunk="$RFT_PROMPTS")
 fi
-step split_chunks problems="$STRING/stage2_level2/train.parquet" output="$STRING/$RFT_DATA/problems" \
+step split_chunks problems="$DATA_DIR/string_task/stage2_level2/train.parquet" output="$DATA_DIR/$RFT_DATA/problems" \
   chunks="$RFT_ITERATIONS" "${size[@]}" "$@"

@@ -5,4 +5,4 @@
 # ENGINE=verl five to twelve minutes on two.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" stage2_level1/train stage2-rl-level1 "${RL_LEVEL1[@]}" "$@"
+train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" string_task/stage2_level1/train stage2-rl-level1 "${RL_LEVEL1[@]}" "$@"
