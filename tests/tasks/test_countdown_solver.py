@@ -135,7 +135,7 @@ def test_numbers_too_large_for_64_bits_are_exact() -> None:
 
 def test_whole_values_are_exact_up_to_the_bound() -> None:
     plan = make_plan(2)
-    numbers = np.array([[31_622, 99_991], [31_622, 99_991]])
+    numbers = np.array([[31_622, 99_991], [31_622, 99_991]], dtype=np.float64)
     assert whole_values(plan.evaluate(numbers)[plan.full]).max(axis=0).tolist() == [31_622**2, 99_991**2]
 
 

@@ -9,9 +9,8 @@ from compositionality.tasks.countdown.prompts import OPERATORS
 LEVELS = range(2, 7)
 OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
 """A minus comes with a plus and a division with a product: ``a-(b-c)`` is a sum in disguise."""
-LARGEST = 2**62
-"""Bound on every numerator and denominator times a target, so that 64 bits are exact."""
-LARGEST_TARGET = 10**9
+EXACT = 2**53
+"""Whole numbers below it are exact as float64."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,8 @@ class CountdownOptions:
             if len(pair) != 2 or not all(type(end) is int for end in pair) or not 1 <= pair[0] <= pair[1]:
                 raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
         largest, most = self.numbers[1], max(self.levels)
-        if (2 * largest) ** most * self.target[1] >= LARGEST or self.target[1] > LARGEST_TARGET:
-            raise UserError(
-                f"numbers up to {largest} and targets up to {self.target[1]} are too large for level {most}"
-            )
+        if (2 * largest) ** most >= EXACT:
+            raise UserError(f"numbers={list(self.numbers)}: too large for exact solving at level {most}")
         reach = max(largest * most, largest**most if "*" in self.operators else 0)
         if reach < self.target[0]:
             raise UserError(

@@ -21,7 +21,7 @@ from compositionality.tasks.countdown.forms import Form, Node
 from compositionality.tasks.countdown.prompts import OPERATORS
 
 Array = NDArray[Any]
-"""int64, or Python's whole numbers where 64 bits are too few."""
+"""Whole numbers as float64, exact below ``EXACT``; Python's own (dtype object) where that is too little."""
 
 
 class Table(NamedTuple):
@@ -65,7 +65,7 @@ class Block:
 
 @cache
 def make_plan(n: int, operators: str = OPERATORS) -> "Plan":
-    """The plan for ``n`` numbers."""
+    """The plan for ``n`` numbers. Numerators and denominators stay below (2 * largest number) ** n."""
     return Plan(n, operators)
 
 
@@ -174,10 +174,16 @@ def _finish(block: Block, table: Table) -> None:
     nonzero = (products.num != 0) & (products.den != 0)
     np.logical_and(products.parts, nonzero, out=products.whole)
     over = table.rows(0, block.dividing)
-    over.whole[:] &= over.num % np.where(over.den == 0, 1, over.den) == 0
+    over.whole[:] &= _divides(over.num, np.where(over.den == 0, 1, over.den))
     sums = table.rows(block.terms, block.count)
     sums.num[sums.den == 0] = 0  # else dividing by what is undefined would give 0
     sums.whole[:] = sums.parts
+
+
+def _divides(num: Array, den: Array) -> NDArray[np.bool_]:
+    """Where ``num`` is a multiple of ``den``; a product of floats that is rounded is too large to equal ``num``."""
+    found: NDArray[np.bool_] = num % den == 0 if num.dtype == object else np.rint(num / den) * den == num
+    return found
 
 
 def _combine(operator: str, left: Table, right: Table, out: Table) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.forms import form_key, write
-from compositionality.tasks.countdown.options import LARGEST, LEVELS, OPERATOR_SETS
+from compositionality.tasks.countdown.options import EXACT, LEVELS, OPERATOR_SETS
 from compositionality.tasks.countdown.plan import Plan, Table, make_plan
 from compositionality.tasks.countdown.prompts import OPERATORS, Step
 
@@ -31,8 +31,8 @@ def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: 
     check_problem(numbers, target, operators, use)
     ordered = sorted(numbers)
     plan = make_plan(len(ordered), operators)
-    exact = (2 * ordered[-1]) ** len(ordered) * target < LARGEST
-    tables = plan.evaluate(np.array(ordered, dtype=np.int64 if exact else object)[:, None])
+    exact = (2 * ordered[-1]) ** len(ordered) < EXACT
+    tables = plan.evaluate(np.array(ordered, dtype=np.float64 if exact else object)[:, None])
     labels = labels_of(ordered)
     found: dict[str, Solution] = {}
     for mask in allowed_blocks(plan, use):
