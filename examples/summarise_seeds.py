@@ -9,7 +9,8 @@ OUTPUT (a .json) and the same rows as .parquet, with markdown=FILE the tables fo
 Seeds that answered other problems, or were sampled with other settings than the seed, are refused. Two intervals, both
 95 %: over problems (these seeds), and over seeds and problems; compositionality/evaluate/crossed.py says how.
 models=[stage1,rl-level2] takes these arms only, in that order. markdown=FILE makes FILE, or replaces what stands
-between the two marks in it. A summary that is there follows its inputs.
+between the two marks in it; place=section43 are the marks of that name, in a file with several. A summary that is there
+follows its inputs. The claims are those about the study's own kind of problems.
 """
 
 from compositionality.config.cli import run

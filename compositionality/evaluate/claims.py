@@ -1,30 +1,13 @@
-"""The paper's claims as data, and verdicts that the intervals give.
+"""The paper's claims as data: what must be ahead of what, at which level, and by how much.
 
-Every comparison gets two verdicts: one for a run with other seeds and other problems, and one for these very seeds with
-other problems (``crossed``: the two kinds of interval). A verdict is ``undecided`` as long as its interval holds the
-threshold. Paper: Yuan, Chen et al., arXiv 2509.25123; its test problems are compositions of held-out functions.
+Paper: Yuan, Chen et al., arXiv 2509.25123; its string problems are compositions of held-out functions.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from compositionality.data.intervals import Interval
-from compositionality.evaluate.crossed import Finding
-from compositionality.evaluate.study import Group, Study
 
 NEXT_TO_NOTHING = 0.05
 """A gain up to 5 points counts as none ("does not generalise", "fails")."""
-
-
-class Verdict(StrEnum):
-    """What an interval says of a claim."""
-
-    REPLICATES = "replicates"
-    FAILS = "does not replicate"
-    UNDECIDED = "undecided"
-    NOT_MEASURED = "not measured"
 
 
 class Rule(StrEnum):
@@ -71,6 +54,11 @@ class Claim:
 def _gains(model: str, *groups: tuple[str, int]) -> tuple[Comparison, ...]:
     """The model gains next to nothing over stage1."""
     return tuple(Comparison(*group, model, "stage1", Rule.AT_MOST, NEXT_TO_NOTHING) for group in groups)
+
+
+def _ahead(level: int, model: str, *bases: str) -> tuple[Comparison, ...]:
+    """The model is ahead of each of the others on Countdown."""
+    return tuple(Comparison("countdown", level, model, base) for base in bases)
 
 
 BOTH_AT_3 = (("trained", 3), ("heldout", 3))
@@ -135,119 +123,25 @@ CLAIMS = (
         "the budgets in the paper are not matched",
         tuple(Comparison(*group, "rl-level2", "rft-matched") for group in BOTH_AT_3),
     ),
+    Claim(
+        "H4",
+        "Composition learnt on strings helps on Countdown, if its atoms are known",
+        "level 3: about 17 % before RL, 20 % after RL on level 1, 35 % after RL on levels 1 and 2 (§4.3)",
+        _ahead(3, "multi-rl-level1to2", "multi-base", "multi-rl-level1"),
+    ),
+    Claim(
+        "H4-deeper",
+        "… and with four numbers too",
+        "level 4: about 6 % after RL on levels 1 and 2, near 0 without (§4.3)",
+        _ahead(4, "multi-rl-level1to2", "multi-base", "multi-rl-level1"),
+    ),
+    Claim(
+        "H5",
+        "The atoms are a prerequisite: without them RL on strings gains at most 5 points, and stays behind",
+        "string-base with RL on levels 1 and 2 fails completely; no figure is given (§4.3)",
+        (
+            Comparison("countdown", 3, "string-rl-level1to2", "string-base", Rule.AT_MOST, NEXT_TO_NOTHING),
+            *_ahead(3, "multi-rl-level1to2", "string-rl-level1to2"),
+        ),
+    ),
 )
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A comparison with its figures: ``contrast`` is None if an arm or a level is not in the study."""
-
-    comparison: Comparison
-    contrast: Finding | None = None
-    verdict: Verdict = Verdict.NOT_MEASURED
-    these_seeds: Verdict = Verdict.NOT_MEASURED
-    by_seed: tuple[Verdict, ...] | None = None
-    ratios: tuple[float | None, ...] | None = None  # accuracy of the model / of the base, by seed
-
-
-def judge_claim(claim: Claim, study: Study) -> list[Judged]:
-    """Every comparison of a claim, measured."""
-    return [_judge(comparison, study) for comparison in claim.comparisons]
-
-
-def together(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim whose comparisons must all hold."""
-    if Verdict.FAILS in verdicts:
-        return Verdict.FAILS
-    return verdicts[0] if len(set(verdicts)) == 1 else Verdict.UNDECIDED
-
-
-def claim_rows(study: Study, claims: Sequence[Claim] = CLAIMS) -> Iterator[dict[str, Any]]:
-    """The claims with their comparisons, figures and verdicts, as JSON takes them."""
-    for claim in claims:
-        judged = judge_claim(claim, study)
-        yield {
-            "claim": claim.name,
-            "text": claim.text,
-            "paper": claim.paper,
-            "verdict": together([one.verdict for one in judged]),
-            "verdict_these_seeds": together([one.these_seeds for one in judged]),
-            "comparisons": [_row(one) for one in judged],
-        }
-
-
-def _judge(comparison: Comparison, study: Study) -> Judged:
-    group = study.group(comparison.functions, comparison.level)
-    if group is None or not {comparison.model, comparison.base} <= set(study.models):
-        return Judged(comparison)
-    contrast = study.contrast(comparison.model, comparison.base, group, comparison.times)
-    if contrast is None:
-        return Judged(comparison)
-    if comparison.rule is Rule.EVERY_SEED:
-        return _on_every_seed(comparison, study, group, contrast)
-    if comparison.rule is Rule.APART:
-        best, narrow = _apart(comparison, study, group, contrast)
-    else:
-        best, narrow = (_held_against(comparison, interval) for interval in (contrast.best, contrast.narrow))
-    return Judged(comparison, contrast, best, narrow)
-
-
-def _held_against(comparison: Comparison, interval: Interval) -> Verdict:
-    """The whole interval on the right side, on the wrong side, or neither."""
-    above, below = interval.low > comparison.threshold, interval.high <= comparison.threshold
-    if comparison.rule is Rule.AT_MOST:
-        above, below = interval.high <= comparison.threshold, interval.low > comparison.threshold
-    return Verdict.REPLICATES if above else Verdict.FAILS if below else Verdict.UNDECIDED
-
-
-def _on_every_seed(comparison: Comparison, study: Study, group: Group, contrast: Finding) -> Judged:
-    """Each seed by its own interval over problems: all must hold, one that does not is enough."""
-    alone = (Study((seed,), study.models, study.groups) for seed in study.seeds)
-    found = [one.contrast(comparison.model, comparison.base, group, comparison.times) for one in alone]
-    by_seed = tuple(_held_against(comparison, seed.narrow) if seed else Verdict.NOT_MEASURED for seed in found)
-    shares = (study.share(comparison.model, group), study.share(comparison.base, group))
-    pairs = zip(*(share.values for share in shares if share), strict=True)
-    ratios = tuple(mine / base if base else None for mine, base in pairs)
-    return Judged(comparison, contrast, together(by_seed), together(by_seed), by_seed, ratios)
-
-
-def _apart(comparison: Comparison, study: Study, group: Group, contrast: Finding) -> Iterator[Verdict]:
-    """Of each kind of interval: the model's wholly above the base's; not if the difference is wholly below 0."""
-    model, base = study.share(comparison.model, group), study.share(comparison.base, group)
-    for kind in ("best", "narrow"):
-        upper, lower = getattr(model, kind, None), getattr(base, kind, None)
-        if upper is None or lower is None:
-            yield Verdict.NOT_MEASURED
-        elif upper.low > lower.high:
-            yield Verdict.REPLICATES
-        else:
-            yield Verdict.FAILS if getattr(contrast, kind).high < 0 else Verdict.UNDECIDED
-
-
-def _row(judged: Judged) -> dict[str, Any]:
-    comparison, found = judged.comparison, judged.contrast
-    return {
-        "comparison": comparison.words,
-        "functions": comparison.functions,
-        "level": comparison.level,
-        "model": comparison.model,
-        "base": comparison.base,
-        "times": comparison.times,
-        "rule": comparison.rule,
-        "threshold": comparison.threshold,
-        "verdict": judged.verdict,
-        "verdict_these_seeds": judged.these_seeds,
-        "by_seed": judged.by_seed,
-        "ratios": judged.ratios,
-        **figures_of(found, "difference"),
-    }
-
-
-def figures_of(found: Finding | None, value: str) -> dict[str, Any]:
-    """The columns of a figure: its mean over the seeds, both intervals and each seed's value."""
-    columns = (value, "low", "high", "interval", "problems_low", "problems_high", "values")
-    if found is None:
-        return dict.fromkeys(columns)
-    best, narrow = found.best, found.narrow
-    figures = (found.value, best.low, best.high, found.kind, narrow.low, narrow.high, list(found.values))
-    return dict(zip(columns, figures, strict=True))

@@ -1,4 +1,4 @@
-"""The summary as markdown, for a file of its own or for a marked place in another one."""
+"""The summary as markdown, for a file of its own or for a marked place in another one: one place for each study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,18 +18,28 @@ from compositionality.evaluate.seeds_table import (
     verdict_cell,
 )
 
-BEGIN, END = "<!-- accuracy over seeds: made by examples/summarise_seeds.py -->", "<!-- end of accuracy over seeds -->"
+
+def marks(place: str) -> tuple[str, str]:
+    """The lines before and after what a summary makes; a file with several such places has names for them."""
+    what = f"tables of {place}" if place else "tables"
+    return f"<!-- {what}: made by a script -->", f"<!-- end of {what} -->"
 
 
-def write_markdown(path: Path, summary: Summary) -> None:
-    """Write the tables to ``path``; in a file that is there, only between its two marks. UserError if it has none."""
-    text = f"{BEGIN}\n{markdown(summary)}{END}\n"
+def write_markdown(path: Path, summary: Summary, place: str = "") -> None:
+    """Write the tables to ``path``; in a file that is there, only between the marks of ``place``."""
+    write_between_marks(path, place, markdown(summary))
+
+
+def write_between_marks(path: Path, place: str, text: str) -> None:
+    """Make ``path``, or replace what stands between the two marks in it. UserError if it has none of that name."""
+    first, last = marks(place)
+    text = f"{first}\n{text}{last}\n"
     if path.is_file():
         old = path.read_text()
-        before, begin, rest = old.partition(BEGIN)
-        _, end, after = rest.partition(END)
+        before, begin, rest = old.partition(first)
+        _, end, after = rest.partition(last)
         if not begin or not end:
-            raise UserError(f"{path}: has no place for the tables; put the lines {BEGIN} and {END} in it")
+            raise UserError(f"{path}: has no place for the tables; put the lines {first} and {last} in it")
         text = before + text.rstrip("\n") + after
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
@@ -44,17 +54,18 @@ def _lines(summary: Summary) -> Iterator[str]:
     models = summary["models"]
     for problems in dict.fromkeys(row["problems"] for row in summary["accuracy"]):
         rows = [row for row in summary["accuracy"] if row["problems"] == problems]
-        title = heading(rows)
+        title = heading(rows, summary)
         yield from (
             "",
             f"{title[0].upper()}{title[1:]}:",
             "",
-            _line(["level", *models]),
-            _line(["---"] * (len(models) + 1)),
+            table_line(["level", *models]),
+            table_line(["---"] * (len(models) + 1)),
         )
         for (level, source), cells in levels_of(rows).items():
-            yield _line([level_name(level, source), *(share_cell(cells.get(model)) for model in models)])
-    yield from _claim_lines(summary)
+            yield table_line([level_name(level, source), *(share_cell(cells.get(model)) for model in models)])
+    if summary["claims"]:
+        yield from _claim_lines(summary)
     yield ""
     yield ""
 
@@ -63,14 +74,15 @@ def _claim_lines(summary: Summary) -> Iterator[str]:
     columns = claim_columns(summary)
     title = claims_heading(summary)
     names = ["claim", "measured", *(title for title, *_ in columns)]
-    yield from ("", f"{title[0].upper()}{title[1:]}:", "", _line(names), _line(["---"] * len(names)))
+    yield from ("", f"{title[0].upper()}{title[1:]}:", "", table_line(names), table_line(["---"] * len(names)))
     for claim in summary["claims"]:
         verdicts = (f"**{claim[key]}**" for *_, key in columns)
-        yield _line([f"**{claim['claim']}** {claim['text']}", "", *verdicts])
+        yield table_line([f"**{claim['claim']}** {claim['text']}", "", *verdicts])
         for one in claim["comparisons"]:
             cells = (verdict_cell(one, *keys) for _, *keys in columns)
-            yield _line([comparison_text(one), points(one), *cells])
+            yield table_line([comparison_text(one), points(one), *cells])
 
 
-def _line(cells: list[str]) -> str:
+def table_line(cells: list[str]) -> str:
+    """One row of a table."""
     return f"| {' | '.join(cells)} |"

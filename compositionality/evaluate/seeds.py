@@ -17,11 +17,11 @@ from compositionality.data.intervals import CONFIDENCE
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
-from compositionality.evaluate.claims import claim_rows, figures_of
 from compositionality.evaluate.crossed import PROBLEMS, SEEDS_AND_PROBLEMS
 from compositionality.evaluate.markdown import write_markdown
 from compositionality.evaluate.seeds_table import print_summary
 from compositionality.evaluate.study import TABLE, Study, read_study
+from compositionality.evaluate.verdicts import claim_rows, figures_of
 
 STEP = "summarise_seeds"
 INTERVALS = {
@@ -52,12 +52,13 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 
 @dataclass
 class SummariseSettings:
-    """Settings of ``summarise``: ``markdown`` is a file for the tables, or one with a place marked for them."""
+    """Settings of ``summarise``: ``markdown`` is a file for the tables, or one with a (named) place marked for them."""
 
     inputs: list[str] = MISSING
     output: Path = MISSING
     models: list[str] = field(default_factory=list)
     markdown: str = ""
+    place: str = ""
     force: bool = False
 
 
@@ -81,7 +82,7 @@ def summarise(settings: SummariseSettings) -> Path:
             force=settings.force,
         )
     if settings.markdown:
-        write_markdown(Path(settings.markdown), summary)
+        write_markdown(Path(settings.markdown), summary, settings.place)
     print_summary(summary, Console())
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output

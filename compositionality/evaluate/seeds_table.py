@@ -11,7 +11,7 @@ from rich.table import Table
 from compositionality.evaluate.crossed import PROBLEMS
 
 WIDTH = 100
-TITLES = {"trained": "trained functions", "heldout": "held-out functions"}
+TITLES = {"trained": "trained functions", "heldout": "held-out functions", "countdown": "Countdown"}
 MARKS = {"replicates": "✓", "does not replicate": "✗", "undecided": "?", "not measured": "·"}
 LEGEND = "✓ replicates, ✗ does not, ? undecided"
 COLOURS = {"replicates": "green", "does not replicate": "red", "undecided": "yellow", "not measured": "dim"}
@@ -22,22 +22,25 @@ def print_summary(summary: Summary, console: Console) -> None:
     """Print accuracy by level of every arm, one table a problem file, and the claims."""
     for problems in dict.fromkeys(row["problems"] for row in summary["accuracy"]):
         rows = [row for row in summary["accuracy"] if row["problems"] == problems]
-        console.print(f"\n{heading(rows)}", highlight=False)
+        console.print(f"\n{heading(rows, summary)}", highlight=False)
         for models in _blocks(summary["models"]):
             console.print(_grid(rows, models))
-    console.print(f"\n{claims_heading(summary)}", highlight=False)
-    console.print(_claims(summary))
+    if summary["claims"]:
+        console.print(f"\n{claims_heading(summary)}", highlight=False)
+        console.print(_claims(summary))
 
 
-def heading(rows: Sequence[Summary]) -> str:
-    """What a table of accuracies shows: functions, seeds, problems, and the kind of interval."""
+def heading(rows: Sequence[Summary], summary: Summary) -> str:
+    """What a table of accuracies shows: functions, seeds, problems, answers to each, and the kind of interval."""
     first = rows[0]
     sizes = sorted({row["n_problems"] for row in rows})
     size = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     what = TITLES.get(first["functions"], first["functions"])
+    answers = summary["sampling"]["n_samples"]
+    each = f", {answers} answers to each" if answers > 1 else ""
     seeds = "mean of " + plural(first["n_seeds"], "seed") if first["n_seeds"] > 1 else "one seed"
     kinds = next((row["interval"] for row in rows if row["interval"]), PROBLEMS)
-    return f"{what}: % correct, {seeds} [95 % interval over {kinds}], n = {size}"
+    return f"{what}: % correct, {seeds} [95 % interval over {kinds}], n = {size}{each}"
 
 
 def claims_heading(summary: Summary) -> str:

@@ -18,22 +18,24 @@ from compositionality.evaluate.naming import named_paths
 
 TABLE = "accuracy"
 FUNCTION_SETS = ("trained", "heldout")
+"""Of string problems: what the functions are that they compose."""
+KINDS = (*FUNCTION_SETS, "countdown")
 FREE_SETTINGS = ("seed", "rows_per_shard")
 """Sampling settings in which the seeds of a study may differ."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The problems of one level in one problem file; ``functions`` is trained, heldout, or the file's name."""
+    """The problems of one level in one problem file; ``functions``: trained, heldout, countdown, or the file's name."""
 
     problems: str
     data_source: str
 
     @property
     def functions(self) -> str:
-        """The set of functions that the problems are made of, as the data source or the file's name tells it."""
+        """What the problems are made of, as the data source or the file's name tells it."""
         named = f"{self.data_source} {self.problems}"
-        return next((name for name in FUNCTION_SETS if name in named), self.problems)
+        return next((name for name in KINDS if name in named), self.problems)
 
     @property
     def level(self) -> int:

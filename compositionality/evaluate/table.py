@@ -14,7 +14,7 @@ from compositionality.evaluate.tally import REASONS
 COLUMNS_AT_ONCE = 3
 DIFFERENCES_AT_ONCE = 2
 WIDEST_NAME = 18
-_TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string)-")
+_TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string|reasoning-gym-countdown|countdown)-")
 
 
 def print_results(rows: Sequence[Row], console: Console | None = None, *, by_function: bool = False) -> None:

@@ -22,8 +22,9 @@ Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "") -> Path:
     """A problem file with so many problems of every data source."""
     names = [source for source, size in sizes.items() for _ in range(size)]
+    truths = {"string": json.dumps({"ref_output": "a"}), "countdown": json.dumps({"target": 3, "numbers": [1, 2]})}
     made = [
-        Problem(source, index, f"p{index}{tag}", json.dumps({"ref_output": "a"}), index, {"functions": []})
+        Problem(source, index, f"p{index}{tag}", truths[source.partition("-")[0]], index, {"functions": []})
         for index, source in enumerate(names)
     ]
     write_table(to_table(made, "test"), path)

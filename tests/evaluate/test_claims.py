@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.claims import CLAIMS, Claim, Comparison, Rule, Verdict, claim_rows, judge_claim, together
+from compositionality.evaluate.claims import CLAIMS, Claim, Comparison, Rule
 from compositionality.evaluate.study import Evaluation, Group, Study
+from compositionality.evaluate.verdicts import Verdict, claim_rows, claims_about, judge_claim, together
 
 N = 400
 
@@ -114,7 +115,7 @@ def test_the_claims_of_the_paper_as_rows() -> None:
     }  # fmt: skip
     rows = {row["claim"]: row for row in claim_rows(study(shares))}
     json.dumps(list(rows.values()))
-    assert set(rows) == {claim.name for claim in CLAIMS}
+    assert set(rows) == {claim.name for claim in CLAIMS if claim.name not in OF_COUNTDOWN}
     above = rows["H1b"]["comparisons"][0]
     assert above["comparison"] == "heldout L3: rl-level2 − rl-level1 > 0"
     assert above["difference"] == pytest.approx((0.17 + 0.12 + 0.20) / 3, abs=0.003)
@@ -127,10 +128,41 @@ def test_the_claims_of_the_paper_as_rows() -> None:
     assert rows["H3-rft-matched"]["verdict"] == "not measured"
 
 
+OF_COUNTDOWN = ("H4", "H4-deeper", "H5")
+WORKS = {"string-base": 0.02, "multi-base": 0.17, "string-rl-level1to2": 0.03, "multi-rl-level1": 0.2,
+         "multi-rl-level1to2": 0.35}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "h4", "h5"),
+    [
+        ({}, YES, YES),
+        ({"multi-rl-level1": 0.5}, NO, YES),  # any RL on strings helps: not composition
+        ({"string-rl-level1to2": 0.5}, YES, NO),  # the atoms were not needed
+        ({"multi-rl-level1to2": 0.17}, NO, YES),  # nothing carries over, but it is ahead of the arm without atoms
+        ({"multi-rl-level1": 0.17, "multi-rl-level1to2": 0.1725}, OPEN, YES),
+    ],
+)
+def test_what_carries_over_to_countdown(changed: dict[str, float], h4: Verdict, h5: Verdict) -> None:
+    shares = {arm: [share] * 3 for arm, share in {**WORKS, **changed}.items()}
+    rows = {row["claim"]: row["verdict"] for row in claim_rows(study(shares, "countdown-clean-level3"))}
+    assert rows == {"H4": h4, "H4-deeper": NONE, "H5": h5}
+
+
+def test_a_study_is_held_against_the_claims_of_its_own_section() -> None:
+    string = {claim.name for claim in claims_about(study({"rl": [0.2]}))}
+    assert string.isdisjoint(OF_COUNTDOWN)
+    paper = study({"rl": [0.2]}, "reasoning-gym-countdown-depth3")
+    assert [claim.name for claim in claims_about(paper)] == list(OF_COUNTDOWN)
+    assert claims_about(study({"rl": [0.2]}, "sums-level3")) == []
+
+
 def test_levels_and_functions_are_told_from_the_names() -> None:
     assert (Group("test", "string-trained-level12").functions, Group("test", "string-trained-level12").level) == (
         "trained",
         12,
     )
     assert Group("heldout", "codeio-forward-incomplete-depth3").functions == "heldout"
+    for source in ("countdown-clean-level3", "reasoning-gym-countdown-depth3"):
+        assert (Group("test", source).functions, Group("test", source).level) == ("countdown", 3)
     assert (Group("countdown", "countdown").functions, Group("countdown", "countdown").level) == ("countdown", 0)
