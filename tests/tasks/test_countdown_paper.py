@@ -1,0 +1,61 @@
+"""The paper's Countdown problems: number for number the library's, solvable, and judged right."""
+
+import hashlib
+import json
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.tasks.base import Problem, Reason
+from compositionality.tasks.countdown.library import PaperOptions, paper_problems
+from compositionality.tasks.countdown.prompts import text_answer
+from compositionality.tasks.countdown.solver import is_solvable
+from compositionality.tasks.registry import judge
+
+pytest.importorskip("reasoning_gym")
+GOLDEN = {
+    (2, 2000): "a53d51ffa39825a139d56c1cc271f9b12fb62a8ab2916851c8028263b2a9ecc8",
+    (3, 512): "3ae1d373da38c99fecd3e1b8b1da0c2ac8e0e1eb153cd9d711ea5c9436f3cb09",
+    (4, 512): "503baf97268966d8ad69083751047edc645e45c8e234a04ae6540805b32c8b5b",
+    (5, 512): "dccfa267a4a540431b95ff73d54701daf24cef647f0e112dfa62e0e064ed90e2",
+}
+WHOLE_TRAINING_FILE = "3cb46db5f69185e8a4cd755f3f89d7049a3dae160c5a738903e5cd7af05e933a"
+
+
+def digest(problems: list[Problem]) -> str:
+    rows = [f"{problem.ground_truth}\t{problem.metadata['expression']}\n" for problem in problems]
+    return hashlib.sha256("".join(rows).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("level", "count"), GOLDEN)
+def test_the_papers_problems_are_solvable_and_their_gold_answers_right(level: int, count: int) -> None:
+    problems = list(paper_problems(PaperOptions((level,), count)))
+    assert digest(problems) == GOLDEN[level, count]
+    for problem in problems:
+        truth = json.loads(problem.ground_truth)
+        assert problem.data_source == f"reasoning-gym-countdown-depth{len(truth['numbers'])}"
+        assert is_solvable(truth["numbers"], truth["target"])
+        gold = text_answer(problem.metadata["expression"])
+        assert judge(problem.data_source, gold, problem.ground_truth).reason == Reason.CORRECT
+        assert judge(problem.data_source, problem.prompt, problem.ground_truth).score == 0
+
+
+@pytest.mark.slow
+def test_the_whole_training_file() -> None:
+    problems = list(paper_problems(PaperOptions((2,), 50_000)))
+    assert digest(problems) == WHOLE_TRAINING_FILE
+    truths = [json.loads(problem.ground_truth) for problem in problems]
+    assert len({(truth["target"], *sorted(truth["numbers"])) for truth in truths}) == 11_746
+
+
+def test_rows_go_level_after_level() -> None:
+    rows = [(problem.level, problem.index) for problem in paper_problems(PaperOptions((3, 4), 4))]
+    assert rows == [(3, 0), (3, 1), (4, 0), (4, 1)]
+
+
+@pytest.mark.parametrize(
+    "options", [PaperOptions(()), PaperOptions((1,)), PaperOptions((3, 4), 5), PaperOptions((3,), 0)]
+)
+def test_bad_options_are_refused(options: PaperOptions) -> None:
+    with pytest.raises(UserError):
+        next(paper_problems(options))
