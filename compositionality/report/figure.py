@@ -1,4 +1,4 @@
-"""Accuracy by level of every arm, trained and held-out functions, the paper's figures beside them: PNG and SVG.
+"""Accuracy by level of every arm, a panel for each file of problems, the paper's figures beside them: PNG and SVG.
 
 The same summary gives the same bytes (with the same matplotlib): no dates, fixed ids, text as text in the SVG.
 """
@@ -48,7 +48,7 @@ class Look:
     label: str
 
 
-LOOKS = {
+STRING_LOOKS = {
     "base": Look("#999999", "x", ":", "base model"),
     "stage1": Look("#000000", "s", "--", "stage 1 (atoms)"),
     "rl-level1": Look("#56B4E9", "v", "--", "RL on level 1"),
@@ -58,6 +58,16 @@ LOOKS = {
     "rft": Look("#009E73", "D", "-.", "RFT on level 2"),
     "rft-matched": Look("#CC79A7", "P", "-.", "RFT, RL's budget"),
 }
+COUNTDOWN_LOOKS = {
+    "string-base": Look("#999999", "x", ":", "string-base"),
+    "string-rl-level1to2": Look("#56B4E9", "v", "--", "string-base + RL, levels 1 and 2"),
+    "multi-base": Look("#000000", "s", "--", "multi-base"),
+    "multi-rl-level1": Look("#E69F00", "^", "-", "multi-base + RL, level 1"),
+    "multi-rl-level1to2": Look("#D55E00", "o", "-", "multi-base + RL, levels 1 and 2"),
+}
+LOOKS = {**STRING_LOOKS, **COUNTDOWN_LOOKS}
+HERO = ("rl-level2", "multi-rl-level1to2")
+"""The arms that the claims are about: a thicker line."""
 SPARE = ("#444444", "#8C510A", "#5E3C99")
 
 
@@ -120,7 +130,8 @@ def _figure(summary: Summary, models: Sequence[str], title: str) -> "Figure":
 
     rows = [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
     files = list(dict.fromkeys(row["problems"] for row in rows))
-    drawing = Figure(figsize=(SIZE[0] * (len(files) + 1) / 3, SIZE[1]), layout="constrained")
+    width = SIZE[0] * max(1, (len(files) + 1) / 3)
+    drawing = Figure(figsize=(width, SIZE[1]), layout="constrained")
     panels = list(drawing.subplots(1, len(files) + 1, sharey=True, squeeze=False)[0])
     levels = sorted({row["level"] for row in rows})
     for panel, name in zip(panels, files, strict=False):
@@ -129,7 +140,10 @@ def _figure(summary: Summary, models: Sequence[str], title: str) -> "Figure":
         functions = TITLES.get(mine[0]["functions"], mine[0]["functions"])
         _dress(panel, f"here: {functions}", f"n = {mine[0]['n_problems']} problems a level", levels)
     _draw_paper(panels[-1], models)
-    _dress(panels[-1], SOURCE, NOTE, levels)
+    countdown = rows[0]["functions"] == "countdown"
+    _dress(panels[-1], SOURCE.format(what="Countdown" if countdown else "held-out functions"), NOTE, levels)
+    for panel in panels:
+        panel.set_xlabel(f"level ({'numbers given' if countdown else 'functions composed'})")
     panels[0].set_ylabel("correct answers, %")
     _finish(drawing, panels, rows, title)
     return drawing
@@ -169,14 +183,13 @@ def _line(model: str, place: int) -> dict[str, Any]:
     look = LOOKS.get(model) or Look(SPARE[place % len(SPARE)], "*", "-", model)
     return {
         "color": look.colour, "marker": look.marker, "linestyle": look.line, "label": look.label,
-        "linewidth": 2.2 if model == "rl-level2" else 1.5, "markersize": 6,
+        "linewidth": 2.2 if model in HERO else 1.5, "markersize": 6,
     }  # fmt: skip
 
 
 def _dress(panel: "Axes", title: str, note: str, levels: Sequence[int]) -> None:
     panel.set_title(title, fontsize=12, fontweight="bold", loc="left", pad=20)
     panel.text(0, 1.02, note, transform=panel.transAxes, fontsize=8.5, color="#555555")
-    panel.set_xlabel("level (functions composed)")
     panel.set_xticks(list(levels))
     panel.set_xlim(min(levels) - 0.4, max(levels) + 0.4)
     panel.set_ylim(-3, 103)

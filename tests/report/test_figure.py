@@ -10,13 +10,19 @@ import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.errors import UserError
-from compositionality.report.figure import LOOKS, FigureSettings, draw
+from compositionality.report.figure import COUNTDOWN_LOOKS, LOOKS, STRING_LOOKS, FigureSettings, Look, draw
 from compositionality.report.paper import STATED
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 
 
-def summary_file(path: Path, arms: Sequence[str] = ARMS, n_seeds: int = 3, step: str = "summarise_seeds") -> Path:
+def summary_file(
+    path: Path,
+    arms: Sequence[str] = ARMS,
+    n_seeds: int = 3,
+    step: str = "summarise_seeds",
+    kinds: Sequence[str] = ("trained", "heldout"),
+) -> Path:
     """A seeds.json with falling accuracies."""
     rows = [
         {
@@ -25,7 +31,7 @@ def summary_file(path: Path, arms: Sequence[str] = ARMS, n_seeds: int = 3, step:
             "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "interval": "seeds and problems",
             "n_seeds": n_seeds, "n_problems": 500,
         }
-        for functions in ("trained", "heldout")
+        for functions in kinds
         for level in range(1, 7)
         for place, arm in enumerate(arms)
     ]  # fmt: skip
@@ -65,6 +71,14 @@ def test_the_drawing_says_what_it_shows(tmp_path: Path, seeds: Path) -> None:
         assert text in texts
     assert LOOKS["base"].label not in texts
     assert "<dc:date>" not in svg
+
+
+def test_the_transfer_to_countdown_beside_the_papers(tmp_path: Path) -> None:
+    seeds = summary_file(tmp_path / "countdown.json", tuple(COUNTDOWN_LOOKS), kinds=("countdown",))
+    _, svg = drawn(tmp_path, seeds)
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    assert {"here: Countdown", "paper: Llama-3.1-8B, Countdown", "level (numbers given)"} <= set(texts)
+    assert {look.label for look in COUNTDOWN_LOOKS.values()} <= set(texts)
 
 
 def test_the_picture_is_1200_pixels_wide(tmp_path: Path, seeds: Path) -> None:
@@ -115,8 +129,9 @@ def test_arms_that_it_does_not_know_and_few_arms_are_drawn(tmp_path: Path) -> No
     assert len(re.findall(r">RL on level 2<", svg)) == 1
 
 
-def test_colours_and_markers_tell_the_arms_apart() -> None:
-    assert len({look.colour for look in LOOKS.values()}) == len({look.marker for look in LOOKS.values()}) == len(LOOKS)
+@pytest.mark.parametrize("looks", [STRING_LOOKS, COUNTDOWN_LOOKS])
+def test_colours_and_markers_tell_the_arms_apart(looks: dict[str, Look]) -> None:
+    assert len({look.colour for look in looks.values()}) == len({look.marker for look in looks.values()}) == len(looks)
 
 
 def test_the_papers_figures_are_what_its_text_states() -> None:
@@ -127,3 +142,11 @@ def test_the_papers_figures_are_what_its_text_states() -> None:
     assert stated["rft", 3] == (2.6, True)
     assert stated["stage1", 3] == (5, False)
     assert {level for arm, level in stated if arm == "rl-level2"} == {2, 3, 4}
+    on_countdown = {
+        arm: percent for (arm, level), (percent, _) in stated.items() if arm in COUNTDOWN_LOOKS and level == 3
+    }
+    assert on_countdown == {
+        "multi-base": 17,
+        "multi-rl-level1": 20,
+        "multi-rl-level1to2": 35,
+    }
