@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# One line of the ablation: a base model pretrained with one thing changed, then Stage 1 and RL on level 2 as ever, and
+# the validation problems. All but the first keep half the recipe's tokens, so that half is what they compare with.
+# Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
+# Usage: bash bash/section41_42/ablation_variant.sh NAME [--force]
+source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+
+name=${1:?which variant? See the list in this file}
+shift
+half=steps=7000
+case $name in
+  recipe) changed=() ;;
+  half-tokens) changed=($half) ;;
+  quarter-tokens) changed=(steps=3500) ;;
+  half-composition) changed=($half mix.prior_chain=0.12 mix.prior_single=0.325) ;;
+  no-composition) changed=($half mix.prior_chain=0 mix.prior_single=0.445) ;;
+  few-functions) changed=($half mix.prior_functions=12) ;;
+  many-functions) changed=($half mix.prior_functions=100) ;;
+  narrow) changed=($half model.width=48 model.head_width=12 model.feed_forward=132) ;;
+  wide) changed=($half model.width=96 model.head_width=24 model.feed_forward=264) ;;
+  *) fail "no variant $name; they are listed in bash/section41_42/ablation_variant.sh" ;;
+esac
+
+export DATA_DIR=$DATA_DIR/ablation/$name CKPT_DIR=$CKPT_DIR/ablation/$name RESULTS_DIR=$RESULTS_DIR/ablation/$name
+export BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation
+unset MODEL_PATH
+VALIDATION_PER_LEVEL=500
+section=section41_42
+script $section/stage0_pretrain "${changed[@]}" "$@"
+script $section/stage1_create_problems "$@"
+script $section/stage1_create_train_data "$@"
+script $section/stage1_rft "$@"
+for problems in string_task/stage2_level2/train "${VALIDATION_FILES[@]}"; do
+  create_problems "$problems" "$@"
+done
+script $section/stage2_rl_level2 "data.val_files=[]" "$@"
+evaluate $section "stage1:$(model_of stage1),rl-level2:$(model_of rl-level2)" "$@"

@@ -1,0 +1,74 @@
+"""The ablation's table: what the bases were made of, beside what came of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from studies import evaluation, problem_file, right
+
+from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.errors import UserError
+from compositionality.evaluate.ablation import AblationSettings, summarise_ablation
+from compositionality.evaluate.markdown import marks
+
+SOURCES = ("string-trained-level3", "string-heldout-level3")
+
+
+def base(path: Path, step: str = "pretrain_tiny", **changes: float) -> Path:
+    made = {
+        "steps": 1000, "packing.rows": 8, "packing.length": 192, "mix.prior_chain": 0.25, "mix.prior_functions": 34,
+        "seed": 0,
+    }  # fmt: skip
+    with new_artefact(path, Recipe(step, {**made, **changes}), {"parameters": 180288}) as partial:
+        partial.mkdir()
+        (partial / "config.json").write_text("{}")
+    return path
+
+
+def study(folder: Path, trained: int, heldout: int) -> Path:
+    files = {name: problem_file(folder.parent / f"{name}.parquet", {name: 100}) for name in SOURCES}
+    outcomes = {
+        model: {SOURCES[0]: right(share * trained // 10, 100), SOURCES[1]: right(share * heldout // 10, 100)}
+        for model, share in (("stage1", 5), ("rl-level2", 10))
+    }
+    return evaluation(folder, files, outcomes)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> AblationSettings:
+    bases = [f"whole:{base(tmp_path / 'a')}", f"half:{base(tmp_path / 'b', steps=500)}"]
+    inputs = [f"whole:{study(tmp_path / 'whole', 60, 40)}", f"half:{study(tmp_path / 'half', 50, 10)}"]
+    return AblationSettings(bases, inputs, tmp_path / "ablation.json")
+
+
+def test_rows_hold_what_was_changed_and_what_came_of_it(settings: AblationSettings, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    first, last = marks("ablation")
+    readme.write_text(f"before\n{first}\nold\n{last}\nafter\n")
+    settings.markdown = str(readme)
+    rows = json.loads(summarise_ablation(settings).read_text())["rows"]
+    assert [(row["variant"], row["tokens"]) for row in rows] == [("whole", 1_536_000), ("half", 768_000)]
+    found = {(one["functions"], one["model"]): one["accuracy"] for one in rows[0]["accuracy"]}
+    assert found == {
+        ("trained", "stage1"): 0.3,
+        ("trained", "rl-level2"): 0.6,
+        ("heldout", "stage1"): 0.2,
+        ("heldout", "rl-level2"): 0.4,
+    }
+    text = readme.read_text()
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| half | 0.8 | 25 | 34 | 180,288 | 25 [" in text
+
+
+def test_other_names_a_missing_level_and_a_base_from_elsewhere_are_refused(
+    settings: AblationSettings, tmp_path: Path
+) -> None:
+    for change, message in (
+        ({"bases": settings.bases[::-1]}, "the same names"),
+        ({"level": 4}, "level 4"),
+        ({"bases": [f"whole:{base(tmp_path / 'c', 'train_sft')}", settings.bases[1]]}, "made by train_sft"),
+    ):
+        with pytest.raises(UserError, match=message):
+            summarise_ablation(AblationSettings(**{**settings.__dict__, **change}))
