@@ -170,7 +170,8 @@ def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     python, problems, base = sys.executable, str(tmp_path / "problems.parquet"), str(tmp_path / "model")
     commands = [
         [python, "-c", code, base],
-        [python, "examples/create_string_problems.py", f"output={problems}", "count=8", "style=compact", "max_length=20"],
+        [python, "examples/create_string_problems.py", f"output={problems}", "count=8", "style=compact",
+         "max_length=20"],
         [python, "examples/evaluate.py", f"models=[m:{base}]", f"problems=[{problems}]", f"output={tmp_path / 'table'}",
          "engine=transformers", "max_tokens=8"],
     ]  # fmt: skip

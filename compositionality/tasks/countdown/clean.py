@@ -84,15 +84,13 @@ class CountdownTask:
         if len(set(ordered)) < level:
             labels = labels_of(ordered)
             count = len({form_key(plan.form(mask, row), labels)[0] for mask, row, _ in found.solutions})
-        sizes = [mask.bit_count() for mask, _, _ in found.solutions]
         best = [one for one in found.solutions if one[2]] or found.solutions
-        least = min(mask.bit_count() for mask, _, _ in best)
+        least = best[0][0].bit_count()  # small blocks come first
         best = [one for one in best if one[0].bit_count() == least]
         mask, row, _ = best[found.word % len(best)]
         gold = write(plan.form(mask, row), ordered)
-        return CountdownItem(
-            level, found.at, tuple(found.numbers), found.target, count, min(sizes) - 1, found.fewest, gold
-        )
+        operations = found.solutions[0][0].bit_count() - 1
+        return CountdownItem(level, found.at, tuple(found.numbers), found.target, count, operations, found.fewest, gold)
 
     def render(self, item: CountdownItem, seed: int) -> Problem:
         """Put an item into words: its row."""

@@ -1,9 +1,10 @@
 """Expressions up to commutativity and associativity: flat sums and products, written out, and told apart."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
+from operator import itemgetter
 from typing import NamedTuple
 
 from compositionality.tasks.countdown.prompts import Step
@@ -35,6 +36,9 @@ class Written(NamedTuple):
     steps: tuple[Step, ...]
 
 
+_SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
+
+
 def write(form: Form, numbers: Sequence[int]) -> Written:
     """A form over ``numbers`` in writing. ZeroDivisionError if it is undefined."""
     if isinstance(form, int):
@@ -43,16 +47,17 @@ def write(form: Form, numbers: Sequence[int]) -> Written:
     if form.kind == "*":
         sign = prod([part.sign for _, part in parts])
     else:
-        parts = [(side * part.sign, part) for side, part in parts]
-        sign = 1 if sum([side * part.value for side, part in parts]) >= 0 else -1
-        parts = [(side * sign, part) for side, part in parts]
-    return _join(form.kind, sign, [part for part in parts if part[0] > 0] + [part for part in parts if part[0] < 0])
+        total = sum([side * part.sign * part.value for side, part in parts])
+        sign = 1 if total >= 0 else -1
+        parts = [(side * part.sign * sign, part) for side, part in parts]
+    parts.sort(key=_SIDE, reverse=True)  # stable: what is added or multiplied stays in order, before the rest
+    return _join(form.kind, sign, parts)
 
 
 def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
     """The parts from left to right, with brackets around sums in products."""
     value, texts, steps = parts[0][1].value, [], [step for _, part in parts for step in part.steps]
-    whole = all(part.whole for _, part in parts)
+    whole = False not in [part.whole for _, part in parts]
     for place, (side, part) in enumerate(parts):
         operator = ("+" if side > 0 else "-") if kind == "+" else ("*" if side > 0 else "/")
         text = f"({part.text})" if kind == "*" and part.kind == "+" else part.text

@@ -1,6 +1,5 @@
 """How a Countdown problem is put to a model: the text style (English) and the compact style (tiny models)."""
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,11 +73,6 @@ def ground_truth(
     numbers: Sequence[int], target: int, style: str = "text", use: str = "all", operators: str = OPERATORS
 ) -> str:
     """The JSON text that the judge reads: target and numbers, and what differs from text, all and ``+-*/``."""
-    fields: dict[str, object] = {"target": target, "numbers": list(numbers)}
-    if style != "text":
-        fields["style"] = style
-    if use != "all":
-        fields["use"] = use
-    if operators != OPERATORS:
-        fields["operators"] = operators
-    return json.dumps(fields)
+    rules = ("" if style == "text" else f', "style": "{style}"') + ("" if use == "all" else f', "use": "{use}"')
+    rules += "" if operators == OPERATORS else f', "operators": "{operators}"'
+    return f'{{"target": {target}, "numbers": [{", ".join(map(str, numbers))}]{rules}}}'
