@@ -15,7 +15,7 @@ from typing import NamedTuple
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.prompts import compact_prompt
+from compositionality.tasks.countdown.prompts import short_name
 from compositionality.tasks.countdown.truth import read_ground_truth
 from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import (
@@ -110,7 +110,7 @@ def row_keys(path: Path) -> Iterator[RowKeys]:
         source, truth = entry["data_source"], entry["reward_model"]["ground_truth"]
         if find_judge(source) is judge_countdown:
             asked = read_ground_truth(truth)
-            yield RowKeys(row, False, compact_prompt(asked.numbers, asked.target), None, None)
+            yield RowKeys(row, False, short_name(asked.numbers, asked.target), None, None)
         else:
             try:
                 yield RowKeys(row, "-heldout-" in source, *string_keys(truth))

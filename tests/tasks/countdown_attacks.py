@@ -302,6 +302,6 @@ COMPACT = [
     ("huge result", "2|7,3*5=" + "9" * 3000 + "\n2,7+15=22\n,2*22=44", "illegal"),
     ("a megabyte of steps", ",3*5=15\n" * 125_000 + STEPS, "illegal"),
     ("a megabyte of equals", "=" * 1_000_000, "illegal"),
-    ("echoed prompt", "2|3|5|7>44", "no_answer"),
+    ("echoed prompt", "+-*/:2|3|5|7>44", "no_answer"),
     ("empty", "", "no_answer"),
 ]

@@ -25,7 +25,8 @@ RULES = {
     "%": lambda a, b: a % b,
     "~": lambda a, b: math.floor((a + b) / 2),
 }
-OWN = re.compile(r"\d+(\|\d+)+>\d+")
+OWN = re.compile(r"[-+*/]+:\d+(\|\d+)+>\d+")
+OTHER = re.compile(r"([-+*/%^_~]*[%^_~][-+*/%^_~]*):([\d|]+)>(\d+)")
 
 
 def drawn(count: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -52,16 +53,16 @@ def test_two_number_answers_are_right_for_the_judge() -> None:
     for prompt, response in drawn(1500):
         if not OWN.fullmatch(prompt):
             continue
-        numbers, target = prompt.split(">")
+        numbers, target = prompt.partition(":")[2].split(">")
         truth = {"target": int(target), "numbers": [int(n) for n in numbers.split("|")], "style": "compact"}
         assert judge("countdown-clean-level2", response, json.dumps(truth)).reason is Reason.CORRECT, (prompt, response)
 
 
 def test_other_games_use_the_operators_they_name_and_every_number() -> None:
-    played = [pair for pair in drawn(3000) if re.match(r"[%^_~]", pair[0])]
+    played = [pair for pair in drawn(3000) if OTHER.fullmatch(pair[0])]
     assert {prompt.count("|") for prompt, _ in played} == {1, 2, 3, 4}
     for prompt, response in played:
-        allowed, numbers, target = re.fullmatch(r"([%^_~]+)([\d|]+)>(\d+)", prompt).groups()  # type: ignore[union-attr]
+        allowed, numbers, target = OTHER.fullmatch(prompt).groups()  # type: ignore[union-attr]
         there = Counter(map(int, numbers.split("|")))
         for a, operator, b, c in STEP.findall(response):
             assert operator in allowed

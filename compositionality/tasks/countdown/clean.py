@@ -96,7 +96,7 @@ class CountdownTask:
         """Put an item into words: its row."""
         options = self.options
         if options.style == "compact":
-            prompt = compact_prompt(item.numbers, item.target)
+            prompt = compact_prompt(item.numbers, item.target, options.operators)
         else:
             prompt = text_prompt(item.numbers, item.target, options.operators, options.use)
         truth = ground_truth(item.numbers, item.target, options.style, options.use, options.operators)

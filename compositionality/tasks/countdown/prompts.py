@@ -48,9 +48,14 @@ def text_answer(expression: str) -> str:
     return f"<answer>{expression}</answer>"
 
 
-def compact_prompt(numbers: Sequence[int], target: int) -> str:
-    """The compact style's prompt: ``3|5|7>22``."""
+def short_name(numbers: Sequence[int], target: int) -> str:
+    """A problem in short: ``3|5|7>22``."""
     return f"{'|'.join(map(str, numbers))}>{target}"
+
+
+def compact_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS) -> str:
+    """The compact style's prompt: the operators allowed, then the problem, ``+-*/:3|5|7>22``."""
+    return f"{operators}:{short_name(numbers, target)}"
 
 
 def compact_line(rest: Sequence[int], a: int, operator: str, b: int, c: int) -> str:

@@ -66,7 +66,7 @@ class Mix:
     frozen_parameters: bool = True
     countdown: float = 0.0
     two_numbers: float = 0.2
-    other_games: float = 0.4
+    other_games: float = 0.45
     largest_value: int = 60
 
     def total(self) -> float:

@@ -1,10 +1,10 @@
 """The Countdown part of the pretraining text: arithmetic, the game with two numbers, and other games like it.
 
 - *sums*: ``3*5+7`` is worked out from left to right in the steps of the compact style.
-- *problems*: two numbers and a target (``3|5>15``). With more than two numbers this game is never shown.
-- *other games*: the same with operators that Countdown does not have, named at the front (``^_3|5|7>7``), and with two
-  to five numbers. Playing on until no number is left is learned here: the analogue, for numbers, of the functions that
-  the string part composes and the study never asks about.
+- *problems*: two numbers and a target (``+-*/:3|5>15``). With more than two numbers this game is never shown.
+- *other games*: two to five numbers, and among the operators allowed is at least one that Countdown does not have
+  (``*^:3|5|7>15``). Playing on until no number is left is learned here: the analogue, for numbers, of the functions
+  that the string part composes and the study never asks about.
 - *echo*: copy a problem with any count of numbers, so that such prompts can be read at all.
 """
 
@@ -62,19 +62,26 @@ class NumberText:
         operator = pick(rng, OPERATORS)
         a, b, c = pick(rng, self._facts[operator])
         numbers = (a, b) if rng.random() < 0.5 else (b, a)
-        return compact_prompt(numbers, c), compact_line((), a, operator, b, c)
+        allowed = OPERATORS
+        if rng.random() < 0.5:
+            allowed = "".join(one for one in OPERATORS if one == operator or rng.random() < 0.5)
+        return compact_prompt(numbers, c, allowed), compact_line((), a, operator, b, c)
 
     def other_game(self, rng: Random) -> Exchange:
-        """Two to five numbers and what some play with two or three of the other operators comes to."""
-        allowed = sorted(rng.sample(OTHER_OPERATORS, between(rng, 2, 3)))
+        """Two to five numbers and what some play with one to four operators comes to, not all of them Countdown's."""
+        others = rng.sample(OTHER_OPERATORS, between(rng, 1, 2))
+        allowed = [*rng.sample(OPERATORS, between(rng, 0, 2)), *others]
         numbers = [between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS))]
         values, lines = list(numbers), []
         while len(values) > 1:
             a, b = (values.pop(int(rng.random() * len(values))) for _ in range(2))
-            operator, c = pick(rng, [(o, c) for o in allowed if (c := _CALCULATE[o](a, b))])
+            possible = [(o, c) for o in allowed if 1 <= (c := _CALCULATE[o](a, b)) <= self.largest]
+            if not possible:
+                return self.other_game(rng)
+            operator, c = pick(rng, possible)
             lines.append(compact_line(values, a, operator, b, c))
             values.append(c)
-        return "".join(allowed) + compact_prompt(numbers, values[0]), "\n".join(lines)
+        return compact_prompt(numbers, values[0], "".join(allowed)), "\n".join(lines)
 
     def sum(self, rng: Random) -> Exchange:
         """One to ``deepest`` operators, from left to right: ``3*5+7`` → ``+7,3*5=15``, ``,15+7=22``."""
@@ -90,7 +97,7 @@ class NumberText:
         return f"{steps[0][0]}{''.join(words)}", "\n".join(lines)
 
     def echo(self, rng: Random) -> Exchange:
-        """``"3|5|7>22`` asks for 3|5|7>22."""
+        """``"+-*/:3|5|7>22`` asks for what stands behind the quotation mark."""
         *numbers, target = (between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS) + 1))
         text = compact_prompt(numbers, target)
         return f'"{text}', text
