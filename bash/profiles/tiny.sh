@@ -27,10 +27,10 @@ RFT_MATCHED_SAMPLES=4                     # of more problems: equal correct answ
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
 COUNTDOWN_FILES=(stage1_level2/train validation test)
-COUNTDOWN_OPTIONS=(style=compact "numbers=[1,20]" "target=[1,99]" whole=true)
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,64]" "target=[1,64]" whole=true)
 COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
-COUNTDOWN_PROBLEMS=400                    # to learn from; of two numbers up to 20 there are under a thousand in all
-COUNTDOWN_SAMPLES=2                       # answers to each of them
+COUNTDOWN_PROBLEMS=380                    # to learn from; there are no more of two numbers in this stream
+COUNTDOWN_SAMPLES=8                       # answers to each of them
 COUNTDOWN_VALIDATION_PER_LEVEL=64
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem

@@ -67,7 +67,7 @@ class Mix:
     countdown: float = 0.0
     two_numbers: float = 0.2
     other_games: float = 0.45
-    largest_value: int = 60
+    largest_value: int = 64
 
     def total(self) -> float:
         """The sum of the shares."""
