@@ -1,9 +1,9 @@
 """Seconds of a whole GRPO step (generation, rewards, log-probs, update, sync): ours, TRL's and verl's, on a CPU.
 
 The tiny profile's step on a model that is pretrained for a minute or two, so that answers end where they end: the same
-model, prompts, group size and longest answer for all, no group dropped, start-up apart; heads of 32, the narrowest that
-verl's vLLM takes on a CPU. Goals: ours at least twice as fast as TRL's and eight times as fast as verl's. Run on an idle
-machine, with -s to see the figures.
+model, prompts, group size and longest answer for all, no group dropped, start-up apart; heads of 32, the narrowest
+that verl's vLLM takes on a CPU. Goals: ours at least twice as fast as TRL's and eight times as fast as verl's. Run on
+an idle machine, with -s to see the figures.
 
 pytest -s -m slow tests/benchmarks/test_step_speed.py
 
