@@ -13,6 +13,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.rows import prompt_key
+from compositionality.tasks import Message
 
 STEP = "merge_data"
 SPLITS = ("train.parquet", "test.parquet")
@@ -33,6 +34,9 @@ def merge_data(settings: MergeSettings) -> Path:
     inputs, output = [Path(path) for path in settings.inputs], Path(settings.output)
     if len(inputs) < 2:
         raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
+    twice = next((path for number, path in enumerate(inputs) if path in inputs[:number]), None)
+    if twice is not None:
+        raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
     shown = {key: value for key, value in asdict(settings).items() if key == "allow_shared_prompts"}
     recipe = Recipe(STEP, shown, {str(number): path for number, path in enumerate(inputs)})
     with exclusive(output):
@@ -40,6 +44,8 @@ def merge_data(settings: MergeSettings) -> Path:
             print(f"{output} is already there")
             return output
         parts = _parts(inputs)
+        for paths in parts.values():
+            check_schemas(paths)
         facts: dict[str, Any] = {"shared_prompts": check_prompts(parts, allow=settings.allow_shared_prompts)}
         with new_artefact(output, recipe, facts) as partial:
             facts["rows"] = {name or "all": _join(paths, partial / name) for name, paths in parts.items()}
@@ -84,25 +90,38 @@ def _keys(path: Path) -> Iterator[str]:
     column = "messages" if "messages" in table.column_names else "prompt"
     if column not in table.column_names:
         raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
-    for turns in table[column]:
-        messages = turns.as_py()
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        yield prompt_key(messages[:-1] if column == "messages" else messages)
+    for row, turns in enumerate(table[column].to_pylist()):
+        messages = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
+        if not isinstance(messages, list) or not all(map(_is_turn, messages)):
+            messages = []
+        prompt: list[Message] = messages[:-1] if column == "messages" else messages
+        if not prompt:
+            raise UserError(f"{path}: row {row} has no prompt in its column {column}; make the file again")
+        yield prompt_key(prompt)
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, dict) and all(isinstance(turn.get(key), str) for key in ("role", "content"))
 
 
 def _join(paths: Sequence[Path], output: Path) -> int:
-    """Write the rows of ``paths`` one after the other; returns their number. UserError where columns differ."""
+    """Write the rows of ``paths`` one after the other; returns their number."""
     schema = read_table(paths[0]).schema.remove_metadata()
     output.parent.mkdir(parents=True, exist_ok=True)
     total = 0
     with pq.ParquetWriter(output, schema, compression="zstd") as writer:
         for path in paths:
             table = read_table(path).replace_schema_metadata()
-            _check_schema(paths[0], schema, path, table.schema)
             writer.write_table(table)
             total += table.num_rows
     return total
+
+
+def check_schemas(paths: Sequence[Path]) -> None:
+    """UserError where the columns of a file differ from those of the first."""
+    expected = read_table(paths[0]).schema
+    for path in paths[1:]:
+        _check_schema(paths[0], expected, path, read_table(path).schema)
 
 
 def _check_schema(first: Path, expected: pa.Schema, path: Path, found: pa.Schema) -> None:

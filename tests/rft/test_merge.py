@@ -1,6 +1,9 @@
 """Merging data sets: everything in order, nothing twice."""
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +13,8 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.merge import MergeSettings, merge_data
 from compositionality.rft.rows import to_table
+
+ROOT = Path(__file__).parents[2]
 
 
 def sft_file(path: Path, prompts: list[str]) -> Path:
@@ -22,6 +27,14 @@ def sft_file(path: Path, prompts: list[str]) -> Path:
         }
         for number, prompt in enumerate(prompts)
     ]
+    write_table(to_table(rows), path)
+    return path
+
+
+def changed_row(source: Path, path: Path, messages: Any) -> Path:
+    """The file with other messages in row 0."""
+    rows = read_table(source).to_pylist()
+    rows[0]["messages"] = messages
     write_table(to_table(rows), path)
     return path
 
@@ -77,6 +90,33 @@ def test_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     write_table(table.set_column(2, "problem", table["problem"].cast(pa.string())), b)
     with pytest.raises(UserError, match="column problem is string"):
         merge([a, b], tmp_path / "merged.parquet")
+    with pytest.raises(UserError, match=r"has columns .*reward_model"):
+        merge([a, problem_file(tmp_path / "c.parquet", [problem(0)])], tmp_path / "merged.parquet")
+    assert not (tmp_path / "merged.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "messages", [None, [], [{"role": "assistant", "content": "a"}], [{"role": None, "content": "q"}] * 2]
+)
+def test_a_row_without_a_prompt_is_named(tmp_path: Path, messages: Any) -> None:
+    a = sft_file(tmp_path / "a.parquet", ["p"])
+    b = changed_row(sft_file(tmp_path / "b.parquet", ["q", "r"]), tmp_path / "c.parquet", messages)
+    with pytest.raises(UserError, match=r"c.parquet: row 0 has no prompt in its column messages"):
+        merge([a, b], tmp_path / "merged.parquet")
+
+
+def test_p18_other_columns_and_shared_prompts_are_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    """String data and Countdown data as they come from section 4.3's steps, one of them wrong."""
+    a = sft_file(tmp_path / "a" / "train.parquet", ["p", "q"]).parent
+    shared = sft_file(tmp_path / "shared" / "train.parquet", ["r", "q"]).parent
+    other = problem_file(tmp_path / "other" / "train.parquet", [problem(0)]).parent
+    for wrong, told in ((shared, "row 1 has a prompt of"), (other, "has columns"), (a, "is there twice")):
+        command = ["examples/merge_data.py", f"inputs=[{a},{wrong}]", f"output={tmp_path / 'merged'}"]
+        done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+        assert told in done.stderr
 
 
 def test_again_does_nothing_and_other_inputs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
