@@ -48,8 +48,8 @@ RFT_SFT_SINGLE=(trainer.epochs=1)
 COUNTDOWN_FILES=(stage1_level2/train validation test)
 COUNTDOWN_OPTIONS=(style=text "numbers=[1,100]" "target=[1,999]")
 COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
-COUNTDOWN_PROBLEMS=5000                   # to learn from
-COUNTDOWN_SAMPLES=8                       # answers to each of them
+COUNTDOWN_PROBLEMS=1400                   # to learn from; a seed owns about 1,500 of these two-number problems
+COUNTDOWN_SAMPLES=10                      # answers to each of them
 COUNTDOWN_VALIDATION_PER_LEVEL=32
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem

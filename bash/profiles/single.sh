@@ -57,13 +57,13 @@ RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=2e-4)
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
 COUNTDOWN_FILES=(stage1_level2/train validation test)
-COUNTDOWN_OPTIONS=(style=compact "numbers=[1,50]" "target=[1,199]" whole=true)
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,100]" "target=[1,199]" whole=true)
 COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
-COUNTDOWN_PROBLEMS=2000                   # to learn from
-COUNTDOWN_SAMPLES=2                       # answers to each of them
+COUNTDOWN_PROBLEMS=1200                   # to learn from; a seed owns about 1,350 of these two-number problems
+COUNTDOWN_SAMPLES=8                       # answers to each of them; equal ones count once
 COUNTDOWN_VALIDATION_PER_LEVEL=64
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
 # The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
-PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3)   # comes after PRETRAIN_SINGLE
+PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3 mix.largest_value=199)   # comes after PRETRAIN_SINGLE
 PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")

@@ -24,7 +24,11 @@ RL_VERL=(data.train_batch_size=8 actor_rollout_ref.rollout.n=4 trainer.total_tra
 RL_LEVEL1_VERL=()
 RFT_SFT_VERL=(data.train_batch_size=2 trainer.total_epochs=1 optim.lr=5e-4)
 
-COUNTDOWN_PROBLEMS=100
+# Numbers so small that a few of these few models' answers are right.
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,20]" "target=[1,20]" whole=true)
+PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.4 mix.two_numbers=0.8 mix.other_games=0.05 mix.largest_value=20)
+PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")
+COUNTDOWN_PROBLEMS=30
 COUNTDOWN_SAMPLES=4
 COUNTDOWN_VALIDATION_PER_LEVEL=4
 COUNTDOWN_TEST_PER_LEVEL=4

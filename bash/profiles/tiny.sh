@@ -36,7 +36,7 @@ COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
 # The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
 PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3)   # comes after PRETRAIN_SINGLE
-PRETRAIN_COUNTDOWN_VERL=(mix.countdown=0.3)
+PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")
 
 # ---- ENGINE=single
 if [[ $ENGINE == single ]]; then
