@@ -1,31 +1,14 @@
 """The scripts under bash/: every profile composes, every step says what it would run, bad input is one line."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from bash_runs import ROOT, commands, run
 
-ROOT = Path(__file__).parents[1]
 SECTION = "bash/section41_42"
-
-
-SETTINGS = ["MODEL_PATH", "BASE_MODEL", "PROFILE", "DEVICE", "ENGINE", "ROLLOUT_ENGINE", "SEED", "SEEDS", "ARMS"]
-
-
-def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return subprocess.run(
-        ["bash", script, *arguments], cwd=ROOT, env={**kept, **variables}, capture_output=True, text=True, check=False
-    )
-
-
-def commands(done: subprocess.CompletedProcess[str]) -> str:
-    """The lines that say what would be run."""
-    assert done.returncode == 0, done.stderr
-    return "\n".join(line for line in done.stderr.splitlines() if line.startswith("+ "))
 
 
 VERL = [("tiny", "verl"), ("smoke", "verl"), ("single", "verl"), ("instruct", ""), ("paper", "")]

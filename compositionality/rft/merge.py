@@ -91,7 +91,7 @@ def _keys(path: Path) -> Iterator[str]:
     if column not in table.column_names:
         raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
     for row, turns in enumerate(table[column].to_pylist()):
-        messages = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
+        messages: Any = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
         if not isinstance(messages, list) or not all(map(_is_turn, messages)):
             messages = []
         prompt: list[Message] = messages[:-1] if column == "messages" else messages
