@@ -7,18 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # Set by the environment of a person, not by a test.
 SETTINGS = [
-    "MODEL_PATH",
-    "BASE_MODEL",
-    "PROFILE",
-    "DEVICE",
-    "ENGINE",
-    "ROLLOUT_ENGINE",
-    "SEED",
-    "SEEDS",
-    "ARMS",
-    "SECTION",
+    "MODEL_PATH", "BASE_MODEL", "PROFILE", "DEVICE", "ENGINE", "ROLLOUT_ENGINE", "SEED", "SEEDS", "ARMS", "SECTION",
     "START",
-]
+]  # fmt: skip
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

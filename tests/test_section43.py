@@ -11,7 +11,7 @@ from compositionality.data.parquet import read_table
 
 SECTION = "bash/section43"
 ARMS = ["string-base", "multi-base", "string-rl-level1to2", "multi-rl-level1", "multi-rl-level1to2"]
-PROFILES = [("tiny", ""), ("smoke", ""), ("smoke", "verl"), ("single", ""), ("instruct", ""), ("paper", "")]
+PROFILES = [("tiny", ""), ("smoke", "verl"), ("single", ""), ("paper", "")]
 ONE_OF_EACH = [("smoke", ""), ("instruct", "")]
 OWN_STUDY = ("tiny", "smoke", "single")
 STEPS = [
@@ -105,7 +105,7 @@ def test_the_whole_section_composes_in_order(profile: str, engine: str) -> None:
     done = run(f"{SECTION}/run_all.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1", SEEDS="2")
     told = commands(done)
     finished = re.findall(r"^== \S+  bash/(\S+)\.sh(?: (\S+))?: done", done.stderr, re.MULTILINE)
-    names = list(dict.fromkeys(name for name, _ in finished))
+    names = list(dict.fromkeys(name for name, _ in reversed(finished)))[::-1]  # an arm evaluates too: the last time counts
     assert [name.split("/")[1] for name in names if name.split("/")[1] in STEPS] == STEPS
     assert names[-1] == "section43/summarise"
     assert {word for name, word in finished if name == "section43/arm"} == set(ARMS)
@@ -118,6 +118,7 @@ def test_the_whole_section_composes_in_order(profile: str, engine: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2400)
 def test_section_43_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """From nothing to the table; a second time nothing is made again."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
