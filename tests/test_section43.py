@@ -105,7 +105,8 @@ def test_the_whole_section_composes_in_order(profile: str, engine: str) -> None:
     done = run(f"{SECTION}/run_all.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1", SEEDS="2")
     told = commands(done)
     finished = re.findall(r"^== \S+  bash/(\S+)\.sh(?: (\S+))?: done", done.stderr, re.MULTILINE)
-    names = list(dict.fromkeys(name for name, _ in reversed(finished)))[::-1]  # an arm evaluates too: the last time counts
+    # An arm evaluates too: the last time counts.
+    names = list(dict.fromkeys(name for name, _ in reversed(finished)))[::-1]
     assert [name.split("/")[1] for name in names if name.split("/")[1] in STEPS] == STEPS
     assert names[-1] == "section43/summarise"
     assert {word for name, word in finished if name == "section43/arm"} == set(ARMS)
