@@ -6,10 +6,12 @@ from compositionality.tasks.base import Reason, Verdict
 
 
 class Shape(StrEnum):
-    """``binary``: 1 if correct, else 0. ``paper``: +1 correct, 0 wrong, −1 without a readable or finished answer."""
+    """``binary``: 1 if correct, else 0. ``paper``: +1 correct, 0 wrong, −1 without a readable or finished answer.
+    ``format``, a control: 1 for every readable, finished answer, right or wrong, else 0."""
 
     BINARY = "binary"
     PAPER = "paper"
+    FORMAT = "format"
 
 
 _UNREADABLE = frozenset({Reason.NO_ANSWER, Reason.MALFORMED, Reason.OVERLONG})
@@ -19,6 +21,9 @@ def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
     """The reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
     if verdict.reason is Reason.ERROR:
         return None
-    if Shape(shape) is Shape.PAPER and verdict.reason in _UNREADABLE:
+    readable = verdict.reason not in _UNREADABLE
+    if Shape(shape) is Shape.FORMAT:
+        return float(readable)
+    if Shape(shape) is Shape.PAPER and not readable:
         return -1.0
     return 1.0 if verdict.reason is Reason.CORRECT else 0.0

@@ -356,6 +356,14 @@ def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) 
     return -settings.overlong_penalty * min(max(over / settings.overlong_buffer, 0.0), 1.0)
 
 
+def deal_out(answers: Sequence[Answer], seed: Sequence[int]) -> None:
+    """A control, with nothing in it to learn: the rewards of all answers, dealt out among them anew."""
+    order = np.random.default_rng(seed).permutation(len(answers))
+    dealt = [(answers[place].reward, answers[place].correct) for place in order]
+    for answer, one in zip(answers, dealt, strict=True):
+        answer.reward, answer.correct = one
+
+
 class Asker:
     """Asks the sampler and has the answers judged; each rank does a share, all get everything."""
 
@@ -649,10 +657,9 @@ class Trainer:
         asked = [self.questions[place_in_file(place, len(self.questions), self.settings.data.seed)] for place in places]
         seeds = [[request_seed(rollout.seed, place, sample) for sample in range(rollout.n)] for place in places]
         answers = self.asker.ask(asked, seeds)
-        return [
-            Group(place, step, question.prompt, own)
-            for place, question, own in zip(places, asked, answers, strict=True)
-        ]
+        if self.settings.reward.shuffle:
+            deal_out([answer for own in answers for answer in own], (rollout.seed, position))
+        return [Group(place, step, one.prompt, own) for place, one, own in zip(places, asked, answers, strict=True)]
 
     def update(self, rows: list[Row], step: int) -> dict[str, float]:
         """One pass over the rows in ``updates_per_step`` optimizer steps; nothing happens without rows."""

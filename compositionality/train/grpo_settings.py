@@ -92,9 +92,11 @@ class AlgorithmSettings:
 
 @dataclass
 class RewardSettings:
-    """Verdict to reward (``binary`` or ``paper``), seconds for one verdict, share of verdicts that may fail."""
+    """Verdict to reward (a ``reward.Shape``), ``shuffle`` (a control: the rewards of a step's answers dealt out at
+    random), seconds for one verdict, share of verdicts that may fail."""
 
     shape: str = "binary"
+    shuffle: bool = False
     judge_seconds: float = 10.0
     max_error_rate: float = 0.01
 

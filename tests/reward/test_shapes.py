@@ -8,21 +8,22 @@ SOURCE, GOLD = "string-trained-level2", '{"ref_output": "abc"}'
 
 
 @pytest.mark.parametrize(
-    ("reason", "binary", "paper"),
+    ("reason", "binary", "paper", "form"),
     [
-        ("correct", 1, 1),
-        ("wrong", 0, 0),
-        ("illegal", 0, 0),
-        ("no_answer", 0, -1),
-        ("malformed", 0, -1),
-        ("overlong", 0, -1),
-        ("error", None, None),
+        ("correct", 1, 1, 1),
+        ("wrong", 0, 0, 1),
+        ("illegal", 0, 0, 1),
+        ("no_answer", 0, -1, 0),
+        ("malformed", 0, -1, 0),
+        ("overlong", 0, -1, 0),
+        ("error", None, None, None),
     ],
 )
-def test_reward_is_a_function_of_the_verdict(reason, binary, paper):
+def test_reward_is_a_function_of_the_verdict(reason, binary, paper, form):
     verdict = Verdict(1.0 if reason == "correct" else 0.0, Reason(reason))
     assert reward(verdict, Shape.BINARY) == binary
     assert reward(verdict, "paper") == paper
+    assert reward(verdict, "format") == form
 
 
 def test_unknown_shape_is_refused():
