@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,23 +11,17 @@ from rich.console import Console
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, read_manifest, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
-from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
-from compositionality.evaluate.engine import SharedEngine
+from compositionality.evaluate.answers import Folders, all_collected, engine_for, jobs_of
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
 from compositionality.evaluate.settings import EvaluateSettings
 from compositionality.evaluate.table import print_results
 from compositionality.evaluate.tally import Tally, tally
-from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Engine
 from compositionality.rollout.reading import read_rollouts
-from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 
 STEP = "evaluate_accuracy"
-Folders = Mapping[tuple[str, str], Path]
-"""Rollout folders by (checkpoint name, problem file name)."""
 
 
 @dataclass(frozen=True)
@@ -86,22 +80,9 @@ def _answers(
     settings: EvaluateSettings, model: str, path: str, files: Mapping[str, str]
 ) -> dict[tuple[str, str], Path]:
     """Collect the answers of one checkpoint to every problem file; what is there already stays."""
-    jobs = {
-        name: settings.collection(path, file, settings.output / "rollouts" / model / name)
-        for name, file in files.items()
-    }
-    with SharedEngine(next(iter(jobs.values())), list(files.values())) as engine:
-        return {(model, name): collected(job, engine, force=settings.force) for name, job in jobs.items()}
-
-
-def collected(job: CollectSettings, engine: Engine, *, force: bool) -> Path:
-    """Collect; ``force`` replaces answers of another checkpoint or with other settings, and only those."""
-    try:
-        return collect(job, engine)
-    except UserError:
-        if not force:
-            raise
-    return collect(replace(job, force=True), engine)
+    jobs = jobs_of(settings, model, path, files, settings.output)
+    with engine_for(jobs) as engine:
+        return all_collected(jobs, engine, force=settings.force)
 
 
 def _recipe(

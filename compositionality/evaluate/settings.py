@@ -7,14 +7,13 @@ from omegaconf import MISSING
 
 from compositionality.rollout.settings import CollectSettings
 
+OF_ONE_COLLECTION = ("model", "problems", "output", "force")
+
 
 @dataclass
-class EvaluateSettings:
-    """Settings of ``evaluate``; the sampling ones mean what they mean for ``collect_rollouts``."""
+class AskSettings:
+    """How to ask; every setting means what it means for ``collect_rollouts``."""
 
-    models: list[str] = MISSING
-    problems: list[str] = MISSING
-    output: Path = MISSING
     engine: str = "vllm"
     base_url: str = ""
     n_samples: int = 1
@@ -36,12 +35,21 @@ class EvaluateSettings:
     judge_workers: int = 1
     judge_timeout_s: float = 10.0
     max_error_rate: float = 0.01
+
+    def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
+        """How one checkpoint answers one problem file; never forced (see ``answers.collected``)."""
+        names = (entry.name for entry in fields(CollectSettings) if entry.name not in OF_ONE_COLLECTION)
+        shared = {name: getattr(self, name) for name in names}
+        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
+
+
+@dataclass
+class EvaluateSettings(AskSettings):
+    """Settings of ``evaluate``."""
+
+    models: list[str] = MISSING
+    problems: list[str] = MISSING
+    output: Path = MISSING
     answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
     by_function: bool = False  # print accuracy by function too; the files hold it always
     force: bool = False
-
-    def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
-        """How one checkpoint answers one problem file; never forced (see ``accuracy.collected``)."""
-        own = ("models", "problems", "output", "answers_only", "by_function", "force")
-        shared = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in own}
-        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
