@@ -25,8 +25,7 @@ def run(schema: type[Settings], step: Callable[[Settings], object], doc: str | N
     """
     arguments = ["force=true" if word == "--force" else word for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
-        print(help_text(schema, doc or ""))
-        sys.exit(0)
+        with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
     with_errors_in_one_line(lambda: _run(schema, step, arguments))
 
 
@@ -34,6 +33,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     """Run ``body`` and exit: 0, or 2 after one line on stderr for a UserError, or 130 after Ctrl-C."""
     try:
         body()
+        sys.stdout.flush()  # a reader that has gone is found out here, not by the interpreter at its end
     except UserError as error:
         if os.environ.get("RANK", "0") == "0":  # one of torchrun's processes is enough to say so
             print(f"error: {error}", file=sys.stderr, flush=True)

@@ -53,3 +53,14 @@ def test_user_errors_exit_with_2_and_one_line() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "error: file.parquet: row 3: mend it\n"
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    """As ``… --help | head -1`` does."""
+    command = [sys.executable, "examples/evaluate.py", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
