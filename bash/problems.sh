@@ -42,11 +42,13 @@ countdown_options_paper() {
   esac
 }
 
+# Two numbers stand in files of their own: there are few such problems where numbers are small.
 countdown_options_clean() {
-  local levels=[$(IFS=,; echo "${COUNTDOWN_LEVELS[*]}")] n=${#COUNTDOWN_LEVELS[@]}
   case $1 in
     stage1_level2/train) echo split=train seed="$SEED" levels=[2] count="$COUNTDOWN_PROBLEMS" ;;
-    validation) echo split=validation seed="$SEED" levels="$levels" count=$((COUNTDOWN_VALIDATION_PER_LEVEL * n)) ;;
-    test) echo split=test seed="$TEST_SEED" levels="$levels" count=$((COUNTDOWN_TEST_PER_LEVEL * n)) ;;
+    validation) echo split=validation seed="$SEED" levels=[3,4,5] count=$((3 * COUNTDOWN_VALIDATION_PER_LEVEL)) ;;
+    validation_level2) echo split=validation seed="$SEED" levels=[2] count="$COUNTDOWN_LEVEL2" ;;
+    test) echo split=test seed="$TEST_SEED" levels=[3,4,5] count=$((3 * COUNTDOWN_TEST_PER_LEVEL)) ;;
+    test_level2) echo split=test seed="$TEST_SEED" levels=[2] count="$COUNTDOWN_LEVEL2" ;;
   esac
 }

@@ -60,11 +60,13 @@ def test_the_countdown_files_and_their_seeds() -> None:
         made = re.findall(rf"output=data/{study}/countdown_task/(\S+)\.parquet .*split=(\w+) seed=(\d+)", told[seed])
         assert made == [
             ("stage1_level2/train", "train", seed),
+            ("validation_level2", "validation", seed),
             ("validation", "validation", seed),
+            ("test_level2", "test", "2027"),
             ("test", "test", "2027"),
         ]
     assert "levels=\\[2\\] count=" in told["0"]
-    assert f"levels=\\[2\\,3\\,4\\,5\\] count={4 * 128} " in told["0"]
+    assert f"levels=\\[3\\,4\\,5\\] count={3 * 128} " in told["0"]
 
 
 def test_the_papers_problems_are_taken_from_the_library() -> None:
@@ -80,7 +82,8 @@ def test_32_answers_to_every_test_problem_from_all_five_arms() -> None:
     named = re.search(r"models=\\\[(\S+)\\\]", told)
     assert named is not None
     assert [model.split(":")[0] for model in named[1].split("\\,")] == ARMS
-    assert "problems=\\[data/instruct/countdown_task/test.parquet\\] output=results/instruct/section43 " in told
+    files = "\\,".join(f"data/instruct/countdown_task/{name}.parquet" for name in ("test_level2", "test"))
+    assert f"problems=\\[{files}\\] output=results/instruct/section43 " in told
     assert "n_samples=32" in told
     assert "countdown_task/validation.parquet" in dry("evaluate", "instruct", EVALUATE_ON="validation")
 

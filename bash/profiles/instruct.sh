@@ -45,11 +45,12 @@ RL_LEVEL1_SINGLE=()
 RFT_SFT_SINGLE=(trainer.epochs=1)
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
-COUNTDOWN_FILES=(stage1_level2/train validation test)
+COUNTDOWN_FILES=(stage1_level2/train validation_level2 validation test_level2 test)
 COUNTDOWN_OPTIONS=(style=text "numbers=[1,100]" "target=[1,999]")
-COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
+COUNTDOWN_LEVEL2=128                      # to validate and to test on two numbers; all else is levels 3 to 5
 COUNTDOWN_PROBLEMS=1400                   # to learn from; a seed owns about 1,500 of these two-number problems
 COUNTDOWN_SAMPLES=10                      # answers to each of them
+COUNTDOWN_FILTER=()                       # more settings of filter_rollouts
 COUNTDOWN_VALIDATION_PER_LEVEL=32
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem

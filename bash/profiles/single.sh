@@ -56,11 +56,12 @@ RL_LEVEL1_VERL=()
 RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=2e-4)
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
-COUNTDOWN_FILES=(stage1_level2/train validation test)
+COUNTDOWN_FILES=(stage1_level2/train validation_level2 validation test_level2 test)
 COUNTDOWN_OPTIONS=(style=compact "numbers=[1,100]" "target=[1,199]" whole=true)
-COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
+COUNTDOWN_LEVEL2=128                      # to validate and to test on two numbers; all else is levels 3 to 5
 COUNTDOWN_PROBLEMS=1200                   # to learn from; a seed owns about 1,350 of these two-number problems
 COUNTDOWN_SAMPLES=8                       # answers to each of them; equal ones count once
+COUNTDOWN_FILTER=()                       # more settings of filter_rollouts
 COUNTDOWN_VALIDATION_PER_LEVEL=64
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem

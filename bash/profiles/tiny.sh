@@ -26,16 +26,17 @@ RFT_SAMPLES=2
 RFT_MATCHED_SAMPLES=4                     # of more problems: equal correct answers count once in SFT
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
-COUNTDOWN_FILES=(stage1_level2/train validation test)
-COUNTDOWN_OPTIONS=(style=compact "numbers=[1,64]" "target=[1,64]" whole=true)
-COUNTDOWN_LEVELS=(2 3 4 5)                # to validate and to test on; Stage 1 learns from two numbers
-COUNTDOWN_PROBLEMS=380                    # to learn from; there are no more of two numbers in this stream
-COUNTDOWN_SAMPLES=8                       # answers to each of them
+COUNTDOWN_FILES=(stage1_level2/train validation_level2 validation test_level2 test)
+COUNTDOWN_OPTIONS=(style=compact "numbers=[1,20]" "target=[1,20]" whole=true)
+COUNTDOWN_LEVEL2=10                       # to validate and to test on two numbers; all else is levels 3 to 5
+COUNTDOWN_PROBLEMS=30                     # to learn from; a seed owns 30 to 50 of these two-number problems
+COUNTDOWN_SAMPLES=64                      # answers to each of them …
+COUNTDOWN_FILTER=(deduplicate=false)      # … which count as often as they were given
 COUNTDOWN_VALIDATION_PER_LEVEL=64
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
 # The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
-PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3)   # comes after PRETRAIN_SINGLE
+PRETRAIN_COUNTDOWN_SINGLE=(steps=10000 mix.countdown=0.33)   # comes after PRETRAIN_SINGLE
 PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")
 
 # ---- ENGINE=single

@@ -9,6 +9,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 data=countdown_task/stage1_level2
 collect "${MODEL_PATH:-$BASE_MODEL}" $data/train ${data}_rft/rollouts n_samples="$COUNTDOWN_SAMPLES" "$@"
-keep_correct $data/train ${data}_rft/rollouts ${data}_rft/data $(force_in "$@")
+keep_correct $data/train ${data}_rft/rollouts ${data}_rft/data "${COUNTDOWN_FILTER[@]}" $(force_in "$@")
 step merge_data "inputs=[$DATA_DIR/string_task/stage1_level1_rft/data,$DATA_DIR/${data}_rft/data]" \
   output="$DATA_DIR/string_countdown_task/stage1_rft_data" $(force_in "$@")
