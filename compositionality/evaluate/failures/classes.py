@@ -1,0 +1,60 @@
+"""The closed lists: classes of responses, and what exactly was at fault."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Failure(StrEnum):
+    """The class of a response; each has exactly one (``classify`` says which comes first)."""
+
+    CORRECT = "correct"
+    IGNORES = "ignores_composition"
+    INCOMPLETE = "incomplete_trace"
+    INCORRECT = "incorrect_composition"
+    ATOMIC = "atomic_error"
+    FORMAT = "format"
+    OVERLONG = "overlong"
+    UNPARSED = "unparsed"
+
+
+class Fault(StrEnum):
+    """What the first fault of a trace is: three kinds of atomic error, then five of incorrect composition."""
+
+    RESULT = "result"  # the function was applied to the stated string, and its result is another one
+    MISCOPIED = "miscopied"  # the string that goes in is not the one that came out before
+    ANSWER = "answer"  # every step is right, the final answer is another string
+    WRONG_ORDER = "wrong_order"
+    MISSING = "missing"
+    EXTRA = "extra"
+    OTHER_FUNCTION = "other_function"
+    MIXED = "mixed"
+
+
+CLASSES = tuple(failure.value for failure in Failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A class; ``step`` (from 1, innermost first) and ``function`` where the first fault lies."""
+
+    failure: Failure
+    step: int | None = None
+    function: str | None = None
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One step as a response states it: ``given`` are the strings that go in (None: not stated)."""
+
+    name: str
+    given: tuple[str, ...] | None
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps of a response in its order; ``broken``: how many of them come before the first unreadable line."""
+
+    steps: tuple[Stated, ...]
+    broken: int | None = None

@@ -1,0 +1,177 @@
+"""One class for every response, by executing the problem's own operators on the strings that the response states.
+
+Of the whole response, the first that holds: *correct* (the judge's verdict), *overlong* (cut off), *format* (no
+readable answer), *ignores composition* (several operators are asked for and the trace has one step; or it has none,
+and the answer is the input or what one of the operators makes of it). Then the trace is walked from its first step,
+and the first fault decides: an unreadable line is *format*; a step that is not the next one asked for is *incorrect
+composition*; a step with another result, or one that starts from another string than the last one ended with, is an
+*atomic error*. A trace without a fault that ends too early is an *incomplete trace*. So a wrong string before a
+missing operator is an atomic error, and the other way round it is an incorrect composition.
+
+English text may leave steps out: those count as done where the next one starts from their true result. One that must
+have given a wrong string is an atomic error; where two or more may have, it cannot be told: *unparsed*, as is a text
+without any step whose answer tells nothing. A verifier's failure is unparsed too. Nothing that a model wrote is
+executed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from compositionality.evaluate.failures.classes import Failure, Fault, Finding, Stated, Trace
+from compositionality.evaluate.failures.compact import read_compact
+from compositionality.evaluate.failures.english import read_english
+from compositionality.evaluate.failures.program import INPUT, Program, Step
+from compositionality.tasks import Reason
+
+_UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A judged response, as rollouts hold it."""
+
+    text: str
+    reason: str
+    finish_reason: str
+    answer: str | None
+
+
+def read_trace(program: Program, text: str) -> Trace:
+    """The steps that a response states, in the problem's style."""
+    return read_compact(text) if program.compact else read_english(text, program)
+
+
+def classify(program: Program, response: Response, trace: Trace) -> Finding:
+    """The class of a response; of a right compact answer with a faulty trace, the fault stays noted."""
+    if response.reason == Reason.CORRECT:
+        found = _walk(program, trace, response.answer) if program.compact else Finding(Failure.CORRECT)
+        return replace(found, failure=Failure.CORRECT) if found.fault else Finding(Failure.CORRECT)
+    if response.finish_reason == "length":
+        return Finding(Failure.OVERLONG)
+    if response.reason in _UNREADABLE:
+        return Finding(Failure.FORMAT)
+    if response.reason == Reason.ERROR:
+        return Finding(Failure.UNPARSED)
+    if _ignores_composition(program, trace, response.answer):
+        return Finding(Failure.IGNORES)
+    return _walk(program, trace, response.answer)
+
+
+def applications(program: Program, trace: Trace) -> list[tuple[str, bool]]:
+    """Every stated step of a function that the problem asks for: its ``func_N``, and whether the result is wrong."""
+    steps = {step.name: step for step in program.steps if step.name}
+    found = []
+    for stated in trace.steps:
+        step = steps.get(stated.name)
+        if step is not None and stated.given is not None and len(stated.given) == len(step.open_slots):
+            found.append((step.node.operator, step.apply(stated.given) != stated.result))
+    return found
+
+
+def _ignores_composition(program: Program, trace: Trace, answer: str | None) -> bool:
+    if len(program.steps) < 2 or len(trace.steps) > 1:
+        return False
+    if trace.steps:
+        only = trace.steps[0]
+        on_input = only.given is None or set(only.given) == {program.input}
+        return trace.broken is None and (program.compact or (on_input and answer == only.result))
+    single = (step.apply((program.input,) * len(step.open_slots)) for step in program.steps)
+    return answer is not None and (answer == program.input or answer in set(single))
+
+
+def _walk(program: Program, trace: Trace, answer: str | None) -> Finding:
+    """The first fault of a trace."""
+    known: dict[int, str] = {}
+    left = list(program.named)
+    for stated in trace.steps:
+        number = _next_step(program, stated, left, known)
+        if number is None:
+            return _left_out(program, stated, left, known) or _incorrect(program, trace, left)
+        left = left[left.index(number) + 1 :]
+        fault = _check(program.steps[number], stated, program.given(number, known))
+        if fault is not None:
+            return Finding(Failure.ATOMIC, number + 1, program.steps[number].node.operator, fault)
+        known[number] = stated.result
+    if trace.broken is not None:
+        return Finding(Failure.FORMAT, len(trace.steps) + 1)
+    return _ended_early(program, left) if program.compact and left else _ending(program, trace, left, known, answer)
+
+
+def _next_step(program: Program, stated: Stated, left: Sequence[int], known: dict[int, str]) -> int | None:
+    """Which of the steps left a stated one is: the next, or (English) a later one that starts from its true strings."""
+    if left and program.steps[left[0]].name == stated.name:
+        return left[0]
+    if program.compact or stated.given is None:
+        return None
+    return next(
+        (n for n in left if program.steps[n].name == stated.name and program.given(n, known) == stated.given), None
+    )
+
+
+def _left_out(program: Program, stated: Stated, left: Sequence[int], known: dict[int, str]) -> Finding | None:
+    """English: steps done silently before a stated one that starts from a string of their making, a wrong one."""
+    later = [number for number in left if program.steps[number].name == stated.name]
+    if program.compact or not later or stated.given is None or stated.given == program.given(left[0], known):
+        return None
+    if left.index(later[0]) > 1:
+        return Finding(Failure.UNPARSED)
+    return Finding(Failure.ATOMIC, left[0] + 1, program.steps[left[0]].node.operator, Fault.RESULT)
+
+
+def _check(step: Step, stated: Stated, expected: tuple[str, ...]) -> Fault | None:
+    given = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
+    if given != expected:
+        return Fault.MISCOPIED
+    return None if step.apply(given) == stated.result else Fault.RESULT
+
+
+def _incorrect(program: Program, trace: Trace, left: Sequence[int]) -> Finding:
+    step = left[0] if left else None
+    function = None if step is None else program.steps[step].node.operator
+    place = len(program.steps) + 1 if step is None else step + 1
+    stated = [one.name for one in trace.steps]
+    return Finding(Failure.INCORRECT, place, function, _structural_fault(program.names, stated))
+
+
+def _structural_fault(asked: Sequence[str], stated: Sequence[str]) -> Fault:
+    if Counter(asked) == Counter(stated):
+        return Fault.WRONG_ORDER
+    if _is_within(stated, asked):
+        return Fault.MISSING
+    if _is_within(asked, stated):
+        return Fault.EXTRA
+    return Fault.MIXED if set(stated) <= set(asked) else Fault.OTHER_FUNCTION
+
+
+def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
+    """Whether ``part`` is ``whole`` with some left out."""
+    rest = iter(whole)
+    return all(name in rest for name in part)
+
+
+def _ended_early(program: Program, left: Sequence[int]) -> Finding:
+    return Finding(Failure.INCOMPLETE, left[0] + 1, program.steps[left[0]].node.operator)
+
+
+def _ending(program: Program, trace: Trace, left: Sequence[int], known: dict[int, str], answer: str | None) -> Finding:
+    """A trace without a fault: what the answer tells of the steps that are not stated."""
+    last = len(program.steps) - 1
+    if last in known:
+        fault = None if known[last] == answer else Fault.ANSWER
+        return Finding(Failure.ATOMIC, last + 1, program.steps[last].node.operator, fault)
+    if trace.steps and left and answer == trace.steps[-1].result:
+        return _ended_early(program, left)
+    if len(program.steps) - len(_behind(program, known)) > 1 or answer is None:
+        return Finding(Failure.UNPARSED)
+    return Finding(Failure.ATOMIC, last + 1, program.steps[last].node.operator, Fault.RESULT)
+
+
+def _behind(program: Program, known: Iterable[int]) -> set[int]:
+    """The stated steps and all that had to be done before them."""
+    behind, waiting = set(), list(known)
+    while waiting:
+        number = waiting.pop()
+        behind.add(number)
+        waiting += [s for s in program.steps[number].sources if isinstance(s, int) and s != INPUT and s not in behind]
+    return behind

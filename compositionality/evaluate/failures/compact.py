@@ -1,0 +1,20 @@
+"""Reading compact traces: a line ``REST,CALL:before=after`` per step. REST is the model's own note and not judged."""
+
+import re
+
+from compositionality.evaluate.failures.classes import Stated, Trace
+from compositionality.evaluate.failures.program import COMPACT_NAME
+
+MOST_LINES, LONGEST_LINE = 64, 2000
+_LINE = re.compile(rf"(?:{COMPACT_NAME})*+,({COMPACT_NAME}):([^:=,;\s]*+)=([^:=,;\s]*+)")
+
+
+def read_compact(response: str) -> Trace:
+    """The steps up to the first line that is none; lines over the limits are none."""
+    steps: list[Stated] = []
+    for line in response.rstrip("\n").split("\n", MOST_LINES)[: MOST_LINES + 1]:
+        found = _LINE.fullmatch(line) if len(line) <= LONGEST_LINE else None
+        if found is None:
+            return Trace(tuple(steps), broken=len(steps))
+        steps.append(Stated(found[1], (found[2],), found[3]))
+    return Trace(tuple(steps))

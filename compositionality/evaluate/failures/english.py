@@ -1,0 +1,208 @@
+"""Reading free English text: which function was said to give which string, in order.
+
+A step is a function's name (``func_3`` or a call) followed by a stated result: a quoted string after ``=``, ``→``,
+":", *returns*, *becomes*, *gives* and the like, or an unquoted word after ``=`` or an arrow. A result in the sentence
+of the name comes before those in later ones; of several, the last counts (``"ab" + "c" = "abc"``). Of a call inside a
+call, what it gives is stated by writing it again with the result in its place. A step told twice counts once, and
+told otherwise it is a correction. Text without any such step, but with as many stated results as there are operators,
+is read by position. One pass, linear in the text; no text is executed.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from compositionality.evaluate.failures.classes import Stated, Trace
+from compositionality.evaluate.failures.program import Program
+
+LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP = 40_000, 400, 60
+_SYMBOL = r"==?|→|⇒|->|=>|⟶"
+_WORD = (
+    r"\b(?:returns?|returned|returning|becomes?|became|gives?|giving|gave|yields?|yielding|produces?|producing|outputs?"
+    r"|results?|resulting|gets?|getting|obtains?|equals?|is|into)\b"
+)
+_TAKES = r"\b(?:to|on|of|with|for|takes|input)\b"
+_TOKEN = re.compile(
+    r"(?P<call>\bfunc_\d{1,3})"
+    r'|"(?P<quoted>[^"\n]{0,400})"'
+    r"|(?<![\w])'(?P<single>[^'\n]{0,400})'(?!\w)"
+    rf"|(?P<symbol>{_SYMBOL})(?:[ \t]*(?P<bare>[^\s\"'(),;=+→]{{2,200}})(?=[\s.,;]|$))?"
+    rf"|(?P<word>{_WORD}|:)|(?P<takes>{_TAKES})|(?P<line>\n|[.;](?=\s))"
+)
+_CODE = re.compile(r"`([^`\n\"'()=]{1,400})`")
+_ARGUMENT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)')\s*(?:([+,])|$)""")
+_INNER = re.compile(r"func_\d{1,3}\([^()]{0,400}\)")
+_NAMES_INPUT = re.compile(r"(?:\bx|\binput(?: string)?|\bstring|\btext)\s*(?:=|is|:)?\s*$")
+
+
+@dataclass
+class _Open:
+    """A function that was named and whose result is awaited."""
+
+    name: str
+    given: tuple[str, ...] | None
+    result: str | None = None
+    same_sentence: bool = True
+    settled: bool = False  # a result in the sentence of the name: later ones do not change it
+
+    def take(self, result: str) -> None:
+        if not self.settled or self.same_sentence:
+            self.result, self.settled = result, self.same_sentence
+
+
+@dataclass
+class _Reader:
+    """The state of one pass over a text."""
+
+    program: Program
+    text: str
+    steps: list[Stated] = field(default_factory=list)
+    nameless: list[str] = field(default_factory=list)
+    open: _Open | None = None
+    link: tuple[str, int] = ("", -LONGEST_GAP)  # kind and end of the last linking word or sign
+    last: tuple[str, int] = ("", -LONGEST_GAP)  # the last quoted string and its end
+    nested: tuple[str, str, str] | None = None  # the last call with a call inside: its text before and after, that call
+    before: str | None = None  # the string to the left of the last link, if it stands right beside it
+
+    def read(self) -> Trace:
+        position = 0
+        while found := _TOKEN.search(self.text, position):
+            position = self._take(found)
+        self._close()
+        if not self.steps and len(self.nameless) == len(self.program.named) == len(self.program.steps):
+            stated = zip(self.program.names, self.nameless, strict=True)
+            return Trace(tuple(Stated(name, None, result) for name, result in stated))
+        return Trace(tuple(self.steps))
+
+    def _take(self, found: re.Match[str]) -> int:
+        if found["call"]:
+            return self._call(found)
+        if found["line"]:
+            if self.open:
+                self.open.same_sentence = False
+        elif found["symbol"] or found["word"]:
+            beside = found.start() - self.last[1] <= 2
+            self.before = self.last[0] if beside else None
+            self.link = ("symbol" if found["symbol"] else "word", found.end())
+            if found["bare"] and not found["bare"].startswith("func_"):
+                self._result(found["bare"].rstrip(".:"), found.start())
+        elif found["takes"]:
+            self.link = ("takes", found.end())
+        else:
+            value = found["quoted"] if found["quoted"] is not None else found["single"]
+            self._string(value, found)
+        return found.end()
+
+    def _call(self, found: re.Match[str]) -> int:
+        """A function's name: what was open before is complete."""
+        self._close()
+        inside, end = _arguments(self.text, found.end())
+        whole = self.text[found.start() : end]
+        self._rewritten(whole)
+        inner = _INNER.search(whole, 1)
+        self.nested = (whole[: inner.start()], inner[0], whole[inner.end() :]) if inner else None
+        if inside is None or "func_" not in inside:
+            self.open = self._opened(found["call"], inside)
+        self.link = ("", end - LONGEST_GAP - 1)
+        return end
+
+    def _opened(self, name: str, inside: str | None) -> _Open:
+        return _Open(name, None if inside is None else _literals(inside, self._slots(name)))
+
+    def _rewritten(self, call: str) -> None:
+        """``f(g("ab")) = f("ba")`` states what g gives."""
+        if self.nested is None:
+            return
+        before, inner, after = self.nested
+        if call.startswith(before) and call.endswith(after):
+            middle = _ARGUMENT.fullmatch(call[len(before) : max(len(before), len(call) - len(after))])
+            if middle and middle[3] is None:
+                name, _, inside = inner[:-1].partition("(")
+                self.open = self._opened(name, inside)
+                self.open.take(middle[1] if middle[1] is not None else middle[2])
+                self._close()
+
+    def _string(self, value: str, found: re.Match[str]) -> None:
+        kind, at = self.link
+        near = found.start() - at <= LONGEST_GAP and "\n" not in self.text[at : found.start()]
+        if near and kind == "takes" and self.open and self.open.given is None and self.open.result is None:
+            self.open.given = (value,)
+        elif near and kind in ("symbol", "word"):
+            self._result(value, found.start())
+        self.last = (value, found.end())
+
+    def _result(self, value: str, start: int) -> None:
+        if value == self.program.input and _NAMES_INPUT.search(self.text[max(0, start - 20) : start]):
+            return
+        if self.open is None:
+            if value != self.program.input and self.nameless[-1:] != [value]:
+                self.nameless.append(value)
+            return
+        if self.open.given is None and self.before is not None and self.open.result is None:
+            self.open.given = (self.before,)
+        self.open.take(value)
+
+    def _close(self) -> None:
+        """Keep the open step if it has a result and is not told for the second time."""
+        done, self.open = self.open, None
+        if done is None or done.result is None:
+            return
+        step = Stated(done.name, self._full(done), done.result)
+        if any((step.name, step.result) == (old.name, old.result) and _agree(step, old) for old in self.steps):
+            return
+        if self.steps and self.steps[-1].name == step.name and self._is_correction(step):
+            self.steps.pop()
+        self.steps.append(step)
+
+    def _is_correction(self, step: Stated) -> bool:
+        old = self.steps[-1]
+        return step.given == old.given if step.given and old.given else self.program.names.count(step.name) < 2
+
+    def _full(self, done: _Open) -> tuple[str, ...] | None:
+        """What goes in, if there is a string for every slot of the function."""
+        return done.given if done.given and len(done.given) == len(self._slots(done.name)) else None
+
+    def _slots(self, name: str) -> tuple[int, ...]:
+        return next((step.open_slots for step in self.program.steps if step.name == name), (0,))
+
+
+def read_english(response: str, program: Program) -> Trace:
+    """The steps that a text states before its final JSON object."""
+    end = response.rfind("{", 0, max(response.rfind('"output"'), 0))
+    text = response[: end if end >= 0 else len(response)][:LONGEST_TEXT]
+    text = text.replace("“", '"').replace("”", '"').replace("**", "")
+    return _Reader(program, _CODE.sub(r'"\1"', text).replace("`", "")).read()
+
+
+def _agree(step: Stated, old: Stated) -> bool:
+    return step.given is None or old.given is None or step.given == old.given
+
+
+def _arguments(text: str, start: int) -> tuple[str | None, int]:
+    """What stands in the brackets of a call that may begin at ``start``, and where the call ends."""
+    if text[start : start + 1] != "(":
+        return None, start
+    depth, quote = 0, ""
+    for position in range(start, min(len(text), start + LONGEST_CALL)):
+        char = text[position]
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+            if depth == 0:
+                return text[start + 1 : position], position + 1
+    return None, start
+
+
+def _literals(inside: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
+    """The strings in the open slots of a call; strings joined by + are one. None if one of them is no literal."""
+    found, joined, position = [], "", 0
+    while piece := _ARGUMENT.match(inside, position):
+        joined += piece[1] if piece[1] is not None else piece[2]
+        position = piece.end()
+        if piece[3] != "+":
+            found.append(joined)
+            joined = ""
+    strings = [found[slot] for slot in slots if slot < len(found)]
+    return tuple(strings) if len(strings) == len(slots) else None

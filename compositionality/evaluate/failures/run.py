@@ -1,0 +1,65 @@
+"""Section 4.5: from judged rollouts to labels, shares by class, and (as an option) the agreement with a judge model."""
+
+import json
+from pathlib import Path
+
+from compositionality.data.artefact import Recipe, exclusive, file_hash, read_manifest
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.evaluate.failures import counts, labels
+from compositionality.evaluate.failures.agreement import agreement
+from compositionality.evaluate.failures.derived import derive
+from compositionality.evaluate.failures.judge import FILE as JUDGED
+from compositionality.evaluate.failures.judge import judge_labels
+from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.evaluate.failures.sources import Source, find_sources
+from compositionality.evaluate.failures.summary import Row, summarise
+from compositionality.evaluate.failures.table import print_failures
+
+STEP = "find_failures"
+SUMMARY = "failure_modes.json"
+RULES = 1
+"""Of the classification; another number makes old labels be made again."""
+
+
+def find_failures(settings: FailureSettings) -> Path:
+    """Write ``output``/labels.parquet, by_problem.parquet and failure_modes.json; print the table of ``level``."""
+    output, sources = settings.output, find_sources(settings)
+    with exclusive(output):
+        table = output / labels.FILE
+        recipe = _recipe(settings, sources)
+        derive(table, recipe, lambda path: _write_labels(sources, settings, path), force=settings.force)
+        if settings.judge:
+            judge_labels(settings, sources, table, output)
+        summary = _summarise(output, table, force=settings.force)
+    print_failures(summary, settings.level)
+    print(f"{output / SUMMARY}, {labels.FILE} and {counts.FILE}")
+    return output
+
+
+def _recipe(settings: FailureSettings, sources: list[Source]) -> Recipe:
+    inputs = {f"rollouts/{source.model}/{source.problems}": source.rollouts for source in sources}
+    inputs |= {f"problems/{source.problems}": source.path for source in sources}
+    names = [[source.model, source.problems] for source in sources]
+    return Recipe(STEP, {"rules": RULES, "sources": names, "levels": sorted(settings.levels)}, inputs)
+
+
+def _write_labels(sources: list[Source], settings: FailureSettings, path: Path) -> None:
+    if not labels.write_labels(sources, settings.levels, path):
+        raise UserError(f"levels={settings.levels}: no response to problems of these levels; leave levels out for all")
+
+
+def _summarise(output: Path, table: Path, *, force: bool) -> Row:
+    """The counts per problem and the shares, made from the labels alone."""
+    judged = output / JUDGED
+    old = read_manifest(judged) if judged.is_file() else None
+    inputs = {"labels": table}
+    if old is not None and old.inputs.get("labels") == file_hash(table):
+        inputs["judge"] = judged
+    counted = counts.count_labels(table)
+    summary = summarise(counted, agreement(judged) if "judge" in inputs else None)
+    text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
+    recipe = Recipe(STEP, {"rules": RULES}, {"labels": table})
+    derive(output / counts.FILE, recipe, lambda path: write_table(counts.by_problem(counted), path), force=force)
+    derive(output / SUMMARY, Recipe(STEP, {"rules": RULES}, inputs), lambda path: path.write_text(text), force=force)
+    return summary

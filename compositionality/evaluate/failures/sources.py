@@ -1,0 +1,106 @@
+"""Which rollouts answer which problem file: from what the user wrote to checked folders."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import file_hash, read_manifest
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.program import Program, read_program
+from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.study import Group
+from compositionality.rollout.reading import rollout_manifest
+
+NOT_CLASSIFIED = "countdown"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The answers of one model to one problem file."""
+
+    model: str
+    problems: str
+    rollouts: Path
+    path: Path
+
+
+class Problems:
+    """The rows of one problem file, and their programs when they are asked for."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        """UserError for Countdown: its answers have no trace of functions."""
+        table = read_problems(path)
+        self.path, self.data_sources = path, table["data_source"].to_pylist()
+        if any(NOT_CLASSIFIED in source for source in self.data_sources):
+            raise UserError(f"{path}: Countdown problems are not classified; give files of string problems")
+        groups = {source: Group(name, source) for source in dict.fromkeys(self.data_sources)}
+        self.groups = [groups[source] for source in self.data_sources]
+        self._rows = table.select(["prompt", "reward_model"])
+
+    def row(self, number: int) -> dict[str, Any]:
+        """A row of the file."""
+        found: dict[str, Any] = self._rows.slice(number, 1).to_pylist()[0]
+        return found
+
+    def program(self, number: int) -> Program:
+        """What the problem asks for. UserError that names file and row if the row does not say."""
+        row = self.row(number)
+        try:
+            return read_program(row["reward_model"]["ground_truth"], row["prompt"][-1]["content"])
+        except UserError as error:
+            raise UserError(f"{self.path}: row {number}: {error}") from error
+
+
+def find_sources(settings: FailureSettings) -> list[Source]:
+    """The rollouts, model by model; UserError if one is missing or answers another problem file."""
+    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
+    if bool(settings.evaluation) == bool(settings.rollouts):
+        raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    if settings.rollouts:
+        return _of_rollouts(settings, files)
+    folder = Path(settings.evaluation)
+    models = settings.models or _models_in(folder)
+    return [_checked(model, name, folder / "rollouts" / model / name, files) for model in models for name in files]
+
+
+def _of_rollouts(settings: FailureSettings, files: dict[str, Path]) -> list[Source]:
+    """A folder of rollouts belongs to the problem file that it was made from."""
+    hashes = {file_hash(path): name for name, path in files.items() if path.is_file()}
+    found: dict[tuple[str, str], Source] = {}
+    for entry in settings.rollouts:
+        ((model, path),) = named_paths("rollouts", [entry]).items()
+        if settings.models and model not in settings.models:
+            continue
+        name = hashes.get(rollout_manifest(Path(path)).inputs.get("problems", ""))
+        if name is None:
+            raise UserError(f"{path}: answers none of the files in problems; add the one that it was made from")
+        if (model, name) in found:
+            raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {path}")
+        found[model, name] = Source(model, name, Path(path), files[name])
+    if not found:
+        raise UserError(f"models: {', '.join(settings.models)} unknown among the rollouts; write NAME:FOLDER")
+    return list(found.values())
+
+
+def _models_in(folder: Path) -> list[str]:
+    """In the order of the evaluation's table, where it has one."""
+    rollouts = folder / "rollouts"
+    there = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
+    if not there:
+        raise UserError(f"{rollouts}: no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
+    table = read_manifest(folder / "accuracy.parquet")
+    known = table.settings.get("models", []) if table else []
+    return sorted(there, key=lambda model: known.index(model) if model in known else len(known))
+
+
+def _checked(model: str, name: str, folder: Path, files: dict[str, Path]) -> Source:
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems")
+    path = files[name]
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; run the step that makes it or mend the path")
+    if rollout_manifest(folder).inputs.get("problems") != file_hash(path):
+        raise UserError(f"{folder}: answers other problems than {path}; give the file that it was made from")
+    return Source(model, name, folder, path)

@@ -1,0 +1,27 @@
+r"""What went wrong, by program: every judged response gets one class, and the shares by class get intervals.
+
+Reads rollouts that are there already and the problem files that they answer; nothing is sampled. Writes
+OUTPUT/labels.parquet (a row per response), by_problem.parquet, failure_modes.json, and the figures failure_modes and
+functions (png, svg, pdf); prints classes × models at one level.
+
+    python examples/failure_modes.py evaluation=results/tiny/section41_42 output=results/tiny/section45 \
+        problems=[data/tiny/string_task/test_trained.parquet,data/tiny/string_task/test_heldout.parquet]
+
+models=[base,rl-level2] levels=[2,3] narrow it down; rollouts=[NAME:FOLDER,…] takes folders of
+examples/collect_rollouts.py. judge=true asks a language model too, at JUDGE_BASE_URL (any OpenAI-compatible server;
+JUDGE_MODEL, JUDGE_API_KEY), about judge_responses answers of every model and problem file, and reports Cohen's kappa
+between it and the program.
+"""
+
+from compositionality.config.cli import run
+from compositionality.evaluate.failures.run import find_failures
+from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.report.failure_figure import draw_failures
+
+
+def find_and_draw(settings: FailureSettings) -> None:
+    draw_failures(find_failures(settings), force=settings.force)
+
+
+if __name__ == "__main__":
+    run(FailureSettings, find_and_draw, __doc__)
