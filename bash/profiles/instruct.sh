@@ -54,3 +54,10 @@ COUNTDOWN_FILTER=()                       # more settings of filter_rollouts
 COUNTDOWN_VALIDATION_PER_LEVEL=32
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
+
+# ---- Section 4.4, pass@k: who is asked which problems, how often; differences are to the first
+PASSK_MODELS=(stage1 rl-level1 rl-level2 rft)
+PASSK_FILES=(string_task/test_heldout)
+PASSK_LEVELS=(1 2 3 4 5 6)
+PASSK_PER_LEVEL=64                        # the first so many test problems of each level
+PASSK_SAMPLES=256                         # answers to each: the largest k

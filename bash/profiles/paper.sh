@@ -39,3 +39,10 @@ COUNTDOWN_SAMPLES=$STAGE1_SAMPLES
 COUNTDOWN_FILTER=()
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32
+
+# Section 4.4: 1,000 answers to all test problems of levels 1 to 6; differences are to the first model.
+PASSK_MODELS=(stage1 rl-level1 rl-level2 rft)
+PASSK_FILES=(string_task/stage2_level1to8/test)
+PASSK_LEVELS=(1 2 3 4 5 6)
+PASSK_PER_LEVEL=0                         # all: about 256 a level
+PASSK_SAMPLES=1000

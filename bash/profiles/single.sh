@@ -68,3 +68,10 @@ COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
 # The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
 PRETRAIN_COUNTDOWN_SINGLE=(mix.countdown=0.3 mix.largest_value=199)   # comes after PRETRAIN_SINGLE
 PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")
+
+# ---- Section 4.4, pass@k: who is asked which problems, how often; differences are to the first
+PASSK_MODELS=(stage1 rl-level1 rl-level2 rft-matched)
+PASSK_FILES=(string_task/test_heldout)
+PASSK_LEVELS=(1 2 3 4 5 6)
+PASSK_PER_LEVEL=128                       # the first so many test problems of each level
+PASSK_SAMPLES=256                         # answers to each: the largest k

@@ -77,3 +77,10 @@ RL_VERL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_r
 # 64 prompts a step instead, whatever they are worth.
 RL_LEVEL1_VERL=(algorithm.filter_groups.enable=false data.train_batch_size=64)
 RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=5e-4)
+
+# ---- Section 4.4, pass@k: who is asked which problems, how often; differences are to the first
+PASSK_MODELS=(stage1 rl-level1 rl-level2)
+PASSK_FILES=(string_task/test_heldout)
+PASSK_LEVELS=(1 2 3 4 5 6)
+PASSK_PER_LEVEL=32                        # the first so many test problems of each level
+PASSK_SAMPLES=128                         # answers to each: the largest k

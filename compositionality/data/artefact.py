@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -156,6 +156,22 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
         remove(partial)
         raise
     publish(partial, target, identity, dict(facts or {}))
+
+
+def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool = False) -> bool:
+    """Write what follows its inputs without asking, as it can always be made again; False if it is there already.
+
+    UserError only where another step made ``target``.
+    """
+    old = read_manifest(target) if target.is_file() else None
+    if old is not None and old.step == recipe.step:
+        step, settings, inputs = recipe.identity()
+        force = force or (old.step, old.settings, old.inputs) != (step, json.loads(settings), inputs)
+    if is_done(target, recipe, force=force):
+        return False
+    with new_artefact(target, recipe) as partial:
+        body(partial)
+    return True
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, read_manifest, verify
+from compositionality.data.artefact import (
+    Recipe,
+    exclusive,
+    is_done,
+    new_artefact,
+    read_manifest,
+    verify,
+    write_derived,
+)
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
 from compositionality.evaluate import by_problem
@@ -139,12 +147,7 @@ def _labels(settings: EvaluateSettings, model: str, problems: str) -> Row:
 
 def _write_json(table: Path, output: Path, *, force: bool) -> None:
     """The same rows for readers without parquet: a copy of the table, so it follows the table without asking."""
-    recipe = Recipe(STEP, {"format": "json"}, {"table": table})
-    old = read_manifest(output) if output.is_file() else None
-    follows = old is not None and old.step == STEP and old.inputs != recipe.identity()[2]
-    if is_done(output, recipe, force=force or follows):
-        return
     made_from = verify(table)
     content = {"settings": made_from.settings, "inputs": made_from.inputs, "results": read_table(table).to_pylist()}
-    with new_artefact(output, recipe) as partial:
-        partial.write_text(json.dumps(content, indent=1) + "\n")
+    recipe = Recipe(STEP, {"format": "json"}, {"table": table})
+    write_derived(output, recipe, lambda path: path.write_text(json.dumps(content, indent=1) + "\n"), force=force)

@@ -1,0 +1,137 @@
+"""Curves of every checkpoint and their paired differences, level by level and pooled, from counts by problem.
+
+Legend: P problems, R draws, K values of k; the last column of values is coverage, the share of problems ever solved.
+"""
+# ruff: noqa: N803, N806
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from compositionality.errors import UserError
+from compositionality.evaluate.by_problem import Answers
+from compositionality.evaluate.passk.bootstrap import Band, Floats, Rows, band, drawn_means, shares_drawn
+from compositionality.evaluate.passk.crossover import crossover
+from compositionality.evaluate.passk.estimator import pass_at_k, pass_hat_k
+from compositionality.evaluate.study import Group
+
+DIGITS = 6
+POOLED = 0
+Row = dict[str, Any]
+Pairs = Sequence[tuple[str, str]]
+"""(checkpoint, base): the difference is the checkpoint − the base."""
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The problems of one level (or of all of them), with the draws that every checkpoint shares."""
+
+    labels: Row
+    strata: Sequence[Rows]
+    drawn: Mapping[str, Floats]  # (K + 1, R) by checkpoint
+
+
+def curves_of(
+    answers: Mapping[tuple[str, str], Answers], pairs: Pairs, draws: int, seed: int
+) -> tuple[list[Row], list[Row]]:
+    """Rows of the curves and of the differences; lists run over k = 1 … the fewest judged samples of a problem."""
+    curves, differences = [], []
+    for name in dict.fromkeys(name for _, name in answers):
+        mine = {model: counts for (model, found), counts in answers.items() if found == name}
+        values = {model: _values(counts, largest_k(mine, name)) for model, counts in mine.items()}
+        for part in _slices(name, next(iter(mine.values())).levels, values, draws, seed):
+            curves += [_curve(part, model, counts, values[model]) for model, counts in mine.items()]
+            differences += [_difference(part, model, base, values) for model, base in pairs]
+    return curves, differences
+
+
+def largest_k(answers: Mapping[str, Answers], name: str) -> int:
+    """The most samples that every problem has; UserError if a problem has fewer than two."""
+    fewest = {model: int(counts.judged.min()) for model, counts in answers.items()}
+    model = min(fewest, key=lambda model: fewest[model])
+    if fewest[model] < 2:
+        problem = int(answers[model].judged.argmin())
+        raise UserError(f"{model} on {name}: problem {problem} has {fewest[model]} judged samples; mend its verifier")
+    return fewest[model]
+
+
+def _values(counts: Answers, largest: int) -> Floats:
+    """(P, K + 1): pass@k for every k, and whether the problem was ever solved."""
+    ever_P1 = (counts.correct > 0).astype(float)[:, None]
+    return np.hstack([pass_at_k(counts.correct, counts.judged, largest), ever_P1])
+
+
+def _slices(name: str, levels: Sequence[str], values: Mapping[str, Floats], draws: int, seed: int) -> Iterator[_Slice]:
+    """Level by level, then all levels of the same functions pooled."""
+    groups = {source: Group(name, source) for source in dict.fromkeys(levels)}
+    for functions in dict.fromkeys(group.functions for group in groups.values()):
+        strata = {
+            group.level: np.flatnonzero(np.array(levels) == source)
+            for source, group in sorted(groups.items(), key=lambda item: item[1].level)
+            if group.functions == functions
+        }
+        labels = {"problems": name, "functions": functions}
+        yield from _of_functions(labels, strata, values, shares_drawn(list(strata.values()), len(levels), draws, seed))
+
+
+def _of_functions(
+    labels: Row, strata: Mapping[int, Rows], values: Mapping[str, Floats], weights_RP: Floats
+) -> Iterator[_Slice]:
+    n = sum(len(rows) for rows in strata.values())
+    pooled = {model: np.zeros((value.shape[1], len(weights_RP))) for model, value in values.items()}
+    for level, rows in strata.items():
+        drawn = {model: drawn_means(weights_RP[:, rows], value[rows]) for model, value in values.items()}
+        for model, part in drawn.items():
+            pooled[model] += part
+            part *= n / len(rows)
+        if level != POOLED:
+            yield _Slice({**labels, "level": level, "n_problems": len(rows)}, [rows], drawn)
+    yield _Slice({**labels, "level": POOLED, "n_problems": n}, list(strata.values()), pooled)
+
+
+def _curve(part: _Slice, model: str, counts: Answers, values_PK: Floats) -> Row:
+    found = band(values_PK, part.drawn[model], part.strata)
+    rows = np.concatenate(part.strata)
+    largest = values_PK.shape[1] - 1
+    always_K = pass_hat_k(counts.correct[rows], counts.judged[rows], largest).mean(axis=0)
+    return {
+        "model": model,
+        **part.labels,
+        **_columns("pass_at_k", found),
+        "pass_hat_k": _rounded(always_K),
+        "coverage": _rounded(found.value)[-1],
+        "coverage_low": _rounded(found.low)[-1],
+        "coverage_high": _rounded(found.high)[-1],
+    }
+
+
+def _difference(part: _Slice, model: str, base: str, values: Mapping[str, Floats]) -> Row:
+    """Problem by problem, and draw by draw: both checkpoints have the same problems in every draw."""
+    values_PK = values[model] - values[base]
+    drawn_KR = part.drawn[model] - part.drawn[base]
+    found = band(values_PK, drawn_KR, part.strata, signed=True)
+    crossed = crossover(found.value[:-1], drawn_KR[:-1])
+    return {
+        "model": model,
+        "base": base,
+        **part.labels,
+        **_columns("difference", found),
+        "crossover": asdict(crossed) if crossed else None,
+    }
+
+
+def _columns(value: str, found: Band) -> Row:
+    """Lists over k; the last column, coverage, left out."""
+    return {
+        "k": list(range(1, len(found.value))),
+        value: _rounded(found.value[:-1]),
+        "low": _rounded(found.low[:-1]),
+        "high": _rounded(found.high[:-1]),
+    }
+
+
+def _rounded(values_K: Floats) -> list[float]:
+    rounded: list[float] = (np.round(values_K, DIGITS) + 0.0).tolist()
+    return rounded

@@ -1,0 +1,118 @@
+"""Before anything is sampled: which difference at k could be told from 0, with so many problems and samples.
+
+The smallest difference that a two-sided test at 5 % finds in 80 % of all studies: (t(0.975) + t(0.8)) × sd / √n with
+n - 1 degrees of freedom, where sd is the spread of the paired difference between problems. Two assumptions about it:
+
+"nothing known": a checkpoint solves a problem always or never, half of the problems each, and what one solves says
+nothing of what the other solves. No two checkpoints of that accuracy are further apart by chance.
+
+"as in an earlier evaluation": how hard problems are follows a beta distribution fitted to its counts (moments), and
+pass@k spreads as N samples of such problems do; still nothing shared between the checkpoints. With one sample of each
+problem the counts do not show the spread: then it is taken as large as the mean allows. Checkpoints that find the same
+problems hard, as two of one family do, show smaller differences than this.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from compositionality.data.intervals import CONFIDENCE, Counts
+from compositionality.evaluate.by_problem import Answers
+from compositionality.evaluate.passk.estimator import pass_at_k
+
+POWER = 0.8
+SIMULATED = 4000
+WORST_SPREAD = math.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """Problems of one level: the smallest difference that shows, with nothing known, and by k with a prior."""
+
+    problems: str
+    data_source: str
+    n_problems: int
+    nothing_known: float
+    by_k: Mapping[int, float] | None
+
+
+def smallest_difference(spread: float, n_problems: int) -> float:
+    """Of a mean over ``n_problems`` paired differences with that standard deviation; 1 if none would show."""
+    from scipy.stats import t
+
+    if n_problems < 2:
+        return 1.0
+    quantiles = float(t.ppf(0.5 + CONFIDENCE / 2, n_problems - 1) + t.ppf(POWER, n_problems - 1))
+    return min(1.0, quantiles * spread / math.sqrt(n_problems))
+
+
+def detectable(
+    levels: Mapping[str, Sequence[str]], n_samples: int, ks: Sequence[int], prior: Sequence[Answers]
+) -> Iterator[Detectable]:
+    """One for each level of each problem file; ``levels``: the data source of every problem, by file."""
+    for name, sources in levels.items():
+        for source in dict.fromkeys(sources):
+            n = sources.count(source)
+            counts = _counts_of(source, prior)
+            by_k = None
+            if counts is not None:
+                spreads = unrelated_spread(*beta_of(*counts), n_samples, ks)
+                by_k = {k: smallest_difference(spread, n) for k, spread in zip(ks, spreads, strict=True)}
+            yield Detectable(name, source, n, smallest_difference(WORST_SPREAD, n), by_k)
+
+
+def _counts_of(source: str, prior: Sequence[Answers]) -> tuple[Counts, Counts] | None:
+    """Correct and judged samples of the problems of a level, over all checkpoints of the prior that have it."""
+    picked = [(np.array(one.levels) == source, one) for one in prior]
+    correct = np.concatenate([one.correct[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
+    judged = np.concatenate([one.judged[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
+    return (correct, judged) if judged.sum() else None
+
+
+def beta_of(correct: Counts, judged: Counts) -> tuple[float, float]:
+    """Beta distribution of how hard problems are, by moments; narrow or wide limits where the counts do not say."""
+    mean = (float(correct.sum()) + 0.5) / (float(judged.sum()) + 1)
+    several = judged > 1
+    within = 0.999
+    if several.sum() > 1:
+        n = judged[several]
+        both = float((correct[several] * (correct[several] - 1) / (n * (n - 1))).mean())
+        within = min(max((both - mean**2) / (mean * (1 - mean)), 0.001), 0.999)
+    total = 1 / within - 1
+    return mean * total, (1 - mean) * total
+
+
+def unrelated_spread(alpha: float, beta: float, n_samples: int, ks: Sequence[int]) -> list[float]:
+    """Standard deviation of the difference between two unrelated checkpoints on one problem, for every k."""
+    random = np.random.default_rng(0)
+    correct = random.binomial(n_samples, random.beta(alpha, beta, SIMULATED))
+    values = pass_at_k(correct, np.full(SIMULATED, n_samples), n_samples)[:, [k - 1 for k in ks]]
+    return [float(spread) for spread in math.sqrt(2) * values.std(axis=0)]
+
+
+def print_detectable(rows: Sequence[Detectable], n_samples: int, console: Console) -> None:
+    """The power note as a table."""
+    console.print(
+        f"\n{n_samples} samples of each problem. The smallest paired difference of pass@k that would show (two-sided "
+        "5 %, power 80 %), in points, if a problem is solved always or never and the checkpoints are unrelated; "
+        "checkpoints that find the same problems hard show smaller ones.",
+        highlight=False,
+    )
+    ks = next((list(row.by_k) for row in rows if row.by_k), [])
+    table = Table("problems", "level", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for title in ("n", "any k", *(f"k={k}*" for k in ks)):
+        table.add_column(title, justify="right")
+    for row in rows:
+        cells = [f"{100 * row.by_k[k]:.0f}" if row.by_k else "–" for k in ks]
+        table.add_row(row.problems, row.data_source, str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells)
+    console.print(table)
+    if ks:
+        console.print(
+            "* if problems are as hard as in the earlier evaluation (one sample of each: always or never solved)",
+            highlight=False,
+        )

@@ -1,0 +1,213 @@
+"""pass@k from checkpoints or rollout folders to files: ask, count, compute."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.evaluate import by_problem
+from compositionality.evaluate.answers import Folders, Jobs, all_collected, engine_for, jobs_of
+from compositionality.evaluate.by_problem import Answers, read_answers
+from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.passk.cost import probe
+from compositionality.evaluate.passk.counting import check_sampling, count_all
+from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
+from compositionality.evaluate.passk.power import detectable, print_detectable
+from compositionality.evaluate.passk.questions import Questions, choose_all
+from compositionality.evaluate.passk.settings import PasskSettings, check_settings, table_ks
+from compositionality.evaluate.passk.table import print_curves
+from compositionality.rollout.progress import plain_console
+from compositionality.rollout.settings import CollectSettings
+
+STEP = "passk"
+NAME = "passk"
+SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),  # pass@k, pass^k, difference
+        ("model", pa.string()),
+        ("base", pa.string()),
+        ("problems", pa.string()),
+        ("functions", pa.string()),
+        ("level", pa.int64()),
+        ("n_problems", pa.int64()),
+        ("k", pa.int64()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+METRICS = {"pass@k": "pass_at_k", "pass^k": "pass_hat_k", "difference": "difference"}
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Who is compared on what, as the settings say it."""
+
+    models: dict[str, str]
+    rollouts: dict[str, str]
+    questions: dict[str, Questions]
+    pairs: Pairs
+
+
+def passk(settings: PasskSettings) -> Path:
+    """Write ``output``/passk.{json,parquet}, by_problem.parquet and the rollouts behind them; print the curves."""
+    check_settings(settings)
+    names = _names(settings)
+    jobs = _jobs(settings, names)
+    if settings.plan or (_missing_jobs(jobs) and not settings.answers_only):
+        _print_plan(settings, names, jobs)
+    if settings.plan:
+        return settings.output
+    folders = _collect(settings, jobs)
+    if settings.answers_only:
+        return settings.output
+    file = next(iter(names.questions))  # with rollouts there is one
+    folders |= {(model, file): Path(path) for model, path in names.rollouts.items()}
+    with exclusive(settings.output):
+        answers = _count(settings, names, folders)
+        content = _write_curves(settings, names, folders, answers)
+    print_curves(content, table_ks(settings, min(row["k"][-1] for row in content["curves"])))
+    print(f"{settings.output / NAME}.json, .parquet and {by_problem.FILE}")
+    return settings.output
+
+
+def _names(settings: PasskSettings) -> _Names:
+    models = named_paths("models", settings.models) if settings.models else {}
+    rollouts = named_paths("rollouts", settings.rollouts) if settings.rollouts else {}
+    twice = sorted(models.keys() & rollouts.keys())
+    if twice:
+        raise UserError(f"models and rollouts both have {twice[0]!r}; write NAME:PATH for one")
+    files = named_paths("problems", settings.problems)
+    known = [*models, *rollouts]
+    return _Names(
+        models,
+        rollouts,
+        choose_all(files, settings.levels, settings.per_level, settings.output / "problems"),
+        _pairs(settings.pairs, known),
+    )
+
+
+def _pairs(entries: list[str], known: list[str]) -> Pairs:
+    """From MODEL:BASE; by default every checkpoint with the first one."""
+    if not entries:
+        return [(model, known[0]) for model in known[1:]]
+    pairs = [tuple(entry.split(":")) for entry in entries]
+    for entry, pair in zip(entries, pairs, strict=True):
+        if len(pair) != 2 or not set(pair) <= set(known):
+            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(known)}")
+    return [(model, base) for model, base in pairs]
+
+
+def _jobs(settings: PasskSettings, names: _Names) -> list[Jobs]:
+    """What to collect, checkpoint by checkpoint."""
+    files = {name: str(questions.path) for name, questions in names.questions.items()}
+    return [jobs_of(settings, model, path, files, settings.output) for model, path in names.models.items()]
+
+
+def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
+    """Those of which no answers are there, or a part."""
+    return [job for mine in jobs for job in mine.values() if not (job.output / MANIFEST).is_file()]
+
+
+def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
+    """The power note, and what sampling will cost, going by the first checkpoint that is not asked yet."""
+    console = plain_console()
+    prior = _prior(Path(settings.prior)) if settings.prior else []
+    levels = {name: questions.levels() for name, questions in names.questions.items()}
+    ks = table_ks(settings, settings.n_samples)
+    print_detectable(list(detectable(levels, settings.n_samples, ks, prior)), settings.n_samples, console)
+    missing = _missing_jobs(jobs)
+    if not missing or not settings.probe:
+        return
+    planned = sum(names.questions[job.output.name].rows.size * job.n_samples for job in missing)
+    first = next(mine for mine in jobs if missing[0] in mine.values())
+    with engine_for(first) as engine:
+        console.print(probe(engine, list(first.values()), settings.probe).told(planned))
+
+
+def _prior(path: Path) -> list[Answers]:
+    folder = path if path.is_dir() else path.parent
+    return list(read_answers(folder / by_problem.FILE).values())
+
+
+def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, str], Path]:
+    """Ask every checkpoint; answers that are there stay."""
+    folders: dict[tuple[str, str], Path] = {}
+    for mine in jobs:
+        with engine_for(mine) as engine:
+            folders |= all_collected(mine, engine, force=settings.force)
+    return folders
+
+
+def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], Answers]:
+    """Write by_problem.parquet, from which everything else is computed, and read it."""
+    sampling = check_sampling(folders, settings.n_samples)
+    inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
+    inputs |= {f"problems/{name}": questions.path for name, questions in names.questions.items()}
+    recipe = Recipe(STEP, {"models": [*names.models, *names.rollouts], "sampling": sampling}, inputs)
+    target = settings.output / by_problem.FILE
+    levels = {name: questions.levels() for name, questions in names.questions.items()}
+
+    def body(path: Path) -> None:
+        tallies = count_all(folders, names.questions, settings.n_samples)
+        write_table(by_problem.table_of(tallies, levels), path)
+
+    if not write_derived(target, recipe, body, force=settings.force):
+        print(f"{target} is already there")
+    return read_answers(target)
+
+
+def _write_curves(
+    settings: PasskSettings, names: _Names, folders: Folders, answers: Mapping[tuple[str, str], Answers]
+) -> Row:
+    """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
+    output = settings.output / NAME
+    same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
+    recipe = Recipe(STEP, same, {"by_problem": settings.output / by_problem.FILE})
+    curves = cache(lambda: curves_of(answers, names.pairs, settings.draws, settings.seed))
+
+    def write_json(path: Path) -> None:
+        content = {
+            "models": list(dict.fromkeys(model for model, _ in answers)),
+            **check_sampling(folders, settings.n_samples),
+            "problems": {name: tree_hash(questions.path) for name, questions in names.questions.items()},
+            "draws": settings.draws,
+            "missing": list(_missing(answers, settings.n_samples)),
+            **dict(zip(("curves", "differences"), curves(), strict=True)),
+        }
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n")
+
+    def write_long(path: Path) -> None:
+        rows = [row for part in curves() for row in _long(part)]
+        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+
+    json_file = output.with_suffix(".json")
+    write_derived(json_file, recipe, write_json, force=settings.force)
+    write_derived(output.with_suffix(".parquet"), recipe, write_long, force=settings.force)
+    content: Row = json.loads(json_file.read_text())
+    return content
+
+
+def _missing(answers: Mapping[tuple[str, str], Answers], n_samples: int) -> Iterator[Row]:
+    """Samples on which the verifier failed: they count neither as right nor as wrong."""
+    for (model, name), counts in answers.items():
+        samples = int((n_samples - counts.judged).sum())
+        if samples:
+            yield {"model": model, "problems": name, "samples": samples, "largest_k": largest_k({model: counts}, name)}
+
+
+def _long(rows: list[Row]) -> Iterator[Row]:
+    """One row for every k of every curve."""
+    shared = [field.name for field in SCHEMA if field.name in ("model", "base", "problems", "functions", "level")]
+    for row in rows:
+        labels = {name: row.get(name) for name in [*shared, "n_problems"]}
+        for metric, column in METRICS.items():
+            for place, value in enumerate(row.get(column, ())):
+                bounds = {} if metric == "pass^k" else {"low": row["low"][place], "high": row["high"][place]}
+                yield {"metric": metric, **labels, "k": row["k"][place], "value": value, **bounds}
