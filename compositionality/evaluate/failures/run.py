@@ -41,7 +41,8 @@ def _recipe(settings: FailureSettings, sources: list[Source]) -> Recipe:
     inputs = {f"rollouts/{source.model}/{source.problems}": source.rollouts for source in sources}
     inputs |= {f"problems/{source.problems}": source.path for source in sources}
     names = [[source.model, source.problems] for source in sources]
-    return Recipe(STEP, {"rules": RULES, "sources": names, "levels": sorted(settings.levels)}, inputs)
+    kept = {"rules": RULES, "columns": labels.SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    return Recipe(STEP, kept, inputs)
 
 
 def _write_labels(sources: list[Source], settings: FailureSettings, path: Path) -> None:
