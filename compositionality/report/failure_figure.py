@@ -36,8 +36,11 @@ COLOURS = {
     "unparsed": "#999999",
 }
 NOT_STATED = "#f4f4f4"
+BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+BEFORE = 2
+"""Columns of a heat map before those of the inner functions."""
 PAPER_TITLE = "paper: level 3, held-out functions"
-PAPER_NOTE = "arXiv 2509.25123 §4.5, Llama-3.1-8B, judged by Gemini-2.5-Pro; hatched: the text says only “more than”"
+PAPER_NOTE = "arXiv 2509.25123 §4.5, judged by Gemini-2.5-Pro; hatched: lower bound"
 Summary = Mapping[str, Any]
 
 
@@ -73,7 +76,7 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     for path in paths:
         recipe = Recipe(STEP, _identity(path.suffix), {"failure_modes": source})
         old = read_manifest(path) if path.is_file() else None
-        mine = old is not None and old.step == STEP and old.inputs != recipe.identity()[2]
+        mine = old is not None and old.step == STEP  # a figure follows its numbers without asking
         if not is_done(path, recipe, force=force or mine):
             with new_artefact(path, recipe) as partial:
                 partial.write_bytes(render(drawings[path.stem], summary, path.suffix[1:]))
@@ -99,16 +102,13 @@ def draw_shares(summary: Summary) -> "Figure":
     files = list(dict.fromkeys(row["problems"] for row in rows))
     models, levels = summary["models"], sorted({row["level"] for row in rows})
     width = max(7.0, 2.2 + 0.27 * len(levels) * (len(models) + 1))
-    drawing = Figure(figsize=(width, 3.1 * len(files) + 3.2), layout="constrained")
+    drawing = Figure(figsize=(width, 3.9 * len(files) + 3.0), layout="constrained")
     panels = list(drawing.subplots(len(files) + 1, 1, squeeze=False)[:, 0])
     for panel, name in zip(panels, files, strict=False):
         mine = [row for row in rows if row["problems"] == name]
         _stack_ours(panel, mine, models, levels)
-        functions = TITLES.get(mine[0]["functions"], mine[0]["functions"])
         n = ", ".join(str(size) for size in sorted({row["n_problems"] for row in mine}))
-        _dress(
-            panel, f"here: {functions}", f"n = {n} problems a level; bars of a level: {', '.join(map(_label, models))}"
-        )
+        _dress(panel, f"here: {_functions(mine[0])}", f"n = {n} problems a level", note_at=1.13)
     _stack_paper(panels[-1], models)
     _dress(panels[-1], PAPER_TITLE, PAPER_NOTE)
     _legend(drawing, {row["class"] for row in rows if row["share"]})
@@ -123,20 +123,23 @@ def draw_functions(summary: Summary) -> "Figure":
     models = summary["models"]
     drawing = Figure(figsize=(1.2 + 3.9 * len(models), 0.6 + 3.9 * len(files)), layout="constrained")
     panels = drawing.subplots(len(files), len(models), squeeze=False)
+    titles = {row["problems"]: _functions(row) for row in summary["shares"]}
     for name, line in zip(files, panels, strict=True):
         for model, panel in zip(models, line, strict=True):
             grid, names = _grid(summary, model, name)
             image = panel.imshow(grid, vmin=0, vmax=100, cmap="cividis", aspect="auto")
             _write_cells(panel, grid)
             _name_cells(panel, names)
-            panel.set_title(f"{_label(model)}\n{name}", fontsize=9, loc="left")
+            panel.set_title(f"{_label(model)}, {titles[name]}", fontsize=9, loc="left")
     for panel in panels[:, 0]:
         panel.set_ylabel("outer function")
     for panel in panels[-1]:
         panel.set_xlabel("inner function")
     drawing.colorbar(image, ax=panels, shrink=0.5, label="%")
-    title = "Right results of a function wherever it is applied (“alone”), and right answers to outer(inner(x)), %"
-    drawing.suptitle(title, x=0.01, ha="left", fontsize=11)
+    title = (
+        "Right answers to outer(inner(x)), %; first columns: the function at level 1 (L1), at any step that applies it"
+    )
+    drawing.suptitle(title, x=0.01, ha="left", fontsize=9.5)
     return drawing
 
 
@@ -150,10 +153,14 @@ def _stack_ours(panel: "Axes", rows: Sequence[Summary], models: Sequence[str], l
         heights = np.array([shares.get((*place, kind), 0.0) for place in places])
         panel.bar(at, heights, bottom=floor, width=0.9, color=colour, linewidth=0)
         floor += heights
-    middle = (len(models) - 1) / 2
-    panel.set_xticks([number * (len(models) + 1) + middle for number in range(len(levels))])
-    panel.set_xticklabels([f"level {level}" for level in levels])
+    panel.set_xticks(at, [model for _, model in places], rotation=90, fontsize=7)
     panel.set_ylabel("responses, %")
+    above = panel.secondary_xaxis("top")
+    middle = (len(models) - 1) / 2
+    middles = [number * (len(models) + 1) + middle for number in range(len(levels))]
+    above.set_xticks(middles, [f"level {level}" for level in levels], fontsize=9)
+    above.tick_params(length=0)
+    above.spines["top"].set_visible(False)
 
 
 def _stack_paper(panel: "Axes", models: Sequence[str]) -> None:
@@ -167,7 +174,7 @@ def _stack_paper(panel: "Axes", models: Sequence[str]) -> None:
                 panel.barh(place, one.percent, left=floor, height=0.7, color=colour, hatch=hatch, edgecolor="white")
                 if one.percent:
                     words = f"{'> ' if one.bound else ''}{one.percent:g}"
-                    panel.text(floor + one.percent / 2, place, words, ha="center", va="center", fontsize=9)
+                    panel.text(floor + one.percent / 2, place, words, ha="center", va="center", fontsize=9, bbox=BEHIND)
                 floor += one.percent
         panel.barh(place, 100 - floor, left=floor, height=0.7, color=NOT_STATED, edgecolor="#cccccc")
         panel.text((floor + 100) / 2, place, "not stated", ha="center", va="center", fontsize=8, color="#777777")
@@ -177,17 +184,18 @@ def _stack_paper(panel: "Axes", models: Sequence[str]) -> None:
 
 
 def _grid(summary: Summary, model: str, problems: str) -> tuple[NDArray[np.float64], list[str]]:
-    """Per cent, (F, F + 1): first each function by itself, then outer × inner; nan: nothing there."""
+    """Per cent, (F, F + 2): each function at level 1, at any step, then outer × inner; nan: nothing there."""
     functions = {row["function"] for row in summary["by_function"] if row["problems"] == problems}
     names = sorted(functions, key=by_number)
     place = {name: number for number, name in enumerate(names)}
-    grid = np.full((len(names), len(names) + 1), np.nan)
+    grid = np.full((len(names), len(names) + BEFORE), np.nan)
     for row in summary["by_function"]:
         if (row["model"], row["problems"]) == (model, problems) and row["error_rate"] is not None:
-            grid[place[row["function"]], 0] = 100 * (1 - row["error_rate"])
+            alone = np.nan if row["alone"] is None else 100 * row["alone"]
+            grid[place[row["function"]], :BEFORE] = alone, 100 * (1 - row["error_rate"])
     for row in summary["by_pair"]:
         if (row["model"], row["problems"]) == (model, problems) and {row["outer"], row["inner"]} <= functions:
-            grid[place[row["outer"]], 1 + place[row["inner"]]] = 100 * row["accuracy"]
+            grid[place[row["outer"]], BEFORE + place[row["inner"]]] = 100 * row["accuracy"]
     return grid, names
 
 
@@ -201,15 +209,15 @@ def _write_cells(panel: "Axes", grid: NDArray[np.float64]) -> None:
 def _name_cells(panel: "Axes", names: Sequence[str]) -> None:
     short = [name.removeprefix("func_") for name in names]
     panel.set_yticks(range(len(names)), short, fontsize=8)
-    panel.set_xticks(range(len(names) + 1), ["alone", *short], fontsize=8)
-    panel.axvline(0.5, color="white", linewidth=4)
+    panel.set_xticks(range(len(names) + BEFORE), ["L1", "step", *short], fontsize=8)
+    panel.axvline(BEFORE - 0.5, color="white", linewidth=4)
     panel.grid(visible=False)
     panel.set_facecolor("#dddddd")
 
 
-def _dress(panel: "Axes", title: str, note: str) -> None:
-    panel.set_title(title, fontsize=11, fontweight="bold", loc="left", pad=18)
-    panel.text(0, 1.02, note, transform=panel.transAxes, fontsize=8, color="#555555")
+def _dress(panel: "Axes", title: str, note: str, note_at: float = 1.02) -> None:
+    panel.set_title(title, fontsize=11, fontweight="bold", loc="left", pad=18 if note_at < 1.1 else 38)
+    panel.text(0, note_at, note, transform=panel.transAxes, fontsize=8, color="#555555")
     panel.grid(visible=False)
     (panel.set_xlim if panel.get_xlabel() else panel.set_ylim)(0, 100)
 
@@ -224,6 +232,10 @@ def _legend(drawing: "Figure", present: set[str]) -> None:
         if kind in present | stated
     ]
     drawing.legend(handles=patches, loc="outside lower center", ncols=min(len(patches), 4), frameon=False, fontsize=9)
+
+
+def _functions(row: Summary) -> str:
+    return str(TITLES.get(row["functions"], row["functions"]))
 
 
 def _label(model: str) -> str:

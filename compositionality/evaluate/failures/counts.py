@@ -42,7 +42,7 @@ class Counted:
     """One model on one problem file."""
 
     data_sources: dict[int, str] = field(default_factory=dict)  # of every problem with a response
-    pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # (outer, inner) → problems
+    pairs: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)  # (outer, inner or None) → problems
     classes: Tallies = field(default_factory=Tallies)
     faults: Tallies = field(default_factory=Tallies)  # by (class, fault)
     composed: Tallies = field(default_factory=Tallies)  # one key: True

@@ -25,8 +25,8 @@ SCHEMA = pa.schema(
         ("step", pa.int32()),  # where the first fault is, from 1, innermost first
         ("function", pa.string()),
         ("fault", pa.string()),
-        ("outer", pa.string()),  # of a problem that composes two functions
-        ("inner", pa.string()),
+        ("outer", pa.string()),  # of a problem of one or two functions: the last one applied …
+        ("inner", pa.string()),  # … and the first, if there are two
         ("composed", pa.bool_()),  # the functions are those asked for, in order, whatever the strings
         ("applied", pa.list_(pa.string())),  # the functions of the steps that the response states …
         ("wrong", pa.list_(pa.bool_())),  # … and which of these have another result than the function gives
@@ -74,14 +74,14 @@ def _label_shard(source: Source, problems: Problems, shard: pa.Table, levels: Co
 def _findings(program: Program, response: Response) -> Row:
     trace = read_trace(program, response.text)
     found, applied = classify(program, response, trace), applications(program, trace)
-    pair = program.steps if len(program.steps) == len(program.named) == 2 else ()
+    names = [step.node.operator for step in program.steps] if len(program.steps) == len(program.named) else []
     return {
         "class": found.failure.value,
         "step": found.step,
         "function": found.function,
         "fault": found.fault,
-        "outer": pair[1].node.operator if pair else None,
-        "inner": pair[0].node.operator if pair else None,
+        "outer": names[-1] if 1 <= len(names) <= 2 else None,
+        "inner": names[0] if len(names) == 2 else None,
         "composed": tuple(stated.name for stated in trace.steps) == program.names,
         "applied": [name for name, _ in applied],
         "wrong": [wrong for _, wrong in applied],

@@ -1,5 +1,6 @@
 """Section 4.5: from judged rollouts to labels, shares by class, and (as an option) the agreement with a judge model."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -60,7 +61,10 @@ def _summarise(output: Path, table: Path, *, force: bool) -> Row:
     counted = counts.count_labels(table)
     summary = summarise(counted, agreement(judged) if "judge" in inputs else None)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
+    content = hashlib.sha256(text.encode()).hexdigest()  # other formulas make another summary of the same labels
     recipe = Recipe(STEP, {"rules": RULES}, {"labels": table})
     derive(output / counts.FILE, recipe, lambda path: write_table(counts.by_problem(counted), path), force=force)
-    derive(output / SUMMARY, Recipe(STEP, {"rules": RULES}, inputs), lambda path: path.write_text(text), force=force)
+    derive(
+        output / SUMMARY, Recipe(STEP, {"content": content}, inputs), lambda path: path.write_text(text), force=force
+    )
     return summary

@@ -63,18 +63,24 @@ def _composed(model: str, name: str, counts: Counted) -> Iterator[Row]:
 
 
 def _functions(model: str, name: str, counts: Counted) -> Iterator[Row]:
-    """Of the steps at which a function was applied, at any level, how many have a wrong result."""
+    """Of the steps at which a function was applied, at any level, how many have a wrong result.
+
+    ``alone``: accuracy on the problems that ask for this function only (None: there are none).
+    """
     problems = list(counts.data_sources)
     for function in sorted(counts.reached, key=by_number):
         reached, wrong = counts.reached.over(function, problems), counts.wrong.over(function, problems)
         sizes = {"reached": int(reached.sum()), "wrong": int(wrong.sum())}
         labels = {"model": model, "problems": name, "function": function}
-        yield {**labels, **sizes, **_interval(wrong, reached, "error_rate")}
+        single = counts.pairs.get((function, None), [])
+        alone = share(counts.classes.over("correct", single), counts.responses(single))
+        yield {**labels, **sizes, **_interval(wrong, reached, "error_rate"), "alone": alone.value if alone else None}
 
 
 def _pairs(model: str, name: str, counts: Counted) -> Iterator[Row]:
     """Accuracy on the problems that compose two functions: outer after inner."""
-    for (outer, inner), problems in sorted(counts.pairs.items(), key=lambda pair: [*map(by_number, pair[0])]):
+    pairs = {(outer, inner): rows for (outer, inner), rows in counts.pairs.items() if inner is not None}
+    for (outer, inner), problems in sorted(pairs.items(), key=lambda pair: [*map(by_number, pair[0])]):
         responses = counts.responses(problems)
         found = _interval(counts.classes.over("correct", problems), responses, "accuracy")
         yield {"model": model, "problems": name, "outer": outer, "inner": inner, "n": int(responses.sum()), **found}
