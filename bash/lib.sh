@@ -57,6 +57,8 @@ if [[ $SECTION == section43 ]] && declare -p "PRETRAIN_COUNTDOWN_${ENGINE^^}" >/
 fi
 # STUDY_ENGINE: in whose folders to work, for one arm through the other engine.
 if [[ ${STUDY_ENGINE:-$ENGINE} != "$DEFAULT_ENGINE" ]]; then study+=-${STUDY_ENGINE:-$ENGINE}; fi
+# wandb, where it is used: one group for all seeds of a study, the seed as a tag.
+export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-$study} WANDB_TAGS=seed$SEED
 if ((SEED != 0)); then study+=-seed$SEED; fi
 DATA_DIR=${DATA_DIR:-data/$study}
 CKPT_DIR=${CKPT_DIR:-checkpoints/$study}
@@ -236,15 +238,24 @@ each_seed() {
   done
 }
 
-# run_seeds [options]: the section's run_seed.sh for every seed, then its summarise.sh; how long each stage took.
+# run_seeds [options]: the section's run_seed.sh for every seed, its summarise.sh, claims.sh; how long each stage took.
 run_seeds() {
   ((SEEDS == 1 || SEED == 0)) || fail "SEED=$SEED SEEDS=$SEEDS: give one of the two; SEEDS=N runs seeds 0 to N-1"
   if [[ -z ${DRY_RUN:-} ]]; then
     mkdir -p "$RESULTS_DIR/$SECTION"
     export TIMES=$RESULTS_DIR/$SECTION/times.tsv # start of the command, seed, depth, stage, its seconds
+    tell_machine "$RESULTS_DIR/$SECTION/machine.json"
   fi
   each_seed run_one_seed "$@"
   script "$SECTION/summarise" $(force_in "$@")
+  script claims $(force_in "$@")
+}
+
+# tell_machine FILE: what the study runs on, unless that is told there already.
+tell_machine() {
+  if [[ -f $1 ]]; then return; fi
+  "$PYTHON_BIN" -c 'import json; from compositionality.report.record import machine; print(json.dumps(machine()))' >"$1.new"
+  mv "$1.new" "$1"
 }
 
 run_one_seed() {
@@ -252,7 +263,7 @@ run_one_seed() {
     script "$SECTION/run_seed" "$@"
 }
 
-# summarise [key=value …]: table and claims over the seeds → seeds.json; the figure beside it. The key=value are the
+# summarise [key=value …]: the table over the seeds → seeds.json; the figure beside it. The key=value are the
 # table's (markdown=README.md: into the section's place there).
 summarise() {
   local inputs=() folder=$RESULTS_DIR/$SECTION
@@ -306,6 +317,18 @@ evaluate() {
   step evaluate "models=[$2]" "problems=[$(IFS=,; echo "${files[*]}")]" output="$RESULTS_DIR/$1$suffix" engine="$ROLLOUT_ENGINE" \
     seed="$SEED" max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:3}"
 }
+
+# passk MODELS [key=value …]: pass@k of name:path,name:path,… on the profile's $PASSK_FILES.
+passk() {
+  local files=("${PASSK_FILES[@]/#/$DATA_DIR/}")
+  files=("${files[@]/%/.parquet}")
+  step passk "models=[$1]" "problems=[$(IFS=,; echo "${files[*]}")]" output="$RESULTS_DIR/section44" engine="$ROLLOUT_ENGINE" \
+    n_samples="$PASSK_SAMPLES" "levels=[$(IFS=,; echo "${PASSK_LEVELS[*]}")]" per_level="$PASSK_PER_LEVEL" seed="$SEED" \
+    max_prompt_tokens="$MAX_PROMPT" max_tokens="$MAX_RESPONSE" ray_address="${RAY_ADDRESS:-}" "${@:2}"
+}
+
+# prior_of SECTION: prior=FOLDER if the section's models have been evaluated: how hard the problems are.
+prior_of() { if [[ -f $RESULTS_DIR/$1/by_problem.parquet ]]; then echo "prior=$RESULTS_DIR/$1"; fi; }
 
 # models_there NAME…: name:path,… of the models that are made; of $MODEL_PATH alone (called $MODEL_NAME) where it is given.
 models_there() {
@@ -378,13 +401,13 @@ model_of() {
   case $1 in
     base) echo "$BASE_MODEL" ;;
     stage1) echo "$CKPT_DIR/stage1-rft/final" ;;
-    rl-level1 | rl-level2 | rl-level1to2 | rl-level2-verl) echo "$CKPT_DIR/stage2-$1/final" ;;
+    rl-level1 | rl-level2 | rl-level1to2 | rl-level2-verl | rl-level2-shuffled | rl-level2-format) echo "$CKPT_DIR/stage2-$1/final" ;;
     rft | rft-matched) echo "$CKPT_DIR/stage2-$1-iteration$((RFT_ITERATIONS - 1))/final" ;;
     string-base) model_of stage1 ;; # section 4.3: taught strings only …
     string-rl-level1to2) model_of rl-level1to2 ;;
     multi-base) echo "$CKPT_DIR/stage1-multi/final" ;; # … or strings and two-number Countdown
     multi-rl-level1 | multi-rl-level1to2) echo "$CKPT_DIR/stage2-$1/final" ;;
     *) fail "no model $1; there are: base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched" \
-      "string-base string-rl-level1to2 multi-base multi-rl-level1 multi-rl-level1to2" ;;
+      "rl-level2-shuffled rl-level2-format string-base string-rl-level1to2 multi-base multi-rl-level1 multi-rl-level1to2" ;;
   esac
 }

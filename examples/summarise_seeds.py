@@ -1,7 +1,7 @@
-r"""Accuracy by level over several seeds, differences between the arms, and verdicts on the paper's claims.
+r"""Accuracy by level over several seeds, and the differences between the arms.
 
 Reads the accuracy.json of every seed (with by_problem.parquet beside it, both made by examples/evaluate.py). Writes
-OUTPUT (a .json) and the same rows as .parquet, with markdown=FILE the tables for a README; prints tables and claims.
+OUTPUT (a .json) and the same rows as .parquet, with markdown=FILE the tables for a README; prints the tables.
 
     python examples/summarise_seeds.py inputs=[seed0:results/tiny/section41_42/accuracy.json,\
         seed1:results/tiny-seed1/section41_42/accuracy.json] output=results/tiny/section41_42/seeds.json
@@ -10,7 +10,7 @@ Seeds that answered other problems, or were sampled with other settings than the
 95 %: over problems (these seeds), and over seeds and problems; compositionality/evaluate/crossed.py says how.
 models=[stage1,rl-level2] takes these arms only, in that order. markdown=FILE makes FILE, or replaces what stands
 between the two marks in it; place=section43 are the marks of that name, in a file with several. A summary that is there
-follows its inputs. The claims are those about the study's own kind of problems.
+follows its inputs. examples/claims.py says what all this means for the paper's claims.
 """
 
 from compositionality.config.cli import run

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 # Set by the environment of a person, not by a test.
 SETTINGS = [
     "MODEL_PATH", "BASE_MODEL", "PROFILE", "DEVICE", "ENGINE", "ROLLOUT_ENGINE", "SEED", "SEEDS", "ARMS", "SECTION",
-    "START",
+    "START", "CONTROL",
 ]  # fmt: skip
 
 

@@ -40,7 +40,8 @@ def test_the_whole_section_composes(profile: str, engine: str) -> None:
     done = run(f"{SECTION}/run_all.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1", ARMS="rl-level1 rl-level1to2 rft")
     told = commands(done)
     entry_points = (
-        "create_string_problems collect_rollouts filter_rollouts split_chunks evaluate summarise_seeds draw_figure"
+        "create_string_problems collect_rollouts filter_rollouts split_chunks evaluate summarise_seeds draw_figure "
+        "claims"
     )
     for verb in entry_points.split():
         assert f"examples/{verb}.py" in told
@@ -58,7 +59,40 @@ def test_several_seeds_have_folders_of_their_own_and_one_summary() -> None:
         assert f"examples/pretrain_tiny.py output=checkpoints/{study}/base seed={int(study != 'smoke')}" in told
         assert f"trainer.output=checkpoints/{study}/stage2-rl-level2" in told
     inputs = [f"seed{seed}:results/smoke{end}/section41_42/accuracy.json" for seed, end in ((0, ""), (1, "-seed1"))]
-    assert "\\,".join(inputs) in told
+    for verb in ("summarise_seeds.py inputs", "claims.py accuracy"):
+        assert f"{verb}=\\[" + "\\,".join(inputs) in told
+
+
+@pytest.mark.parametrize(
+    ("profile", "section", "countdown"),
+    [("tiny", "section41_42", "tiny-countdown"), ("tiny", "section43", "tiny-countdown"), ("paper", "", "paper")],
+)
+def test_the_claims_are_about_all_sections_of_a_profile(profile: str, section: str, countdown: str) -> None:
+    told = commands(run("bash/claims.sh", PROFILE=profile, SECTION=section, DRY_RUN="1", SEEDS="2"))
+    for word in (
+        rf"accuracy=\[seed0:results/{profile}/section41_42/accuracy.json\,seed1:results/{profile}-seed1/section41_42/",
+        rf"countdown=\[seed0:results/{countdown}/section43/accuracy.json\,seed1:results/{countdown}-seed1/section43/",
+        rf"passk=\[seed0:results/{profile}/section44/by_problem.parquet\,",
+        rf"failures=\[seed0:results/{profile}/section45/by_problem.parquet\,",
+        f"output=results/{profile}/claims.json",
+    ):
+        assert word in told
+
+
+def test_claims_without_any_result_are_one_line(tmp_path: Path) -> None:
+    done = run("bash/claims.sh", PROFILE="tiny", RESULTS_DIR=str(tmp_path / "tiny"))
+    assert done.returncode == 2
+    assert "error: no results: give at least one of accuracy, countdown, passk, failures" in done.stderr
+
+
+@pytest.mark.parametrize(("control", "reward"), [("shuffled", "shuffle=true"), ("format", "shape=format")])
+def test_controls_differ_from_rl_on_level_2_in_the_reward_alone(control: str, reward: str) -> None:
+    control_told = commands(run(f"{SECTION}/stage2_rl_control.sh", PROFILE="tiny", DRY_RUN="1", CONTROL=control))
+    told = commands(run(f"{SECTION}/stage2_rl_level2.sh", PROFILE="tiny", DRY_RUN="1"))
+    name = f"stage2-rl-level2-{control}"
+    assert control_told == told.replace("stage2-rl-level2 ", f"{name} ") + f" reward.{reward}"
+    arm = commands(run(f"{SECTION}/arm.sh", f"rl-level2-{control}", PROFILE="tiny", DRY_RUN="1"))
+    assert f"models=\\[rl-level2-{control}:checkpoints/tiny/{name}/final\\]" in arm
 
 
 def test_arguments_reach_the_trainer() -> None:
@@ -110,6 +144,8 @@ def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
         ("stage2_rft_loop", [], {"RFT_BUDGET": "large"}, "RFT_BUDGET=large: choose original or rl"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: whole numbers"),
+        ("stage2_rl_control", [], {"PROFILE": "tiny"}, "CONTROL=: choose shuffled or format"),
+        ("stage2_rl_control", [], {"CONTROL": "format", "PROFILE": "paper"}, "only ENGINE=single has this reward"),
         ("arm", ["rl-level9"], {"DRY_RUN": "1"}, "no model rl-level9; there are: base stage1"),
         ("stage1_create_problems", ["colour=red"], {"PROFILE": "tiny"}, "colour"),
         ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "train.parquet: no such file"),

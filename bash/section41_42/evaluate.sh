@@ -5,5 +5,6 @@
 # EVALUATE_ON=validation: on the validation files, in $RESULTS_DIR/section41_42-validation.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-models=$(models_there base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched)
+models=$(models_there base stage1 rl-level1 rl-level2 rl-level1to2 rl-level2-verl rft rft-matched rl-level2-shuffled \
+  rl-level2-format)
 evaluate section41_42 "$models" "$@"

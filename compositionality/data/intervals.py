@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
+Values = NDArray[np.int64] | NDArray[np.float64]
+"""Counts, or shares of one: what stands over a denominator."""
 CONFIDENCE = 0.95
 
 
@@ -39,19 +41,19 @@ def wilson(
     return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
-def share(correct: Counts, judged: Counts) -> Interval | None:
+def share(correct: Values, judged: Values) -> Interval | None:
     """Share of correct among judged responses over P problems, with its interval; None if nothing was judged."""
     total = int(judged.sum())
     if total == 0:
         return None
-    value = int(correct.sum()) / total
+    value = float(correct.sum()) / total
     return Interval(value, *wilson(value, effective_samples(correct, judged)))
 
 
-def effective_samples(correct: Counts, judged: Counts) -> float:
+def effective_samples(correct: Values, judged: Values) -> float:
     """How many independent samples would spread as much as these P clusters do: from 1 to all judged responses."""
     total = int(judged.sum())
-    value = int(correct.sum()) / total
+    value = float(correct.sum()) / total
     problems = int(np.count_nonzero(judged))
     if value in (0.0, 1.0):
         return problems
@@ -75,6 +77,10 @@ def mean_change(change: NDArray[np.float64], least: float = -1.0, most: float = 
 
     n, value = len(change), float(change.mean())
     half = float(t.ppf(0.5 + CONFIDENCE / 2, n - 1) * change.std(ddof=1) / math.sqrt(n))
-    if half == 0:  # n problems without a difference leave room for a share of differing ones, never for none at all
-        half = 1 - (0.5 - CONFIDENCE / 2) ** (1 / n)
+    half = half or unseen(n)
     return Interval(value, max(least, value - half), min(most, value + half))
+
+
+def unseen(n: float) -> float:
+    """Half-width where n problems show no difference: they leave room for a share of differing ones, never for none."""
+    return float(1 - (0.5 - CONFIDENCE / 2) ** (1 / n))

@@ -1,8 +1,9 @@
 """Counts for every problem, kept beside the tables: what pairing by problem and pooling over seeds need."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,11 @@ import pyarrow as pa
 from compositionality.data.intervals import Counts
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
+from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.tally import Tally
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILE = "by_problem.parquet"
 SCHEMA = pa.schema(
@@ -32,6 +37,7 @@ class Answers:
     levels: tuple[str, ...]  # data sources, (P,)
     judged: Counts  # (P,)
     correct: Counts  # (P,)
+    classes: Mapping[str, Counts] = field(default_factory=dict)  # answers of each class, (P,), where they were classed
 
 
 def table_of(tallies: Mapping[tuple[str, str], Tally], levels: Mapping[str, Sequence[str]]) -> pa.Table:
@@ -41,15 +47,36 @@ def table_of(tallies: Mapping[tuple[str, str], Tally], levels: Mapping[str, Sequ
 
 def read_answers(path: Path) -> dict[tuple[str, str], Answers]:
     """Counts by (checkpoint, problem file). UserError if the file lacks a column or has rows twice."""
-    found = {}
-    rows = read_table(path, SCHEMA.names).to_pandas()
-    for (model, problems), part in rows.groupby(["model", "problems"], sort=False):
-        if list(part["problem"]) != list(range(len(part))):
-            raise UserError(f"{path}: {model} on {problems}: rows missing or twice; run evaluate with --force")
-        found[model, problems] = Answers(
-            tuple(part["data_source"]), part["judged"].to_numpy(np.int64), part["correct"].to_numpy(np.int64)
+    return {
+        key: Answers(tuple(part["data_source"]), _column(part, "judged"), _column(part, "correct"))
+        for key, part in _parts(path, read_table(path, SCHEMA.names))
+    }
+
+
+def read_classes(path: Path) -> dict[tuple[str, str], Answers]:
+    """The same from a table with ``responses`` and a column of counts for every class in place of ``judged``."""
+    table = read_table(path, [*SCHEMA.names[:4], "responses", *CLASSES])
+    return {
+        key: Answers(
+            tuple(part["data_source"]),
+            _column(part, "responses"),
+            _column(part, "correct"),
+            {name: _column(part, name) for name in CLASSES},
         )
-    return found
+        for key, part in _parts(path, table)
+    }
+
+
+def _parts(path: Path, table: pa.Table) -> Iterator[tuple[tuple[str, str], "pd.DataFrame"]]:
+    for (model, problems), part in table.to_pandas().groupby(["model", "problems"], sort=False):
+        if list(part["problem"]) != list(range(len(part))):
+            raise UserError(f"{path}: {model} on {problems}: rows missing or twice; make it again with --force")
+        yield (model, problems), part
+
+
+def _column(part: "pd.DataFrame", name: str) -> Counts:
+    counts: Counts = part[name].to_numpy(np.int64)
+    return counts
 
 
 def _tables(tallies: Mapping[tuple[str, str], Tally], levels: Mapping[str, Sequence[str]]) -> Iterator[pa.Table]:

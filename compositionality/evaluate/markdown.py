@@ -5,18 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.evaluate.seeds_table import (
-    Summary,
-    claim_columns,
-    claims_heading,
-    comparison_text,
-    heading,
-    level_name,
-    levels_of,
-    points,
-    share_cell,
-    verdict_cell,
-)
+from compositionality.evaluate.seeds_table import Summary, heading, level_name, levels_of, share_cell
 
 
 def marks(place: str) -> tuple[str, str]:
@@ -46,7 +35,7 @@ def write_between_marks(path: Path, place: str, text: str) -> None:
 
 
 def markdown(summary: Summary) -> str:
-    """A table of accuracies for every problem file, and one of the claims."""
+    """A table of accuracies for every problem file."""
     return "\n".join(_lines(summary))
 
 
@@ -64,23 +53,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         )
         for (level, source), cells in levels_of(rows).items():
             yield table_line([level_name(level, source), *(share_cell(cells.get(model)) for model in models)])
-    if summary["claims"]:
-        yield from _claim_lines(summary)
     yield ""
     yield ""
-
-
-def _claim_lines(summary: Summary) -> Iterator[str]:
-    columns = claim_columns(summary)
-    title = claims_heading(summary)
-    names = ["claim", "measured", *(title for title, *_ in columns)]
-    yield from ("", f"{title[0].upper()}{title[1:]}:", "", table_line(names), table_line(["---"] * len(names)))
-    for claim in summary["claims"]:
-        verdicts = (f"**{claim[key]}**" for *_, key in columns)
-        yield table_line([f"**{claim['claim']}** {claim['text']}", "", *verdicts])
-        for one in claim["comparisons"]:
-            cells = (verdict_cell(one, *keys) for _, *keys in columns)
-            yield table_line([comparison_text(one), points(one), *cells])
 
 
 def table_line(cells: list[str]) -> str:

@@ -1,8 +1,7 @@
-"""Results over several seeds: accuracy, differences of arms and claims, with intervals that own up to both chances."""
+"""Results over several seeds: accuracy and differences of arms, with intervals that own up to both chances."""
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -10,25 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 from omegaconf import MISSING
-from rich.console import Console
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, read_manifest
+from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.data.intervals import CONFIDENCE
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
-from compositionality.evaluate.crossed import PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.evaluate.crossed import INTERVALS
 from compositionality.evaluate.markdown import write_markdown
-from compositionality.evaluate.seeds_table import print_summary
+from compositionality.evaluate.seeds_table import print_summary, screen
 from compositionality.evaluate.study import TABLE, Study, read_study
-from compositionality.evaluate.verdicts import claim_rows, figures_of
+from compositionality.evaluate.verdicts import figures_of
 
 STEP = "summarise_seeds"
-INTERVALS = {
-    PROBLEMS: "other problems, these seeds: Wilson's on counts pooled by problem; Student's on differences by problem",
-    SEEDS_AND_PROBLEMS: "other seeds and other problems: two-way random effects, Student's t for the seeds (k - 1) and "
-    "the problems (n - 1), in quadrature",
-}
 Row = dict[str, Any]
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("model", pa.string()),
@@ -63,7 +56,7 @@ class SummariseSettings:
 
 
 def summarise(settings: SummariseSettings) -> Path:
-    """Write ``output`` (seeds.json), the same rows as parquet beside it, the markdown; print tables and claims."""
+    """Write ``output`` (seeds.json), the same rows as parquet beside it, the markdown; print the tables."""
     output = settings.output
     if output.suffix != ".json":
         raise UserError(f"output={output}: must end in .json; the parquet file lies beside it")
@@ -71,11 +64,11 @@ def summarise(settings: SummariseSettings) -> Path:
     summary = summary_of(study)
     rows = [*summary["accuracy"], *summary["differences"]]
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
-    recipe = _recipe(study, text)
+    recipe = _recipe(study, summary)
     table = output.with_suffix(".parquet")
     with exclusive(output):
-        _write(output, recipe, lambda path: path.write_text(text), force=settings.force)
-        _write(
+        write_derived(output, recipe, lambda path: path.write_text(text), force=settings.force)
+        write_derived(
             table,
             recipe,
             lambda path: write_table(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)), path),
@@ -83,7 +76,7 @@ def summarise(settings: SummariseSettings) -> Path:
         )
     if settings.markdown:
         write_markdown(Path(settings.markdown), summary, settings.place)
-    print_summary(summary, Console())
+    print_summary(summary, screen())
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
 
@@ -100,7 +93,6 @@ def summary_of(study: Study) -> Row:
         "intervals": INTERVALS,
         "accuracy": list(_accuracy(study)),
         "differences": list(_differences(study)),
-        "claims": list(claim_rows(study)),
     }
 
 
@@ -133,22 +125,8 @@ def _groups(study: Study) -> Iterator[Row]:
         yield {"group": group, "row": row}
 
 
-def _recipe(study: Study, text: str) -> Recipe:
+def _recipe(study: Study, content: Row) -> Recipe:
     files = (f"{TABLE}.json", by_problem.FILE)
     inputs = {f"{seed.name}/{name}": seed.folder / name for seed in study.seeds for name in files}
-    # The content too: other claims or formulas make another summary of the same inputs.
-    content = hashlib.sha256(text.encode()).hexdigest()
-    return Recipe(
-        STEP, {"models": list(study.models), "seeds": [seed.name for seed in study.seeds], "content": content}, inputs
-    )
-
-
-def _write(path: Path, recipe: Recipe, body: Callable[[Path], object], *, force: bool) -> None:
-    """A summary follows its inputs without asking: nothing is lost, all of it can be made again."""
-    old = read_manifest(path) if path.is_file() else None
-    if old is not None and old.step == STEP:
-        step, settings, inputs = recipe.identity()
-        force = force or (old.step, old.settings, old.inputs) != (step, json.loads(settings), inputs)
-    if not is_done(path, recipe, force=force):
-        with new_artefact(path, recipe) as partial:
-            body(partial)
+    names = [seed.name for seed in study.seeds]
+    return Recipe(STEP, {"models": list(study.models), "seeds": names, "content": config_hash(content)}, inputs)

@@ -57,6 +57,8 @@ STRING_LOOKS = {
     "rl-level2-verl": Look("#0072B2", "<", "-", "RL on level 2, verl"),
     "rft": Look("#009E73", "D", "-.", "RFT on level 2"),
     "rft-matched": Look("#CC79A7", "P", "-.", "RFT, RL's budget"),
+    "rl-level2-shuffled": Look("#882255", "X", ":", "control: rewards shuffled"),
+    "rl-level2-format": Look("#8C510A", "h", ":", "control: reward for form"),
 }
 COUNTDOWN_LOOKS = {
     "string-base": Look("#999999", "x", ":", "string-base"),
@@ -68,7 +70,7 @@ COUNTDOWN_LOOKS = {
 LOOKS = {**STRING_LOOKS, **COUNTDOWN_LOOKS}
 HERO = ("rl-level2", "multi-rl-level1to2")
 """The arms that the claims are about: a thicker line."""
-SPARE = ("#444444", "#8C510A", "#5E3C99")
+SPARE = ("#444444", "#117733", "#5E3C99")
 
 
 @dataclass
@@ -120,11 +122,11 @@ def render(summary: Summary, models: Sequence[str], title: str, ending: str) -> 
     stream = io.BytesIO()
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
         fixed = {"Date": None, "Creator": None} if ending == "svg" else {"Software": None}
-        _figure(summary, models, title).savefig(stream, format=ending, dpi=DPI, metadata=fixed)
+        draw_summary(summary, models, title).savefig(stream, format=ending, dpi=DPI, metadata=fixed)
     return stream.getvalue()
 
 
-def _figure(summary: Summary, models: Sequence[str], title: str) -> "Figure":
+def draw_summary(summary: Summary, models: Sequence[str], title: str) -> "Figure":
     """One panel for each problem file, then the paper's."""
     from matplotlib.figure import Figure
 

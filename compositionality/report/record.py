@@ -17,6 +17,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from compositionality.data.artefact import code_version, file_hash, write_text
 from compositionality.errors import UserError
+from compositionality.evaluate.claims_file import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.report.figure import read_summary
 from compositionality.train.metrics import read_metrics
@@ -41,6 +42,7 @@ class RecordSettings:
     """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
 
     seeds: Path = MISSING
+    claims: str = ""
     output: Path = MISSING
     command: str = ""
     config: list[str] = field(default_factory=list)
@@ -75,7 +77,14 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "runs": {name: run_figures(Path(path)) for name, path in _named("runs", settings.runs)},
         "summary_sha256": file_hash(settings.seeds),
         **{key: _rounded(value) for key, value in summary.items() if key != "differences"},
+        **(_claims(Path(settings.claims)) if settings.claims else {}),
     }
+
+
+def _claims(path: Path) -> dict[str, Any]:
+    """The verdicts, with what they rest on."""
+    content = read_claims(path)
+    return {key: _rounded(content[key]) for key in ("claims", "controls", "notes")}
 
 
 def machine() -> dict[str, Any]:

@@ -1,0 +1,22 @@
+r"""The paper's claims H1 to H9 held against our results: our figures, intervals, a verdict, and what would decide it.
+
+Reads the folders of every seed, section by section: accuracy.json of examples/evaluate.py (strings; Countdown), and
+by_problem.parquet of examples/passk.py and of examples/failure_modes.py. Any of the four may be missing: its claims
+are "not run". Writes OUTPUT (claims.json) and the same comparisons as .csv, with markdown=FILE the table between the
+marks of place=claims in that file; prints the table.
+
+    python examples/claims.py \
+        accuracy=[seed0:results/tiny/section41_42/accuracy.json,seed1:results/tiny-seed1/section41_42/accuracy.json] \
+        countdown=[seed0:results/tiny-countdown/section43/accuracy.json] passk=[seed0:results/tiny/section44] \
+        failures=[seed0:results/tiny/section45] output=results/tiny/claims.json
+
+Verdicts: supported, contradicted, undecided (with about how many seeds or problems would decide it), not run. A claim
+holds if all its comparisons do. compositionality/evaluate/claims.py has the claims, crossed.py says how the intervals
+are made. A table that is there follows its inputs.
+"""
+
+from compositionality.config.cli import run
+from compositionality.evaluate.claims_file import ClaimsSettings, hold_claims
+
+if __name__ == "__main__":
+    run(ClaimsSettings, hold_claims, __doc__)

@@ -1,0 +1,201 @@
+"""claims.json from folders: what is missing is not run, what was altered is refused, one seed is called one seed."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+from studies import evaluation, problem_file, right
+
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.evaluate.claims import CLAIMS, CONTROLS
+from compositionality.evaluate.claims_file import ClaimsSettings, hold_claims, read_claims
+from compositionality.evaluate.claims_table import print_claims
+from compositionality.evaluate.failures.classes import CLASSES
+from compositionality.evaluate.markdown import marks
+from compositionality.evaluate.seeds_table import WIDTH
+
+LEVEL = "string-heldout-level3"
+ARMS = {"stage1": 10, "rl-level1": 11, "rl-level2": 40}
+SIZE = 100
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    return problem_file(tmp_path / "heldout.parquet", {LEVEL: SIZE})
+
+
+def accuracy(tmp_path: Path, problems: Path, seed: int, **arms: int) -> str:
+    outcomes = {arm: {LEVEL: right(n + seed, SIZE)} for arm, n in (arms or ARMS).items()}
+    return f"seed{seed}:{evaluation(tmp_path / f'run{seed}' / 'section41_42', {'heldout': problems}, outcomes, seed)}"
+
+
+def counted(folder: Path, columns: dict[str, dict[str, int]], total: str) -> str:
+    """by_problem.parquet as section 4.4 (judged, correct) or 4.5 (responses, classes) writes it; equal problems."""
+    rows = [
+        {"model": model, "problems": "heldout", "problem": number, "data_source": LEVEL, total: 40, **counts}
+        for model, counts in columns.items()
+        for number in range(SIZE)
+    ]
+    inputs: dict[str, Path] = {}
+    own = folder / "answers.txt"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(folder.parent.name)
+    if total == "responses":  # as section 4.5 makes it: from its labels
+        inputs = {"labels": folder / "labels.parquet"}
+        with new_artefact(inputs["labels"], Recipe("labels", {}, {"rollouts": own})) as partial:
+            partial.write_text("labels")
+    with new_artefact(folder / "by_problem.parquet", Recipe("made", {}, inputs or {"rollouts": own})) as partial:
+        write_table(pa.Table.from_pylist(rows), partial)
+    return f"{folder.parent.name}:{folder}"
+
+
+def passk(folder: Path) -> str:
+    return counted(folder / "section44", {"stage1": {"correct": 0}, "rl-level2": {"correct": 2}}, "judged")
+
+
+def failures(folder: Path, **changes: int) -> str:
+    none = dict.fromkeys(CLASSES, 0)
+    ignored = {**none, "ignores_composition": 30, "incorrect_composition": 8, "atomic_error": 2}
+    learnt = {**none, "correct": 20, "incorrect_composition": 5, "atomic_error": 15, **changes}
+    return counted(
+        folder / "section45",
+        {"stage1": ignored, "rft": ignored, "rl-level1": ignored, "rl-level2": learnt},
+        "responses",
+    )
+
+
+def content(tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    return read_claims(hold_claims(ClaimsSettings(output=tmp_path / "claims.json", **changes)))
+
+
+def verdicts(found: dict[str, Any]) -> dict[str, str]:
+    return {row["claim"]: row["verdict"] for row in (*found["claims"], *found["controls"])}
+
+
+def test_every_section_answers_and_what_is_missing_is_not_run(tmp_path: Path, problems: Path) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
+    found = content(tmp_path, accuracy=seeds, failures=[failures(tmp_path / "run0")])
+    assert list(verdicts(found)) == [claim.name for claim in (*CLAIMS, *CONTROLS)]
+    told = verdicts(found)
+    assert (told["H2"], told["H7"], told["H7-half"]) == ("supported", "supported", "contradicted")
+    assert {told[name] for name in ("H3", "H4", "H5", "H6", "H9", "control-format")} == {"not run"}
+    assert (found["n_seeds"], found["seeds"]) == (3, ["seed0", "seed1", "seed2", "run0"])
+    notes = " ".join(found["notes"])
+    assert "One seed was run (failures): its verdicts are about these very models on other problems" in notes
+    assert "Not run: countdown, by bash/section43/run_all.sh. Not run: passk, by bash/section44/passk.sh." in notes
+    row = next(row for row in found["claims"] if row["claim"] == "H7")
+    assert (row["hypothesis"], row["source"], row["comparisons"][0]["n_seeds"]) == ("H7", "§4.5, Fig. 6", 1)
+
+
+def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
+    found = content(tmp_path, passk=[passk(tmp_path / "run0"), passk(tmp_path / "run1")])
+    level3 = next(row for row in found["claims"] if row["claim"] == "H6")["comparisons"][0]
+    assert (level3["difference"], level3["n_seeds"]) == (pytest.approx(1 - 2 / 40), 2)
+    assert (level3["verdict"], verdicts(found)["H6"]) == ("supported", "undecided")  # of level 3 alone
+    assert "pass@k: N = 40 samples of a problem." in found["notes"]
+    assert not any("One seed" in note for note in found["notes"])
+
+
+def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) -> None:
+    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
+    with (tmp_path / "claims.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == sum(len(row["comparisons"]) for row in (*found["claims"], *found["controls"]))
+    assert rows[0]["claim"] == "H1"
+    assert {"claim_verdict", "claim_needs", "comparison", "verdict", "difference", "low", "high"} <= set(rows[0])
+    for name in ("claims.json", "claims.csv"):
+        assert set(verify(tmp_path / name).inputs) == {"accuracy/seed0/by_problem.parquet"}
+
+
+def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -> None:
+    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0, **{"stage1": 10, "rl-level1": 13})])
+    row = next(row for row in found["claims"] if row["claim"] == "H1")
+    assert row["verdict"] == "undecided"
+    assert row["needs"].startswith("about ")
+    assert "problems and what was not run (heldout L2, heldout L4)" in row["needs"]
+
+
+def test_an_arm_of_some_seeds_only_is_left_out(tmp_path: Path, problems: Path) -> None:
+    more = accuracy(tmp_path, problems, 0, **ARMS, **{"rl-level2-format": 10})
+    found = content(tmp_path, accuracy=[more, accuracy(tmp_path, problems, 1)])
+    assert verdicts(found)["H2"] == "supported"
+    assert "Left out of accuracy: rl-level2-format; not every seed has it." in found["notes"]
+
+
+def test_p15_altered_input_and_an_altered_table_are_refused(tmp_path: Path, problems: Path) -> None:
+    inputs = {"accuracy": [accuracy(tmp_path, problems, 0)], "failures": [failures(tmp_path / "run0")]}
+    content(tmp_path, **inputs)
+    (tmp_path / "claims.json").write_text((tmp_path / "claims.json").read_text().replace("supported", "undecided"))
+    with pytest.raises(UserError, match=r"claims.json: altered"):
+        read_claims(tmp_path / "claims.json")
+    table = tmp_path / "run0/section45/by_problem.parquet"
+    table.write_bytes(table.read_bytes() + b"x")
+    with pytest.raises(UserError, match=r"section45/by_problem.parquet: altered"):
+        content(tmp_path, **inputs)
+    table.unlink()
+    with pytest.raises(UserError, match=r"by_problem.parquet: missing; run examples/failure_modes.py again"):
+        content(tmp_path, **inputs)
+
+
+def test_the_table_follows_its_inputs(tmp_path: Path, problems: Path) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
+    content(tmp_path, accuracy=seeds)
+    before = (tmp_path / "claims.json").stat().st_mtime_ns
+    content(tmp_path, accuracy=seeds)
+    assert (tmp_path / "claims.json").stat().st_mtime_ns == before
+    assert content(tmp_path, accuracy=seeds[:1])["n_seeds"] == 1
+
+
+def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, problems: Path) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
+    made = [hold_claims(ClaimsSettings(accuracy=seeds, output=tmp_path / name / "claims.json")) for name in "ab"]
+    assert tree_hash(made[0].parent) == tree_hash(made[1].parent)
+
+
+def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
+    with pytest.raises(UserError, match="no results: give at least one of accuracy, countdown, passk, failures"):
+        content(tmp_path)
+    with pytest.raises(UserError, match=r"must end in .json"):
+        hold_claims(ClaimsSettings(accuracy=["x"], output=tmp_path / "claims"))
+    with pytest.raises(UserError, match=r"no such file; make it with examples/claims.py"):
+        read_claims(tmp_path / "none.json")
+    bare = counted(tmp_path / "run0/section45", {"stage1": {"correct": 0}}, "responses")
+    with pytest.raises(UserError, match=r"by_problem.parquet: has no column .*ignores_composition"):
+        content(tmp_path, failures=[bare])
+    (tmp_path / "claims.json").write_text("mine")
+    with pytest.raises(UserError, match="was not made by this step"):
+        content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3])
+def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, n_seeds: int) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(n_seeds)]
+    found = content(tmp_path, accuracy=seeds, failures=[failures(tmp_path / "run0")])
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_claims(found, screen)
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert "Not run: H1-trained, H2-deeper" in text
+    assert ("these seeds" in text) == (n_seeds > 1)
+    assert ("interval of one seed, over problems only" in " ".join(text.split())) == (n_seeds == 1)
+    assert ("✓ one seed" in " ".join(text.split())) == (n_seeds > 1)  # section 4.5 has one
+
+
+def test_the_markdown_has_the_papers_figures_and_stands_in_its_place(tmp_path: Path, problems: Path) -> None:
+    readme, (begin, end) = tmp_path / "README.md", marks("claims")
+    readme.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
+    content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)], markdown=str(readme))
+    text = readme.read_text()
+    assert text.startswith(f"before\n{begin}\n")
+    assert text.endswith(f"{end}\nafter\n")
+    assert "*paper: level 3: about 5 % before, about 30 % after RL on level 2" in text
+    assert "| heldout L3: rl-level2 − stage1 > 0 | +30.0 | [+21, +39] ✓ |" in text
+    assert "**not run**" in text
+    assert json.loads((tmp_path / "claims.json").read_text())["notes"][0] in text
