@@ -1,0 +1,263 @@
+"""The class of a response, by hand-made examples: compact traces and English text, and what comes first."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.classes import Failure, Fault, Finding
+from compositionality.evaluate.failures.classify import Response, applications, classify, read_trace
+from compositionality.evaluate.failures.program import Program, read_program
+from compositionality.tasks.string.expression import chain_text, evaluate, parse
+from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation
+from compositionality.tasks.string.judge import judge_string
+from compositionality.tasks.string.prompts import compact_prompt, compact_trace, ground_truth, main_solution, run_steps
+
+CHAIN: Chain = tuple(frozen_operation(ATOMS[number]) for number in (2, 14, 16))  # cabbe → cabe → ccaabbee → ccbb
+INPUT = "cabbe"
+FIRST, SECOND, THIRD = compact_trace(CHAIN, INPUT).split("\n")
+
+
+def compact_problem(chain: Chain = CHAIN, text: str = INPUT) -> tuple[str, str]:
+    """Ground truth and prompt."""
+    code = main_solution(chain_text(chain))
+    return ground_truth(text, run_steps(chain, text)[-1], code, "compact"), compact_prompt(chain, text)
+
+
+def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Finding:
+    """As the pipeline does it: judge, read, classify."""
+    verdict = judge_string(text, truth)
+    reason = "overlong" if finish_reason == "length" else verdict.reason.value
+    program = read_program(truth, prompt)
+    return classify(program, Response(text, reason, finish_reason, verdict.answer), read_trace(program, text))
+
+
+def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> tuple[str, int | None, str | None, str | None]:
+    finding = found(*compact_problem(CHAIN[3 - level :]), "\n".join(lines), finish_reason)
+    return finding.failure.value, finding.step, finding.function, finding.fault
+
+
+COMPACT = {
+    "right": ([FIRST, SECOND, THIRD], ("correct", None, None, None)),
+    "right answer after a faulty step": (
+        ["func_2func_14,func_16:cabbe=cabbe", SECOND, THIRD],
+        ("correct", 1, "func_16", Fault.RESULT),
+    ),
+    "one step only": ([FIRST], ("ignores_composition", None, None, None)),
+    "one wrong step only": (["func_2func_14,func_16:cabbe=c"], ("ignores_composition", None, None, None)),
+    "one step, another function": ([",func_2:cabbe=cbb"], ("ignores_composition", None, None, None)),
+    "the input": (["=cabbe"], ("ignores_composition", None, None, None)),
+    "one function's result": (["=cbb"], ("ignores_composition", None, None, None)),
+    "some other string": (["=zzz"], ("format", 1, None, None)),
+    "stopped": ([FIRST, SECOND], ("incomplete_trace", 3, "func_2", None)),
+    "stopped after a wrong step": (
+        [FIRST, "func_2,func_14:cabe=cabe"],
+        ("atomic_error", 2, "func_14", Fault.RESULT),
+    ),
+    "wrong result": ([FIRST, SECOND, ",func_2:ccaabbee=ccb"], ("atomic_error", 3, "func_2", Fault.RESULT)),
+    "wrong string goes in": ([FIRST, SECOND, ",func_2:ccaabbe=ccbb!"], ("atomic_error", 3, "func_2", Fault.MISCOPIED)),
+    "wrong input": (
+        ["func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
+        ("atomic_error", 1, "func_16", Fault.MISCOPIED),
+    ),
+    "two wrong results: the first": (
+        ["func_2func_14,func_16:cabbe=cab", "func_2,func_14:cab=cab", ",func_2:cab=cab"],
+        ("atomic_error", 1, "func_16", Fault.RESULT),
+    ),
+    "wrong order": (
+        ["func_2func_16,func_14:cabbe=ccaabbbbee", "func_2,func_16:ccaabbbbee=cabe", ",func_2:cabe=cb"],
+        ("incorrect_composition", 1, "func_16", Fault.WRONG_ORDER),
+    ),
+    "missing": ([FIRST, ",func_2:cabe=cb"], ("incorrect_composition", 2, "func_14", Fault.MISSING)),
+    "extra in the middle": (
+        [FIRST, "func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
+        ("incorrect_composition", 2, "func_14", Fault.EXTRA),
+    ),
+    "extra at the end": (
+        [FIRST, SECOND, THIRD, ",func_16:ccbb=cb"],
+        ("incorrect_composition", 4, None, Fault.EXTRA),
+    ),
+    "another function": (
+        [FIRST, "func_2,func_10:cabe=cAbE", ",func_2:cAbE=cb"],
+        ("incorrect_composition", 2, "func_14", Fault.OTHER_FUNCTION),
+    ),
+    "the same one twice, one left out": (
+        [FIRST, "func_2,func_16:cabe=cabe", ",func_2:cabe=cb"],
+        ("incorrect_composition", 2, "func_14", Fault.MIXED),
+    ),
+    "a wrong result, then a missing operator": (
+        ["func_2func_14,func_16:cabbe=cab", ",func_2:cab=cb"],
+        ("atomic_error", 1, "func_16", Fault.RESULT),
+    ),
+    "a missing operator, then a wrong result": (
+        [FIRST, ",func_2:cabe=cab"],
+        ("incorrect_composition", 2, "func_14", Fault.MISSING),
+    ),
+    "a broken line": ([FIRST, "func_2,func_14:cabe", ",func_2:x=y"], ("format", 2, None, None)),
+    "no answer": ([FIRST, SECOND, ",func_2:ccaabbee="], ("format", None, None, None)),
+    "no text": ([""], ("format", None, None, None)),
+    "the note about the rest is not judged": (
+        ["func_2,func_16:cabbe=cabe", SECOND, ",func_2:ccaabbee=cc"],
+        ("atomic_error", 3, "func_2", Fault.RESULT),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "expected"), COMPACT.values(), ids=COMPACT)
+def test_compact_traces(lines: list[str], expected: tuple[object, ...]) -> None:
+    assert compact(*lines) == expected
+
+
+def test_cut_off_comes_before_all_but_correct() -> None:
+    assert compact(FIRST, "func_2,func_1", finish_reason="length")[0] == "overlong"
+
+
+def test_level_1_has_nothing_to_ignore() -> None:
+    assert compact(",func_16:cabbe=cabbe", level=1) == ("atomic_error", 1, "func_16", Fault.RESULT)
+    assert compact(",func_2:cabbe=cbb", level=1) == ("incorrect_composition", 1, "func_16", Fault.OTHER_FUNCTION)
+    assert compact(FIRST.replace("func_2func_14", ""), SECOND, level=1)[3] == Fault.EXTRA
+
+
+def test_parameters_are_part_of_a_compact_name() -> None:
+    chain = (Operation(ATOMS[6], "xy"), Operation(ATOMS[1], 3))
+    lines = compact_trace(chain, "ab").split("\n")
+    assert lines == ["func_6[xy],func_1[3]:ab=ababab", ",func_6[xy]:ababab=abababxy"]
+    assert found(*compact_problem(chain, "ab"), "\n".join(lines)).failure == Failure.CORRECT
+    other = f"{lines[0].replace('[3]', '[2]')}\n,func_6[xy]:abab=ababxy"
+    assert found(*compact_problem(chain, "ab"), other).failure == Failure.INCORRECT
+
+
+def test_how_often_each_function_was_applied_wrongly() -> None:
+    truth, prompt = compact_problem()
+    program = read_program(truth, prompt)
+    text = f"{FIRST}\nfunc_2,func_14:cabe=cabe\n,func_2:caabe=cb\n,func_99:a=b"
+    assert applications(program, read_trace(program, text)) == [
+        ("func_16", False),
+        ("func_14", True),
+        ("func_2", False),
+    ]
+
+
+CODE = "func_2(func_14(func_16(x)))"
+ENGLISH = {
+    "steps in sentences": (
+        "Step 1: func_16(\"cabbe\") removes repeats, so it returns 'cabe'.\nStep 2: func_14('cabe') gives 'ccaabbee'.\n"
+        'Step 3: func_2("ccaabbee") = "ccb".\n\n{"output": "ccb"}',
+        ("atomic_error", 3, "func_2", Fault.RESULT),
+    ),
+    "markdown and arrows": (
+        "1. **func_16**: applied to `cabbe`\n   - the letter 'b' occurs twice\n   - Result: `cabe`\n"
+        '2. **func_14**: doubles every character: "cabe" → "ccaabbe"\n3. `func_2`: ccaabbe → ccbb\n'
+        '```json\n{"output": "ccb"}\n```',
+        ("atomic_error", 2, "func_14", Fault.RESULT),
+    ),
+    "rewriting": (
+        'func_2(func_14(func_16("cabbe"))) = func_2(func_14("cabbe")) = func_2("ccaabbbbee") = "ccbbbb"\n'
+        '{"output": "ccbbbb"}',
+        ("atomic_error", 1, "func_16", Fault.RESULT),
+    ),
+    "assignments": (
+        'x = func_16("cabbe")\nx = "cabe"\nx = func_14(x)\nx = "ccaabbee"\nfunc_2(x) returns "cb"\n{"output": "cb"}',
+        ("atomic_error", 3, "func_2", Fault.RESULT),
+    ),
+    "no names, but a result for each": (
+        'Removing repeats gives "cabe". Doubling gives "ccaabbe". Without vowels it becomes "ccbb". {"output": "ccbx"}',
+        ("atomic_error", 2, "func_14", Fault.RESULT),
+    ),
+    "the answer is not the last result": (
+        'func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". func_2("ccaabbee") = "ccbb". {"output": "ccb"}',
+        ("atomic_error", 3, "func_2", Fault.ANSWER),
+    ),
+    "a correction": (
+        'func_16("cabbe") = "cabbe". Wait: func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". '
+        'func_2("ccaabbee") gives "ccb". {"output": "ccb"}',
+        ("atomic_error", 3, "func_2", Fault.RESULT),
+    ),
+    "wrong order": (
+        'First func_14("cabbe") = "ccaabbbbee", then func_16("ccaabbbbee") = "cabe", last func_2("cabe") = "cb". '
+        '{"output": "cb"}',
+        ("incorrect_composition", 1, "func_16", Fault.WRONG_ORDER),
+    ),
+    "one left out": (
+        'func_16("cabbe") = "cabe" and func_2("cabe") = "cb". {"output": "cb"}',
+        ("incorrect_composition", 2, "func_14", Fault.MISSING),
+    ),
+    "one done silently and wrongly": (
+        'func_16("cabbe") = "cabe" and func_2("caabbe") = "cbb". {"output": "cbb"}',
+        ("atomic_error", 2, "func_14", Fault.RESULT),
+    ),
+    "one done silently and rightly": (
+        'func_16("cabbe") = "cabe" and func_2("ccaabbee") = "cb". {"output": "cb"}',
+        ("atomic_error", 3, "func_2", Fault.RESULT),
+    ),
+    "stopped": (
+        'func_16("cabbe") = "cabe". func_14("cabe") = "ccaabbee". So: {"output": "ccaabbee"}',
+        ("incomplete_trace", 3, "func_2", None),
+    ),
+    "one function only": (
+        'I do not know these. func_2("cabbe") returns "cbb". {"output": "cbb"}',
+        ("ignores_composition", None, None, None),
+    ),
+    "the input": ('Nothing changes. {"output": "cabbe"}', ("ignores_composition", None, None, None)),
+    "nothing told": ('It is clear. {"output": "zzz"}', ("unparsed", None, None, None)),
+    "two steps untold": ('func_16("cabbe") = "cabe". {"output": "zzz"}', ("unparsed", None, None, None)),
+    "no answer": ('func_16("cabbe") = "cabe", and so on.', ("format", None, None, None)),
+    "right": ('{"output": "ccbb"}', ("correct", None, None, None)),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ENGLISH.values(), ids=ENGLISH)
+def test_english_text(text: str, expected: tuple[object, ...]) -> None:
+    finding = found(ground_truth(INPUT, "ccbb", main_solution(CODE)), "", text)
+    assert (finding.failure.value, finding.step, finding.function, finding.fault) == expected
+
+
+def test_trees_and_operators_without_a_name() -> None:
+    def at(code: str, x: str, text: str) -> tuple[str, int | None, str | None, str | None]:
+        finding = found(ground_truth(x, evaluate(parse(code), x), main_solution(code)), "", text)
+        return finding.failure.value, finding.step, finding.function, finding.fault
+
+    joined = 'func_3("zyx") = "xyz". Then "xyz" + "abc" = "xyzab". {"output": "xyzab"}'
+    assert at("(func_3(x) + 'abc')", "zyx", joined) == ("atomic_error", 2, "+", Fault.RESULT)
+    woven = 'func_6("abc", "dh") = "abcdh". func_20("abcdh", "jd") = "ajbdch". {"output": "ajbdch"}'
+    assert at("func_20(func_6(x, 'dh'), 'jd')", "abc", woven) == ("atomic_error", 2, "func_20", Fault.RESULT)
+    both = 'func_3("ba") = "ab". func_17("ba") = "ab". func_7("ab", "ab") = "abab". {"output": "abab"}'
+    assert at("func_7(func_3(x), func_17(x))", "ba", both) == ("atomic_error", 3, "func_7", Fault.RESULT)
+
+
+def test_a_verifiers_failure_is_no_class_of_failure() -> None:
+    program = read_program(*compact_problem())
+    assert classify(program, Response(FIRST, "error", "stop", None), read_trace(program, FIRST)).failure == "unparsed"
+
+
+def test_p18_rows_without_a_program_are_told() -> None:
+    with pytest.raises(UserError, match="holds no ref_code"):
+        read_program('{"ref_output": "a"}', "")
+    truth, _ = compact_problem()
+    with pytest.raises(UserError, match="does not name the functions"):
+        read_program(truth, "func_1:abc")
+
+
+def programs() -> list[Program]:
+    return [read_program(*compact_problem()), read_program(ground_truth(INPUT, "ccbb", main_solution(CODE)), "")]
+
+
+@given(
+    st.text(st.sampled_from("func_216(),:=\"'`\n {}output→+abe"), max_size=300), st.sampled_from(("wrong", "correct"))
+)
+def test_p16_no_text_breaks_it(text: str, reason: str) -> None:
+    for program in programs():
+        classify(program, Response(text, reason, "stop", "abe"), read_trace(program, text))
+
+
+@pytest.mark.parametrize(
+    "part", ["func_2(", "`", '"a" = ', "func_16 = ", "func_2,func_2:a=a\n", "'", "(" * 50, "=" * 9]
+)
+def test_p04_a_megabyte_takes_no_time(part: str) -> None:
+    text = part * (1_000_000 // len(part)) + '{"output": "a"}'
+    for program in programs():
+        began = time.process_time()
+        classify(program, Response(text, "wrong", "stop", "a"), read_trace(program, text))
+        assert time.process_time() - began < 2

@@ -1,0 +1,252 @@
+"""The judge model: what it is asked, what it may say, and that a killed run asks nothing twice."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from failure_runs import evaluation, first_line_only, problem_file, rows_of, settings, wrong_at_the_end
+
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.agreement import kappa, kappa_with_interval
+from compositionality.evaluate.failures.classes import CLASSES
+from compositionality.evaluate.failures.judge import NAMES, SCHEMA, judged_class
+from compositionality.evaluate.failures.run import find_failures
+
+ROOT = Path(__file__).parents[2]
+
+
+class Judge(ThreadingHTTPServer):
+    """Says what ``answer`` makes of the student's response."""
+
+    request_queue_size = 64
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.seen: list[tuple[dict[str, Any], str | None]] = []
+        self.broken_after = 10**9
+        self.delay = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def answer(self, response: str) -> str:
+        """One line of trace is "ignores_composition", a doubled b is no JSON, all else an atomic error."""
+        if response.endswith("bb"):
+            return "atomic_error"
+        return json.dumps({"class": "atomic_error" if "\n" in response else "ignores_composition"})
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Judge
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append((body, self.headers["Authorization"]))
+        time.sleep(self.server.delay)
+        status, content = 400, {"error": {"message": "no more"}}
+        if len(self.server.seen) <= self.server.broken_after:
+            response = body["messages"][1]["content"].split("-----")[1].strip("\n")
+            message = {"role": "assistant", "content": self.server.answer(response)}
+            choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+            status, content = (
+                200,
+                {"id": "1", "object": "chat.completion", "created": 0, "model": "j", "choices": choices},
+            )
+        payload = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
+    for name in ("JUDGE_BASE_URL", "JUDGE_MODEL", "JUDGE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    server = Judge()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    models = {"lazy": first_line_only, "slip": wrong_at_the_end}
+    evaluation(tmp_path / "run", problem_file(tmp_path / "heldout.parquet"), models)
+    return tmp_path
+
+
+def asked(home: Path, judge: Judge, **changes: Any) -> dict[str, Any]:
+    options = {"judge": True, "judge_base_url": judge.url, "judge_model": "j", "judge_responses": 0, **changes}
+    output = find_failures(settings(home, **options))
+    found: dict[str, Any] = json.loads((output / "failure_modes.json").read_text())["judge"]
+    return found
+
+
+def test_agreement_of_judge_and_program(home: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", "secret")
+    found = asked(home, judge)
+    rows = rows_of(home / "out/judge.parquet")
+    assert len(rows) == 32  # level 3: 8 problems, 2 samples, 2 models
+    malformed = [row for row in rows if row["judge"] == "malformed"]
+    assert found["malformed"] == len(malformed)
+    assert found["n"] == 32 - len(malformed)
+    same = [row["judge"] == row["program"] for row in rows if row not in malformed]
+    assert found["agreement"] == sum(same) / len(same)
+    assert found["low"] <= found["kappa"] <= found["high"]
+    body, key = judge.seen[0]
+    assert key == "Bearer secret"
+    assert (body["model"], body["temperature"]) == ("j", 0)
+    assert body["response_format"]["json_schema"]["schema"] == json.loads(json.dumps(SCHEMA))
+    question = body["messages"][1]["content"]
+    assert "def func_" in question
+    assert "True steps, in order:\n1. func_" in question
+
+
+def test_what_was_asked_once_is_not_asked_again(home: Path, judge: Judge) -> None:
+    judge.broken_after = 10
+    with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: .*no more"):
+        asked(home, judge, judge_concurrency=1)
+    assert not (home / "out/judge.parquet").exists()
+    with (home / "out/judge_answers.jsonl").open("a") as stream:
+        stream.write('{"key": "torn')
+    judge.broken_after = 10**9
+    first = asked(home, judge)
+    assert len(judge.seen) == 11 + 22
+    assert asked(home, judge) == first
+    assert asked(home, judge, force=True) == first
+    assert len(judge.seen) == 33
+
+
+def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge: Judge) -> None:
+    judge.delay = 0.05
+    words = [
+        f"evaluation={home / 'run'}", f"problems=[heldout:{home / 'heldout.parquet'}]", f"output={home / 'out'}",
+        "judge=true", f"judge_base_url={judge.url}", "judge_model=j", "judge_responses=0", "judge_concurrency=1",
+    ]  # fmt: skip
+    process = subprocess.Popen([sys.executable, "examples/failure_modes.py", *words], cwd=ROOT)
+    while len(judge.seen) < 8:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = len(judge.seen)
+    asked(home, judge)
+    assert before < 32
+    assert len(judge.seen) <= 33  # the one that was under way is asked twice
+    kept = (home / "out/judge.parquet").read_bytes()
+    (home / "out/judge_answers.jsonl").unlink()
+    asked(home, judge, force=True)
+    assert (home / "out/judge.parquet").read_bytes() == kept
+
+
+def test_a_part_of_the_responses_is_always_the_same_part(home: Path, judge: Judge) -> None:
+    assert asked(home, judge, judge_responses=5)["n"] <= 10
+    part = {(row["model"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
+    assert len(part) == 10
+    asked(home, judge)
+    assert len(judge.seen) == 32
+    assert part <= {(row["model"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
+
+
+def test_without_the_judge_its_findings_stay_as_long_as_they_fit(home: Path, judge: Judge) -> None:
+    first = asked(home, judge)
+    output = find_failures(settings(home))
+    assert json.loads((output / "failure_modes.json").read_text())["judge"] == first
+    find_failures(settings(home, models=["lazy"]))
+    assert json.loads((output / "failure_modes.json").read_text())["judge"] is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "atomic_error", '{"class": "atomic"}', '{"class": null}', '{"class": ["atomic_error"]}', '["atomic_error"]',
+     '{"class": "overlong"}', '{"class": "atomic_error", "why": 1}', '{"class": "atomic_err', "[" * 100_000],
+)  # fmt: skip
+def test_a_malformed_answer_is_never_a_class(answer: str) -> None:
+    assert judged_class(answer) == "malformed"
+
+
+def test_the_judge_may_say_six_classes() -> None:
+    assert set(CLASSES) - set(NAMES) == {"overlong", "unparsed"}
+    assert [judged_class(json.dumps({"class": name})) for name in NAMES] == NAMES
+
+
+def test_p18_a_judge_without_address_is_one_line(home: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="set JUDGE_BASE_URL=.* and JUDGE_MODEL"):
+        asked(home, judge, judge_base_url="")
+    with pytest.raises(UserError, match="judge_concurrency: too small"):
+        asked(home, judge, judge_concurrency=0)
+    monkeypatch.setenv("JUDGE_BASE_URL", judge.url)
+    monkeypatch.setenv("JUDGE_MODEL", "j")
+    assert asked(home, judge, judge_base_url="", judge_model="")["n"]
+
+
+def test_kappa_by_hand() -> None:
+    # 20 both say a, 15 both say b, 5 + 10 disagree: 0.7 observed, 0.5 by chance
+    assert kappa(np.array([[20, 5], [10, 15]])) == pytest.approx(0.4)
+    assert kappa(np.diag([3, 4])) == 1
+    assert np.isnan(kappa(np.array([[5, 0], [0, 0]])))
+    assert kappa_with_interval(np.zeros((0, 2, 2), np.int64)) == (None, None, None)
+
+
+def test_its_interval_takes_problems_as_clusters() -> None:
+    rng = np.random.default_rng(1)
+    tables = np.stack([rng.multinomial(1, [0.4, 0.1, 0.1, 0.4]).reshape(2, 2) for _ in range(200)])
+    value, low, high = kappa_with_interval(tables)
+    assert low < 0.6 < high  # type: ignore[operator]
+    _, wider, _ = kappa_with_interval(tables * 4)  # four answers to each problem that all agree: no more is known
+    assert (value, wider) == (pytest.approx(kappa(tables.sum(0))), low)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_real_vllm_server_keeps_to_the_classes(home: Path, tmp_path: Path, judge: Judge) -> None:
+    sys.path.insert(0, str(ROOT / "tests/rollout"))
+    from random_models import make_tiny_model
+
+    model = make_tiny_model(tmp_path / "model")
+    with served(model) as url:
+        found = asked(home, judge, judge_base_url=url, judge_model=str(model), judge_responses=8)
+    assert found["n"] + found["malformed"] == 16
+    assert found["n"] >= 8  # a random model may still run out of tokens in front of the key
+    assert {row["judge"] for row in rows_of(home / "out/judge.parquet")} <= {*NAMES, "malformed"}
+
+
+@contextlib.contextmanager
+def served(model: Path) -> Iterator[str]:
+    """A vLLM server on a free port of this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
+    options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "8192"]
+    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    process = subprocess.Popen([*command, *options], env=environment)
+    try:
+        end = time.monotonic() + 400
+        while time.monotonic() < end and process.poll() is None:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)
+                break
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(60)

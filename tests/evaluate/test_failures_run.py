@@ -1,0 +1,169 @@
+"""From rollouts to labels, shares and counts: real problem files and folders, answers made by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failure_runs import (
+    N_PROBLEMS,
+    always_right,
+    evaluation,
+    first_line_only,
+    problem_file,
+    rollouts,
+    rows_of,
+    settings,
+    wrong_at_the_end,
+)
+
+from compositionality.data.artefact import file_hash, read_manifest, tree_hash
+from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
+from compositionality.data.intervals import share
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.classes import CLASSES
+from compositionality.evaluate.failures.counts import count_labels
+from compositionality.evaluate.failures.run import find_failures
+from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.evaluate.failures.summary import summarise
+
+MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An evaluation of three models on 24 problems, two answers to each."""
+    evaluation(tmp_path / "run", problem_file(tmp_path / "heldout.parquet"), MODELS)
+    return tmp_path
+
+
+def summary_of(output: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((output / "failure_modes.json").read_text())
+    return found
+
+
+def shares(output: Path, kind: str, level: int) -> dict[str, float]:
+    rows = summary_of(output)["shares"]
+    return {row["model"]: row["share"] for row in rows if (row["class"], row["level"]) == (kind, level)}
+
+
+def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = find_failures(settings(home))
+    assert shares(output, "correct", 3) == {"good": 1, "lazy": 0, "slip": 0.5}
+    assert shares(output, "ignores_composition", 3) == {"good": 0, "lazy": 1, "slip": 0}
+    assert shares(output, "correct", 1) == {"good": 1, "lazy": 1, "slip": 0.5}
+    assert shares(output, "atomic_error", 2) == {"good": 0, "lazy": 0, "slip": 0.5}
+    summary = summary_of(output)
+    assert summary["classes"] == list(CLASSES)
+    assert summary["models"] == ["good", "lazy", "slip"]
+    assert summary["judge"] is None
+    assert {(row["functions"], row["n_problems"], row["n_responses"]) for row in summary["shares"]} == {
+        ("heldout", 8, 16)
+    }
+    told = capsys.readouterr().out
+    assert "heldout, level 3: % of responses [95 % interval], 8 problems" in told
+    assert "ignores composition" in told
+    assert "right functions in the right order, whatever the strings: good 100.0, lazy 0.0, slip 100.0" in told
+
+
+def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) -> None:
+    output = find_failures(settings(home))
+    rows = [row for row in summary_of(output)["shares"] if (row["model"], row["level"]) == ("slip", 3)]
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
+    counts = [row for row in rows_of(output / "by_problem.parquet") if row["model"] == "slip"]
+    assert [row["problem"] for row in counts] == list(range(N_PROBLEMS))
+    assert all(sum(row[kind] for kind in CLASSES) == row["responses"] == 2 for row in counts)
+    import numpy as np
+
+    deep = [row for row in counts if row["data_source"].endswith("level3")]
+    interval = share(np.array([row["correct"] for row in deep]), np.array([row["responses"] for row in deep]))
+    assert interval is not None
+    found = next(row for row in rows if row["class"] == "correct")
+    assert (found["share"], found["low"], found["high"]) == (interval.value, interval.low, interval.high)
+
+
+def test_functions_and_pairs(home: Path) -> None:
+    output = find_failures(settings(home))
+    summary = summary_of(output)
+    steps = [row for row in summary["by_function"] if row["model"] == "slip"]
+    assert sum(row["reached"] for row in steps) == 2 * (8 + 16 + 24)
+    assert sum(row["wrong"] for row in steps) == N_PROBLEMS
+    assert all(row["error_rate"] == row["wrong"] / row["reached"] for row in steps)
+    assert {row["alone"] for row in steps} <= {0.5, None}
+    pairs = [row for row in summary["by_pair"] if row["model"] == "slip"]
+    assert sum(row["n"] for row in pairs) == 16
+    assert {row["accuracy"] for row in pairs} == {0.5}
+    labels = [row for row in rows_of(output / "labels.parquet") if row["model"] == "slip" and row["sample"] == 1]
+    assert {row["fault"] for row in labels} == {"result"}
+    assert all(row["step"] == int(row["data_source"][-1]) for row in labels)
+    assert all(row["applied"][-1] == row["function"] for row in labels)
+
+
+def test_p15_the_labels_are_enough_for_everything_else(home: Path) -> None:
+    output = find_failures(settings(home))
+    assert summarise(count_labels(output / "labels.parquet"), None) == summary_of(output)
+    manifest = read_manifest(output / "failure_modes.json")
+    assert manifest is not None
+    assert manifest.inputs == {"labels": file_hash(output / "labels.parquet")}
+
+
+def test_p07_again_the_same_bytes_and_new_answers_are_followed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = find_failures(settings(home))
+    before = tree_hash(output)
+    find_failures(settings(home))
+    assert tree_hash(output) == before
+    assert capsys.readouterr().out.count("already there") == 3
+    rollouts(home / "run/rollouts/lazy/heldout", home / "heldout.parquet", always_right)
+    find_failures(settings(home))
+    assert shares(output, "correct", 3)["lazy"] == 1
+
+
+def test_models_and_levels_can_be_narrowed(home: Path) -> None:
+    output = find_failures(settings(home, models=["slip", "good"], levels=[2]))
+    assert summary_of(output)["models"] == ["slip", "good"]
+    assert {row["level"] for row in summary_of(output)["shares"]} == {2}
+    with pytest.raises(UserError, match=r"levels=\[7\]: no response to problems of these levels"):
+        find_failures(settings(home, levels=[7]))
+    assert {row["level"] for row in summary_of(output)["shares"]} == {2}  # the old result is still there
+
+
+def test_single_folders_find_their_problem_file(home: Path) -> None:
+    other = problem_file(home / "other.parquet", seed=5)
+    folders = [f"m:{home}/run/rollouts/slip/heldout", f"m:{rollouts(home / 'more', other, always_right)}"]
+    files = [f"heldout:{home / 'heldout.parquet'}", f"other:{other}"]
+    output = find_failures(FailureSettings(files, home / "out", rollouts=folders))
+    found = {row["problems"]: row["share"] for row in summary_of(output)["shares"] if row["class"] == "correct"}
+    assert found == {"heldout": 0.5, "other": 1}
+    with pytest.raises(UserError, match="answers none of the files in problems"):
+        find_failures(FailureSettings(files[:1], home / "out", rollouts=folders))
+    with pytest.raises(UserError, match="m answers heldout twice"):
+        find_failures(FailureSettings(files, home / "out", rollouts=[folders[0], folders[0]]))
+
+
+def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:
+    with pytest.raises(UserError, match="give one of the two: evaluation"):
+        find_failures(settings(home, evaluation=""))
+    with pytest.raises(UserError, match="no answers of best to heldout"):
+        find_failures(settings(home, models=["best"]))
+    problem_file(home / "heldout.parquet.new", seed=9).replace(home / "heldout.parquet")
+    with pytest.raises(UserError, match="answers other problems than"):
+        find_failures(settings(home))
+
+
+def test_countdown_is_not_classified(tmp_path: Path) -> None:
+    path = tmp_path / "heldout.parquet"
+    options = {"split": "test", "count": 4, "levels": [2], "style": "compact", "numbers": [1, 20], "target": [1, 20]}
+    create_countdown_problems(CreateCountdownProblems(output=str(path), mode="clean", **options))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="Countdown problems are not classified"):
+        find_failures(settings(tmp_path, evaluation="", rollouts=[f"m:{countdown_rollouts(tmp_path / 'm', path)}"]))
+
+
+def countdown_rollouts(folder: Path, problems: Path) -> Path:
+    from compositionality.data.artefact import Recipe, new_artefact
+    from compositionality.data.parquet import write_table
+    from compositionality.rollout.shards import SCHEMA
+
+    with new_artefact(folder, Recipe("collect_rollouts", {}, {"problems": problems})) as partial:
+        partial.mkdir()
+        write_table(SCHEMA.empty_table(), partial / "shard-00000.parquet")
+    return folder
