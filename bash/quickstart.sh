@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems,
 # rollouts, filter, SFT) → Stage 2 (RL on level 1, on level 2, on both; iterative RFT) → accuracy by level on trained and on
-# held-out functions, table and figure. About 11 minutes with one seed; SEEDS=3 takes three times as long.
+# held-out functions, table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
+# About 20 minutes with one seed; SEEDS=3 takes three times as long.
 # Reads nothing. Writes .venv, data/tiny, checkpoints/tiny, results/tiny (more seeds: tiny-seed1 …). A second run re-uses
 # what is there, and a run that was stopped continues.
 # Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force]
@@ -28,7 +29,7 @@ bash bash/setup.sh "${setup[@]}"
 ready=$(date +%s)
 export PROFILE=${PROFILE:-tiny} BEGAN=$began # the scripts' clock starts with this one
 source bash/lib.sh
-script section41_42/run_all "${force[@]}"
+script study "${force[@]}"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
 
 seeds=""
@@ -36,13 +37,15 @@ if ((SEEDS > 1)); then seeds=" (and ${RESULTS_DIR##*/}-seed1 … in its place)";
 cat <<END
 
 Seconds of each stage (set-up: $((ready - began))):
-$(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 == 2 { printf "  seed %s  %5d  %s\n", $2, $5, $4 }' "$RESULTS_DIR/section41_42/times.tsv")
+$(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 <= 3 && $4 !~ /run_(seed|all)$/ { printf "  seed %s  %5d  %s\n", $2, $5, $4 }' "$RESULTS_DIR/section41_42/times.tsv")
 (arms run $LANES at a time)
 
-Table over the seeds, with intervals and verdicts: $RESULTS_DIR/section41_42/seeds.json
-Figure:       $RESULTS_DIR/section41_42/accuracy_by_level.png and .svg
-Every answer: $RESULTS_DIR/section41_42/rollouts$seeds
+Every answer: $RESULTS_DIR/{section41_42,section44}/rollouts$seeds
+Tables:       $RESULTS_DIR/report/tables (CSV); verdicts on the claims: $RESULTS_DIR/claims.json
+Figures:      $RESULTS_DIR/report/figures (SVG, PNG, PDF)
 Models:       $CKPT_DIR/{base,stage1-rft,stage2-rl-level1,stage2-rl-level2,stage2-rl-level1to2,stage2-rft*}
 Problems:     $DATA_DIR/string_task
 Time:         set-up $((ready - began)) s, everything after it $(($(date +%s) - ready)) s
+
+The page, for any browser: $RESULTS_DIR/report/index.html
 END

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes .venv with exactly the locked packages: what the embedded default uses (torch, transformers, pandas, matplotlib …;
 # under a minute, 1.7 GB for cpu). --full adds verl, Ray, vLLM and wandb, which ENGINE=verl needs (another two minutes, 3 GB in
-# all for cpu, 12 GB for gpu); --dev adds what the tests need on top of that. Nothing is done that is done already.
+# all for cpu, 12 GB for gpu); --dev adds what the tests need on top of that, and Debian's chromium where it may (root and
+# apt-get), for the tests of the report's page. Nothing is done that is done already.
 # Reads requirements-*.lock; writes .venv. Usage: bash bash/setup.sh [--cpu|--gpu] [--full] [--dev]
 # Without --cpu or --gpu it takes what the machine has. PYTHON chooses the interpreter (3.11 or 3.12).
 set -euo pipefail
@@ -59,6 +60,19 @@ install() {
   echo "$stamp" >"$stamp_file"
 }
 
+# A browser for the tests of the report. Without one they are skipped, so what fails here is only told.
+install_browser() {
+  if command -v chromium chromium-browser google-chrome >/dev/null; then return; fi
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    echo "set-up: no chromium, and no right to install it: the tests of the report's page will be skipped" >&2
+    return
+  fi
+  echo "set-up: installing chromium, for the tests of the report's page"
+  if ! { apt-get update -q && apt-get install -qy --no-install-recommends chromium; } >.venv/.chromium.log 2>&1; then
+    echo "set-up: chromium could not be installed (.venv/.chromium.log): the tests of the report's page will be skipped" >&2
+  fi
+}
+
 mkdir -p .venv
 exec 9>.venv/.setup.lock
 flock 9 # two scripts started together must not install into each other
@@ -68,4 +82,5 @@ if [[ ! -x .venv/bin/pip ]]; then
   "$python" -m venv .venv || fail "$python cannot make a virtual environment; on Debian: apt-get install python3-venv"
 fi
 for name in "${sets[@]}"; do install "$name"; done
+if [[ ${sets[*]} == *dev* ]]; then install_browser; fi
 echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"

@@ -16,14 +16,16 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.errors import UserError
 
 Settings = TypeVar("Settings")
+SWITCHES = {f"--{name}": f"{name}=true" for name in ("force", "check")}
 
 
 def run(schema: type[Settings], step: Callable[[Settings], object], doc: str | None) -> NoReturn:
     """Run ``step`` with settings read from the command line (``key=value`` Hydra overrides), then exit.
 
-    ``--force`` stands for ``force=true``; ``--cfg`` prints the settings and stops; ``--help`` lists them.
+    ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings and stops;
+    ``--help`` lists them.
     """
-    arguments = ["force=true" if word == "--force" else word for word in sys.argv[1:]]
+    arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
         with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
     with_errors_in_one_line(lambda: _run(schema, step, arguments))

@@ -1,0 +1,74 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  document.getElementById("theme").addEventListener("click", () => {
+    const now = root.dataset.theme || (dark.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+  // Paper is white, and what is folded away cannot be opened on it.
+  let before = [];
+  window.addEventListener("beforeprint", () => {
+    before = [...document.querySelectorAll("details:not([open])")];
+    before.forEach((one) => { one.open = true; });
+  });
+  window.addEventListener("afterprint", () => before.forEach((one) => { one.open = false; }));
+
+  const source = document.getElementById("sample-data");
+  if (!source) return;
+  const samples = JSON.parse(source.textContent);
+  const titles = JSON.parse(document.getElementById("function-titles").textContent);
+  const [form, list, count, more] = ["filters", "sample-list", "sample-count", "more"].map((id) => document.getElementById(id));
+  const PAGE = 6;
+  let limit = PAGE;
+
+  // Text from models and files goes in as text only, never as HTML.
+  const element = (tag, text, kind) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  };
+  const fields = { model: "model", functions: "functions", level: "level", reason: "verdict" };
+  const words = (key, value) => (key === "functions" ? titles[value] || value : String(value).replaceAll("_", " "));
+  for (const [key, title] of Object.entries(fields)) {
+    const label = element("label", title);
+    const select = element("select");
+    select.name = key;
+    select.append(new Option("all", ""));
+    const values = [...new Set(samples.map((one) => one[key]))];
+    if (key === "level") values.sort((a, b) => a - b);
+    values.forEach((value) => select.append(new Option(words(key, value), value)));
+    select.addEventListener("change", () => { limit = PAGE; show(); });
+    label.append(select);
+    form.append(label);
+  }
+  const block = (title, text) => {
+    const part = element("div", undefined, "block");
+    part.append(element("h4", title), element("pre", text));
+    return part;
+  };
+  const card = (one) => {
+    const made = element("article", undefined, "sample");
+    const right = one.reason === "correct";
+    const head = element("p", undefined, "sample-head");
+    head.append(
+      element("span", `${right ? "✓" : "✗"} ${words("reason", one.reason)}`, `badge ${right ? "supported" : "contradicted"}`),
+      element("span", `${one.model} · ${words("functions", one.functions)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
+    );
+    const answer = element("p", undefined, "answer");
+    answer.append("answer read: ", element("code", one.answer || "none"), " · right answer: ", element("code", one.gold));
+    made.append(head, block("Prompt", one.prompt), block("Response", one.response), answer);
+    return made;
+  };
+  const show = () => {
+    const chosen = Object.fromEntries(new FormData(form));
+    const found = samples.filter((one) => Object.keys(fields).every((key) => !chosen[key] || String(one[key]) === chosen[key]));
+    list.replaceChildren(...found.slice(0, limit).map(card));
+    count.textContent = `${Math.min(limit, found.length)} of ${found.length} shown`;
+    more.hidden = found.length <= limit;
+  };
+  more.addEventListener("click", () => { limit += 4 * PAGE; show(); });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  show();
+})();

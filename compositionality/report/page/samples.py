@@ -1,0 +1,110 @@
+"""A bounded, stratified sample of answers to read: some of every model, file, level and verdict, of seed 0."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import read_manifest
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.evaluate.study import Group
+from compositionality.report.page.inputs import SEEDS, Inputs
+from compositionality.rollout.reading import read_rollouts
+
+AT_MOST = 600
+"""Samples in all; the page stays readable and small."""
+OF_A_FOLDER = 12
+"""Samples at most of one model, file, level and verdict."""
+LONGEST = 4000
+"""Characters of a prompt or an answer that are shown."""
+Row = dict[str, Any]
+
+
+def samples(inputs: Inputs) -> list[Row]:
+    """Rows with model, functions, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
+    files = problem_files(inputs)
+    models = inputs.json(SEEDS)["models"]
+    folders = [name for name in inputs.starting("rollouts/") if name.split("/")[1] in models]
+    kept = [
+        row
+        for name in sorted(folders, key=lambda name: models.index(name.split("/")[1]))
+        if (problems := name.split("/")[2]) in files
+        for row in _of_folder(inputs.files[name], name.split("/")[1], problems, files[problems])
+    ]
+    each = _share(kept)
+    counts: dict[tuple[str, ...], int] = defaultdict(int)
+    chosen = []
+    for row in kept:
+        cell = _cell(row)
+        counts[cell] += 1
+        if counts[cell] <= each:
+            chosen.append(row)
+    return chosen[:AT_MOST]
+
+
+def problem_files(inputs: Inputs) -> dict[str, Path]:
+    """The problem files of the study's tables, found by their hash among those that are there."""
+    wanted = inputs.json(SEEDS).get("problems") or {}
+    there = {}
+    for name in inputs.starting("data/"):
+        manifest = read_manifest(inputs.files[name])
+        for digest in manifest.files.values() if manifest else ():
+            there[digest] = inputs.files[name]
+    return {name: there[digest] for name, digest in wanted.items() if digest in there}
+
+
+def _share(rows: list[Row]) -> int:
+    """How many of every cell fit, at least one."""
+    return max(1, AT_MOST // max(1, len({_cell(row) for row in rows})))
+
+
+def _cell(row: Row) -> tuple[str, ...]:
+    return (row["model"], row["functions"], str(row["level"]), row["reason"])
+
+
+def _of_folder(folder: Path, model: str, problems: str, path: Path) -> Iterator[Row]:
+    """The first answers of every level and verdict; each problem once."""
+    table = read_problems(path).select(["data_source", "prompt", "reward_model"])
+    sources = table["data_source"].to_pylist()
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for shard in read_rollouts(folder):
+        numbers, reasons = shard["problem"].to_pylist(), shard["reason"].to_pylist()
+        if max(numbers, default=0) >= len(sources):
+            raise UserError(f"{folder}: answers problem {max(numbers)}, {path} has {len(sources)}; evaluate again")
+        chosen = []
+        for row, (number, sample) in enumerate(zip(numbers, shard["sample"].to_pylist(), strict=True)):
+            cell = (sources[number], reasons[row])
+            if sample == 0 and counts[cell] < OF_A_FOLDER:
+                counts[cell] += 1
+                chosen.append(row)
+        for answer in shard.take(chosen).to_pylist():
+            group = Group(problems, sources[answer["problem"]])
+            yield {
+                "model": model, "functions": group.functions, "level": group.level, "reason": answer["reason"],
+                "problem": answer["problem"], "tokens": answer["tokens"], "finish": answer["finish_reason"],
+                "answer": cut(answer["answer"] or ""), "response": cut(answer["response"]),
+                **_asked(table.slice(answer["problem"], 1).to_pylist()[0]),
+            }  # fmt: skip
+
+
+def _asked(row: Mapping[str, Any]) -> Row:
+    """The prompt's last message and what would have been right."""
+    return {"prompt": cut(row["prompt"][-1]["content"]), "gold": cut(_gold(row["reward_model"]["ground_truth"]))}
+
+
+def _gold(ground_truth: str) -> str:
+    try:
+        truth = json.loads(ground_truth)
+    except json.JSONDecodeError:
+        return ground_truth
+    return str(truth.get("ref_output", ground_truth)) if isinstance(truth, dict) else ground_truth
+
+
+def cut(text: str) -> str:
+    """The text, its middle left out where it is long."""
+    left_out = len(text) - LONGEST
+    if left_out <= 0:
+        return text
+    return f"{text[: LONGEST // 2]}\n[… {left_out:,} characters left out …]\n{text[-LONGEST // 2 :]}"

@@ -1,0 +1,227 @@
+"""The report: whole, traceable, refused when stale; the same bytes for the same inputs; a model's text is text."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from report_study import ATTACK, MODELS, VERDICTS, make_study
+
+from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
+from compositionality.errors import UserError
+from compositionality.report.page import figures
+from compositionality.report.page.build import report
+from compositionality.report.page.drawing import Drawn
+from compositionality.report.page.inputs import find_inputs
+from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
+from compositionality.report.page.settings import ReportSettings
+
+ROOT = Path(__file__).parents[2]
+FIGURES = ("training", "budget", "accuracy", "countdown", "passk", "failure_modes", "functions")
+
+
+def elsewhere(settings: ReportSettings, root: Path) -> ReportSettings:
+    """The same study, copied, so that a test may change it."""
+    old = settings.study.parents[1]
+    shutil.copytree(old, root, dirs_exist_ok=True)
+    moved = {
+        entry.name: type(value)(str(value).replace(str(old), str(root)))
+        for entry in fields(settings)
+        if isinstance(value := getattr(settings, entry.name), Path | str)
+    }
+    return replace(settings, **moved)
+
+
+@pytest.fixture
+def copied(settings: ReportSettings, tmp_path: Path) -> ReportSettings:
+    return elsewhere(settings, tmp_path / "copy")
+
+
+def check(settings: ReportSettings) -> None:
+    report(replace(settings, check=True))
+
+
+def test_the_page_holds_every_part_in_order(page: Path) -> None:
+    html = page.read_text()
+    places = [html.index(f'<section id="{name}"') for name in ("claims", *FIGURES, "samples", "data", "settings")]
+    assert places == sorted(places)
+    assert "Not run." not in re.sub(r"The audit of the test files.*", "", html[: html.index('<section id="data"')])
+    for verdict in VERDICTS:
+        assert f"</span> {verdict}</span>" in html
+    for words in (
+        "needs about 12 seeds",
+        "A CPU, 2 cores, 8 GiB, no GPU",
+        "12 minutes",
+        "A note.",
+        "Negative controls",
+    ):
+        assert words in html
+
+
+def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:
+    made = make_study(tmp_path, parts=())
+    html = report(made).read_text()
+    assert "bash bash/claims.sh" in html
+    assert "one seed: what other seeds would give is not known" in html
+    for command in ("section41_42/run_all", "section43/run_all", "section44/passk", "section45/failure_modes"):
+        assert f"bash bash/{command}.sh" in html
+    assert {path.name for path in (made.output / "figures").iterdir()} == {
+        "accuracy.svg",
+        "accuracy.png",
+        "accuracy.pdf",
+    }
+    with pytest.raises(UserError, match=r"seeds.json: no such file; make it with bash"):
+        report(replace(made, study=tmp_path / "nowhere"))
+    with pytest.raises(UserError, match="nowhere: no such folder"):
+        report(replace(made, data="nowhere"))
+
+
+def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, page: Path) -> None:
+    manifest = verify(settings.output)
+    inputs = find_inputs(settings)
+    assert manifest.inputs == inputs.hashes
+    assert set(manifest.facts["made_from"]) == set(manifest.files)
+    html = page.read_text()
+    assert figures.stamp(inputs, tuple(inputs.files)) in html
+    for name in FIGURES:
+        sources = manifest.facts["made_from"][f"figures/{name}.svg"]
+        assert sources
+        assert set(sources) <= set(manifest.inputs)
+        stamp = figures.stamp(inputs, tuple(sources))
+        assert code_version() in stamp
+        assert stamp in html
+        if name not in ("failure_modes", "functions"):
+            assert stamp in (settings.output / f"figures/{name}.svg").read_text()
+            assert stamp.encode("latin-1") in (settings.output / f"figures/{name}.png").read_bytes()
+
+
+def test_p07_the_same_inputs_give_the_same_bytes(settings: ReportSettings, copied: ReportSettings) -> None:
+    shutil.rmtree(copied.output)
+    report(copied)
+    assert verify(copied.output).files == verify(settings.output).files
+    before = (copied.output / "index.html").stat().st_mtime_ns
+    report(copied)
+    assert (copied.output / "index.html").stat().st_mtime_ns == before
+
+
+def one_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+def every_input(settings: ReportSettings) -> Iterator[Path]:
+    for path in find_inputs(settings).files.values():
+        yield from sorted(path.iterdir())[-1:] if path.is_dir() else [path]
+
+
+def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings) -> None:
+    check(copied)
+    for path in every_input(copied):
+        content = path.read_bytes()
+        one_byte(path)
+        with pytest.raises(UserError, match=r"stale|altered"):
+            check(copied)
+        path.write_bytes(content)
+    check(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda folder: one_byte(folder / "section41_42" / "times.tsv"),
+            r"index.html: stale, \S+times.tsv has changed",
+        ),
+        (
+            lambda folder: one_byte(folder / "section41_42" / "accuracy.json"),
+            r"seeds.json: stale, \S+accuracy.json has",
+        ),
+        (lambda folder: one_byte(folder / "section44" / "passk.json"), r"passk.json: altered or truncated"),
+        (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
+        (lambda folder: one_byte(folder / "report" / "figures" / "passk.svg"), r"figures/passk.svg: altered"),
+        (lambda folder: one_byte(folder / "report" / "index.html"), r"index.html: altered"),
+        (lambda folder: (folder / "report" / "tables" / "passk.csv").unlink(), r"tables/passk.csv: missing"),
+        (lambda folder: shutil.rmtree(folder / "report"), r"report: has no manifest"),
+    ],
+)
+def test_p15_check_names_the_file_in_one_line_and_exits_with_2(
+    copied: ReportSettings, change: Callable[[Path], object], told: str
+) -> None:
+    change(copied.study)
+    words = [f"{entry.name}={getattr(copied, entry.name)}" for entry in fields(copied)][:5]
+    command = [sys.executable, "examples/report.py", *words, "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.search(told, done.stderr), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_report_follows_its_inputs(copied: ReportSettings) -> None:
+    times = copied.study / "section41_42" / "times.tsv"
+    times.write_text(times.read_text().replace("700", "60"))
+    assert "60 seconds" in report(copied).read_text()
+    check(copied)
+    page = copied.output / "index.html"
+    old = read_manifest(copied.output)
+    assert old is not None
+    assert old.files["index.html"] == file_hash(page)
+
+
+def test_p16_what_a_model_writes_is_text(page: Path) -> None:
+    html = page.read_text()
+    assert ATTACK not in html
+    assert 'onerror="' not in html.replace("onerror=\\&#34;", "")
+    assert html.count("<script") == html.count("</script>") == 3
+    assert "<img" not in html
+    assert "49 &amp;" not in html  # no template in a template
+    data = re.search(r'id="sample-data">(.*?)</script>', html, re.DOTALL)
+    assert data is not None
+    assert ATTACK in json.loads(data[1])[0]["response"]
+
+
+def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
+    found = samples(find_inputs(settings))
+    assert len(found) <= AT_MOST
+    cells = {(row["model"], row["functions"], row["level"], row["reason"]) for row in found}
+    assert len(cells) == len(MODELS) * 2 * 3 * 4
+    assert found == samples(find_inputs(settings))
+    assert [row["model"] for row in found] == sorted((row["model"] for row in found), key=MODELS.index)
+    assert cut("a" * LONGEST) == "a" * LONGEST
+    assert "characters left out" in cut("a" * 10 * LONGEST)
+    assert len(cut("a" * 10 * LONGEST)) < LONGEST + 100
+
+
+def test_tables_are_csv(settings: ReportSettings) -> None:
+    def rows(name: str) -> list[dict[str, str]]:
+        with (settings.output / "tables" / f"{name}.csv").open() as stream:
+            return list(csv.DictReader(stream))
+
+    assert {row["verdict"] for row in rows("claims")} == set(VERDICTS)
+    assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "32")}
+    assert len(rows("accuracy")) == len(MODELS) * 6
+    assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
+    budget = rows("budget")
+    assert [int(row["answers"]) for row in budget if row["arm"] == "rft"] == [40, 80]
+    assert [int(row["answers"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]
+
+
+def test_every_figure_has_its_files(settings: ReportSettings) -> None:
+    starts = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+    for name in FIGURES:
+        for ending, start in starts.items():
+            assert (settings.output / "figures" / f"{name}.{ending}").read_bytes().startswith(start)
+    drawn = list(figures.draw_figures(find_inputs(settings)))
+    assert [figure.name for figure in drawn] == list(FIGURES)
+    assert all(isinstance(figure, Drawn) for figure in drawn)
+
+
+def test_ids_in_the_page_are_unique(page: Path) -> None:
+    ids = re.findall(r'\bid="([^"]+)"', page.read_text())
+    assert len(ids) == len(set(ids))

@@ -1,0 +1,177 @@
+"""The report in a real browser: nothing asked of the network, no error, everything seen, on a phone and in the dark."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from report_study import ATTACK, MODELS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+FOUND = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytest.importorskip("playwright", reason="no playwright; run: bash bash/setup.sh --dev")
+pytestmark = pytest.mark.skipif(FOUND is None, reason="no browser; apt-get install chromium (bash bash/setup.sh --dev)")
+PHONE, DESK = {"width": 375, "height": 812}, {"width": 1280, "height": 900}
+LEAST_CONTRAST = 4.5
+"""WCAG AA, for text."""
+CONTRASTS = """() => {
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const parse = (c) => c.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const colour = parse(getComputedStyle(e).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const e of document.querySelectorAll("body *")) {
+    const svg = e instanceof SVGElement;
+    if (svg ? e.tagName !== "text" : ![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
+    if (e.closest("script, noscript, option") || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e);
+    const [a, b] = [light(parse(svg ? style.fill : style.color)), light(behind(svg ? e.closest("div") : e))];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    found.push([contrast, e.textContent.trim().slice(0, 40)]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=FOUND, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page with everything it said and asked for."""
+
+    def __init__(self, browser: "Browser", path: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": DESK, **options})
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+
+@pytest.fixture
+def opened(browser: "Browser", page: Path) -> Iterator[Any]:
+    made: list[Opened] = []
+
+    def open_it(**options: Any) -> Opened:
+        made.append(Opened(browser, page, **options))
+        return made[-1]
+
+    yield open_it
+    for one in made:
+        one.context.close()
+
+
+def test_p14_no_error_and_nothing_leaves_the_page(opened: Any, page: Path) -> None:
+    one = opened()
+    one.page.get_by_role("button", name="Show more").click()
+    one.page.wait_for_timeout(200)
+    assert one.errors == []
+    assert [url for url in one.requests if not url.startswith("data:")] == [page.as_uri()]
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE])
+def test_every_figure_is_seen(opened: Any, viewport: dict[str, int]) -> None:
+    page = opened(viewport=viewport).page
+    drawings = page.locator(".drawing > svg")
+    assert drawings.count() == 7
+    for drawing in drawings.all():
+        box = drawing.bounding_box()
+        assert box["width"] > 300
+        assert box["height"] > 150
+        for text in drawing.locator("text").all()[:3]:
+            assert text.bounding_box()["height"] > 5
+
+
+def test_no_horizontal_scroll_on_a_phone(opened: Any) -> None:
+    page = opened(viewport=PHONE).page
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
+    page = opened().page
+    cards = page.locator("#sample-list .sample")
+    everything = int(re.findall(r"of (\d+)", page.locator("#sample-count").inner_text())[0])
+    assert everything == len(MODELS) * 2 * 3 * 4
+    page.locator("select[name=model]").select_option("rl-level2")
+    page.locator("select[name=level]").select_option("3")
+    page.locator("select[name=reason]").select_option("no_answer")
+    assert cards.count() == 2
+    for card in cards.all():
+        told = card.inner_text()
+        assert "rl-level2" in told
+        assert "level 3" in told
+        assert "no answer" in told
+    page.locator("select[name=functions]").select_option("heldout")
+    assert cards.count() == 1
+    for name in ("model", "functions", "level", "reason"):
+        page.locator(f"select[name={name}]").select_option("")
+    before = cards.count()
+    page.get_by_role("button", name="Show more").click()
+    assert cards.count() > before
+
+
+def test_p16_what_a_model_writes_never_runs(opened: Any) -> None:
+    one = opened()
+    assert ATTACK in one.page.locator("#sample-list pre").nth(1).inner_text()
+    assert ATTACK in one.page.locator("#claims").inner_text()
+    assert one.page.evaluate("window.attacked") is None
+    assert one.page.locator("#sample-list img, #claims img").count() == 0
+    # And where it got in all the same, the page's own rules would not let it run.
+    one.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.attacked=1\">')")
+    one.page.wait_for_timeout(200)
+    assert one.page.evaluate("window.attacked") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(opened: Any, scheme: str) -> None:
+    page = opened(color_scheme=scheme).page
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == (scheme == "dark")
+    worst = page.evaluate(CONTRASTS)
+    assert len(worst) > 100
+    assert worst[0][0] >= LEAST_CONTRAST, worst[:5]
+
+
+def test_the_button_turns_the_lights_on_and_off(opened: Any) -> None:
+    page = opened(color_scheme="dark").page
+    colours = []
+    for _ in range(3):
+        colours.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.get_by_role("button", name="Switch between light and dark").click()
+    assert colours[0] == colours[2] != colours[1]
+
+
+def test_it_prints(opened: Any, tmp_path: Path) -> None:
+    page = opened(color_scheme="dark").page
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    content = (tmp_path / "page.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", content)) <= 40
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_without_javascript_everything_but_the_answers_is_there(opened: Any) -> None:
+    page = opened(java_script_enabled=False).page
+    assert page.locator(".drawing > svg").count() == 7
+    assert page.locator("noscript p").is_visible()
