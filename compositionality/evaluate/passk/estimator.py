@@ -33,10 +33,10 @@ def _log_share(some_P: Counts, samples_P: Counts, largest_k: int) -> Floats:
     """Log of C(some, k) / C(samples, k); -inf where k > some."""
     from scipy.special import gammaln
 
-    fewest = int(samples_P.min(initial=largest_k))
+    fewest = int(samples_P.min())
     if not 1 <= largest_k <= fewest:
         raise UserError(f"k={largest_k}: must lie between 1 and the number of samples, {fewest}")
-    log_factorial = gammaln(np.arange(int(samples_P.max(initial=1)) + 1) + 1.0)
+    log_factorial = gammaln(np.arange(int(samples_P.max()) + 1) + 1.0)
     k_K = np.arange(1, largest_k + 1)
 
     def log_falling(n_P: Counts) -> Floats:

@@ -1,0 +1,146 @@
+"""pass@k beside the usual loop and scipy's bootstrap, same counts, same run: ``--benchmark-enable -s``.
+
+Processor time is measured, so that a busy machine does not change the ratios much.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+from scipy.stats import bootstrap
+
+from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
+from compositionality.evaluate.by_problem import Answers
+from compositionality.evaluate.passk.counting import count_all
+from compositionality.evaluate.passk.curves import curves_of
+from compositionality.evaluate.passk.estimator import pass_at_k
+from compositionality.evaluate.passk.questions import choose_all
+from compositionality.reward.pool import Item, JudgePool
+from compositionality.rollout.engine import Completion
+from compositionality.rollout.reading import STEP
+from compositionality.rollout.shards import ShardPlan, shard_name, shard_table
+from compositionality.tasks import Problem, Reason, Verdict
+
+PROBLEMS, SAMPLES, DRAWS = 256, 1000, 2000
+GOAL_S = 2.0
+ALL_PROBLEMS, GOAL_ALL_S, GOAL_MB = 2048, 90.0, 1024
+RANDOM = np.random.default_rng(0)
+CORRECT = RANDOM.binomial(SAMPLES, RANDOM.beta(0.3, 3, PROBLEMS))
+JUDGED = np.full(PROBLEMS, SAMPLES)
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+def test_every_k_beside_a_loop_over_problems_and_k(benchmark: BenchmarkFixture) -> None:
+    """The loop: exact binomials by ``math.comb`` for 4 problems, times 64."""
+    some = slice(0, 4)
+
+    def loop() -> list[list[float]]:
+        return [
+            [1 - comb(SAMPLES - c, k) / comb(SAMPLES, k) for k in range(1, SAMPLES + 1)] for c in CORRECT[some].tolist()
+        ]
+
+    def ours() -> np.ndarray:
+        return pass_at_k(CORRECT, JUDGED, SAMPLES)
+
+    theirs = seconds_of(loop) * PROBLEMS / 4
+    found = benchmark.pedantic(ours, rounds=5 if benchmark.enabled else 1)
+    assert found[some] == pytest.approx(np.array(loop()), abs=1e-10)
+    mine = min(seconds_of(ours) for _ in range(3))
+    print(f"\n256 problems × every k to 1,000: {1000 * mine:.0f} ms; math.comb: {theirs / mine:.0f} x that")
+    assert theirs > 5 * mine
+
+
+@pytest.mark.benchmark(timer=time.process_time)
+def test_curve_with_intervals_beside_scipys_bootstrap(benchmark: BenchmarkFixture) -> None:
+    """scipy: BCa with as many draws, at 4 of the 1,000 k, times 250. Ours: every k, of one checkpoint on one level."""
+    answers = {("model", "file"): Answers(("level",) * PROBLEMS, JUDGED, CORRECT)}
+    curve = pass_at_k(CORRECT, JUDGED, SAMPLES)
+
+    def ours() -> object:
+        return curves_of(answers, [], DRAWS, 0)
+
+    def scipys() -> None:
+        for k in (1, 8, 64, 512):
+            bootstrap((curve[:, k - 1],), np.mean, n_resamples=DRAWS, method="BCa", rng=0)
+
+    theirs = seconds_of(scipys) * SAMPLES / 4
+    benchmark.pedantic(ours, rounds=5 if benchmark.enabled else 1)
+    mine = min(seconds_of(ours) for _ in range(3))
+    print(f"\n256 × 1,000 × every k, 2,000 draws: {mine:.2f} s (goal: {GOAL_S} s); scipy: {theirs / mine:.0f} x that")
+    assert mine < GOAL_S
+    assert theirs > 5 * mine
+
+
+def test_a_whole_collection_is_judged_and_counted_in_time(tmp_path: Path) -> None:
+    """2,048 × 1,000 responses: a twentieth with the real judge, a tenth read and counted from shards, both scaled."""
+    judging = (judging_seconds(ALL_PROBLEMS * SAMPLES // 20) - judging_seconds(0)) * 20
+    make_collection(tmp_path, ALL_PROBLEMS // 10)
+    code = f"from test_passk_speed import count; count({str(tmp_path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    tenth, megabytes = map(float, done.stdout.split())
+    counting = tenth * 10
+    print(
+        f"\n2,048 × 1,000: judged in {judging:.0f} s, read and counted in {counting:.0f} s (goal: {GOAL_ALL_S:.0f} s)"
+    )
+    print(f"peak of counting {megabytes:.0f} MB (goal: {GOAL_MB} MB)")
+    assert judging + counting < GOAL_ALL_S
+    assert megabytes < GOAL_MB
+
+
+def judging_seconds(responses: int) -> float:
+    """Processor time of this process and of one judging process, start included."""
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    begin = sum(sum(resource.getrusage(one)[:2]) for one in whose)
+    with JudgePool(1) as pool:
+        for start in range(0, responses, SAMPLES):
+            truth = json.dumps({"ref_output": f"abc{start}", "style": "compact"})
+            some = range(start, min(start + SAMPLES, responses))
+            verdicts = pool.judge([Item("string-heldout-level3", f",func_3:cab=abc{row}", truth) for row in some])
+            assert verdicts[0].reason is Reason.CORRECT
+    return sum(sum(resource.getrusage(one)[:2]) for one in whose) - begin
+
+
+def make_collection(folder: Path, n_problems: int) -> None:
+    """A problem file and a rollout folder of ``n_problems`` × 1,000 responses."""
+    made = [
+        Problem("string-heldout-level3", 3, f"func_3:{row}", '{"ref_output": "ab"}', row) for row in range(n_problems)
+    ]
+    write_table(to_table(made, "test"), folder / "test.parquet")
+    settings = {"n_samples": SAMPLES, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}
+    plan = ShardPlan(n_problems, SAMPLES)
+    kinds = [(Completion(f",func_3:cab={'abc' * row}", 40, "stop"), row % 5 == 0) for row in range(50)]
+    with new_artefact(folder / "rollouts", Recipe(STEP, settings, {"problems": folder / "test.parquet"})) as partial:
+        for shard in range(plan.n_shards):
+            units = plan.units(shard)
+            answers = [kinds[(problem + sample) % 50] for problem, sample in units]
+            verdicts = [Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, "ab") for _, right in answers]
+            write_table(shard_table(units, [answer for answer, _ in answers], verdicts), partial / shard_name(shard))
+
+
+def count(folder: str) -> None:
+    """Print the seconds that counting took, and the peak of this process in MB."""
+    begin = time.process_time()
+    questions = choose_all({"test": f"{folder}/test.parquet"}, [], 0, Path(folder))
+    tallies = count_all({("m", "test"): Path(folder) / "rollouts"}, questions, SAMPLES)
+    assert tallies["m", "test"].correct.sum() == tallies["m", "test"].judged.sum() / 5
+    print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -1,0 +1,238 @@
+"""pass@k end to end on rollout folders of known counts, and what is refused in one line."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from passk_folders import problem_file, rollout_folder, rows_of
+
+from compositionality.config.cli import parse
+from compositionality.data.artefact import tree_hash
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.evaluate.by_problem import read_answers
+from compositionality.evaluate.passk.run import passk
+from compositionality.evaluate.passk.settings import PasskSettings
+from compositionality.rollout.engine import Completion, Request, SamplingOptions
+
+LEVELS = [1, 2, 1, 2, 1, 2]
+N = 4
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> Path:
+    return problem_file(tmp_path / "test.parquet", LEVELS)
+
+
+def folder(tmp_path: Path, problems: Path, name: str, correct: Sequence[int], **changes: Any) -> str:
+    settings = {"n_samples": N, **changes}
+    return f"{name}:{rollout_folder(tmp_path / name, problems, rows_of(correct, N), **settings)}"
+
+
+def settings(tmp_path: Path, test_file: Path, rollouts: list[str], **changes: Any) -> PasskSettings:
+    given = {"problems": [f"test:{test_file}"], "output": tmp_path / "out", "n_samples": N, "draws": 300}
+    return PasskSettings(**{**given, "rollouts": rollouts, **changes})
+
+
+@pytest.fixture
+def two(tmp_path: Path, problems: Path) -> list[str]:
+    return [
+        folder(tmp_path, problems, "base", [4, 0, 2, 1, 4, 0]),
+        folder(tmp_path, problems, "rl", [4, 2, 4, 2, 4, 0]),
+    ]
+
+
+def test_curves_of_two_checkpoints_by_level_and_pooled(
+    tmp_path: Path, problems: Path, two: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((passk(settings(tmp_path, problems, two)) / "passk.json").read_text())
+    assert (content["models"], content["n_samples"], content["temperature"]) == (["base", "rl"], N, 1.0)
+    assert content["problems"] == {"test": tree_hash(problems)}
+    curves = {(row["model"], row["level"]): row for row in content["curves"]}
+    assert list(curves) == [("base", 1), ("rl", 1), ("base", 2), ("rl", 2), ("base", 0), ("rl", 0)]
+    hard = curves["base", 2]
+    assert (hard["functions"], hard["n_problems"], hard["k"]) == ("heldout", 3, [1, 2, 3, 4])
+    assert hard["pass_at_k"] == pytest.approx([1 / 12, 1 / 6, 1 / 4, 1 / 3], abs=1e-6)
+    # 4, 2 and 4 of 4 are right: C(2, k) / C(4, k) for the one in between
+    assert curves["base", 1]["pass_hat_k"] == pytest.approx([2.5 / 3, (2 + 1 / 6) / 3, 2 / 3, 2 / 3], abs=1e-6)
+    assert hard["coverage"] == pytest.approx(1 / 3, abs=1e-6)
+    assert (hard["coverage_low"], hard["coverage_high"]) == (hard["low"][-1], hard["high"][-1])
+    pooled = next(row for row in content["differences"] if row["level"] == 0)
+    assert (pooled["model"], pooled["base"], pooled["n_problems"]) == ("rl", "base", 6)
+    assert pooled["difference"][0] == pytest.approx(5 / 24, abs=1e-6)
+    shown = capsys.readouterr().out
+    for words in ("base on test: pass@k in %", "rl − base on test", "k=4", "crosses at k"):
+        assert words in shown
+    long = read_table(tmp_path / "out/passk.parquet").to_pylist()
+    assert {row["metric"] for row in long} == {"pass@k", "pass^k", "difference"}
+    assert len(long) == (6 * 2 + 3) * N
+
+
+def test_a_second_run_changes_nothing_and_results_follow_their_inputs(
+    tmp_path: Path, problems: Path, two: list[str]
+) -> None:
+    output = passk(settings(tmp_path, problems, two))
+    before = tree_hash(output)
+    passk(settings(tmp_path, problems, two))
+    assert tree_hash(output) == before
+    passk(settings(tmp_path, problems, two[:1]))
+    assert {model for model, _ in read_answers(output / "by_problem.parquet")} == {"base"}
+    assert json.loads((output / "passk.json").read_text())["differences"] == []
+
+
+def test_some_levels_and_the_first_problems_of_each(tmp_path: Path, problems: Path, two: list[str]) -> None:
+    """Rollouts of the whole file serve: the problems that are not asked for are left out."""
+    output = passk(settings(tmp_path, problems, two, levels=[2], per_level=2))
+    answers = read_answers(output / "by_problem.parquet")
+    assert answers["rl", "test"].correct.tolist() == [2, 2]
+    assert set(answers["rl", "test"].levels) == {"string-heldout-level2"}
+    asked = read_table(output / "problems/test.parquet")
+    assert [row["index"] for row in asked["extra_info"].to_pylist()] == [1, 3]
+
+
+def test_p06_a_verifiers_failure_is_a_missing_sample(
+    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = rows_of([1] * 6, N)
+    rows[7]["reason"] = "error"  # a wrong one of problem 1
+    given = f"m:{rollout_folder(tmp_path / 'm', problems, rows, n_samples=N)}"
+    content = json.loads((passk(settings(tmp_path, problems, [given])) / "passk.json").read_text())
+    assert content["missing"] == [{"model": "m", "problems": "test", "samples": 1, "largest_k": 3}]
+    assert all(row["k"] == [1, 2, 3] for row in content["curves"])
+    hard = next(row for row in content["curves"] if row["level"] == 2)
+    assert hard["pass_at_k"][0] == pytest.approx((1 / 3 + 1 / 4 + 1 / 4) / 3, abs=1e-6)
+    assert "m on test: 1 samples have no verdict" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda rows: rows.pop(), r"problem 5 has no sample 3, and 1 samples are missing in all"),
+        (lambda rows: rows.append(dict(rows[9])), r"problem 2 has sample 1 more than once"),
+        (lambda rows: rows.__setitem__(3, {**rows[3], "sample": 4}), r"names a sample or a problem that is none"),
+    ],
+)
+def test_p06_samples_that_are_missing_or_there_twice_are_refused(
+    tmp_path: Path, problems: Path, spoil: Any, told: str
+) -> None:
+    rows = rows_of([1] * 6, N)
+    spoil(rows)
+    given = f"m:{rollout_folder(tmp_path / 'm', problems, rows, n_samples=N)}"
+    with pytest.raises(UserError, match=told):
+        passk(settings(tmp_path, problems, [given]))
+    assert not (tmp_path / "out/passk.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"temperature": 0.6}, r"hot and base: sampled differently \(temperature: 0.6 and 1.0\)"),
+        ({"top_p": 0.9}, r"sampled differently \(top_p: 0.9 and 1.0\)"),
+        ({"max_tokens": 8}, r"sampled differently \(max_tokens: 8 and 64\)"),
+        ({"n_samples": 8}, r"hot: holds 8 samples of each problem"),
+    ],
+)
+def test_checkpoints_sampled_in_different_ways_are_refused(
+    tmp_path: Path, problems: Path, two: list[str], changes: dict[str, Any], told: str
+) -> None:
+    hot = folder(tmp_path, problems, "hot", [1] * 6, **changes)
+    with pytest.raises(UserError, match=told):
+        passk(settings(tmp_path, problems, [*two, hot]))
+
+
+def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -> None:
+    other = problem_file(tmp_path / "other.parquet", [1, 1, 1, 1, 1, 1])
+    with pytest.raises(UserError, match=r"answers other problems than those of .*test.parquet"):
+        passk(settings(tmp_path, problems, [folder(tmp_path, other, "m", [1] * 6)]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"ks": [1, 5]}, r"ks: 5 does not lie between 1 and n_samples=4"),
+        ({"n_samples": 1}, r"n_samples=1: pass@k needs at least 2"),
+        ({"draws": 10}, r"draws=10: an interval needs at least 200"),
+        ({"levels": [3]}, r"has no level 3; its levels are \[1, 2\]"),
+        ({"per_level": 9}, r"has 3 problems of string-heldout-level1; lower per_level=9"),
+        ({"pairs": ["rl:sft"]}, r"pairs: rl:sft is no MODEL:BASE of base, rl"),
+        ({"rollouts": []}, r"give at least one"),
+        ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs the one problem file"),
+        ({"limit": 3}, r"takes per_level"),
+        ({"models": ["rl:x"]}, r"models and rollouts both have 'rl'"),
+        ({"models": ["x:x"], "temperature": 0.0}, r"temperature=0: every sample"),
+    ],
+)
+def test_p18_bad_settings_are_one_line(
+    tmp_path: Path, problems: Path, two: list[str], changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(UserError, match=told) as error:
+        passk(settings(tmp_path, problems, **{"rollouts": two, **changes}))
+    assert "\n" not in str(error.value)
+
+
+class HalfRight:
+    """Right wherever the seed of the request is odd."""
+
+    parallel_calls = 1
+    opened = 0
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Any = None) -> list[Completion]:
+        return [Completion('{"output": "ab"}' if one.seed % 2 else "no", 7, "stop") for one in requests]
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    HalfRight.opened = 0
+
+    def opened(*_: object) -> HalfRight:
+        HalfRight.opened += 1
+        return HalfRight()
+
+    monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
+    monkeypatch.setattr("compositionality.evaluate.engine.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.engine.open_engine", opened)
+
+
+def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:
+    for name in ("base", "rl"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "weights").write_text(name)
+    models = [f"{name}:{tmp_path / name}" for name in ("base", "rl")]
+    return settings(tmp_path, problems, [], models=models, **{"n_samples": 16, "probe": 8, **changes})
+
+
+def test_the_plan_says_what_can_be_seen_and_what_it_costs(
+    tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = passk(asked(tmp_path, problems, plan=True))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "16 samples of each problem. The smallest paired difference" in shown
+    assert "192 answers to collect: about 1.34 k tokens" in shown
+    assert not (output / "rollouts").exists()
+
+
+def test_models_are_asked_once_and_the_plan_comes_first(
+    tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passk(asked(tmp_path, problems, answers_only=True))
+    assert "smallest paired difference" not in capsys.readouterr().out
+    assert HalfRight.opened == 2
+    output = passk(asked(tmp_path, problems))
+    assert HalfRight.opened == 2
+    content = json.loads((output / "passk.json").read_text())
+    assert 0.3 < content["curves"][0]["pass_at_k"][0] < 0.7
+    assert set(content["differences"][0]["difference"]) == {0.0}  # the seeds of the samples are the same
+    prior = asked(tmp_path, problems, plan=True, prior=str(output))
+    capsys.readouterr()
+    passk(prior)
+    assert "k=16*" in capsys.readouterr().out
+
+
+def test_settings_on_the_command_line() -> None:
+    words = ["models=[a:x,b:y]", "problems=[t:p.parquet]", "output=o", "levels=[1,2]", "pairs=[b:a]", "plan=true"]
+    found = parse(PasskSettings, words)
+    assert (found.n_samples, found.pairs, found.levels, found.plan) == (1000, ["b:a"], [1, 2], True)
