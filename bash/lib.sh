@@ -238,7 +238,7 @@ each_seed() {
   done
 }
 
-# run_seeds [options]: the section's run_seed.sh for every seed, its summarise.sh, claims.sh; how long each stage took.
+# run_seeds [options]: the section's run_seed.sh for every seed, then its summarise.sh; how long each stage took.
 run_seeds() {
   ((SEEDS == 1 || SEED == 0)) || fail "SEED=$SEED SEEDS=$SEEDS: give one of the two; SEEDS=N runs seeds 0 to N-1"
   if [[ -z ${DRY_RUN:-} ]]; then
@@ -248,7 +248,6 @@ run_seeds() {
   fi
   each_seed run_one_seed "$@"
   script "$SECTION/summarise" $(force_in "$@")
-  script claims $(force_in "$@")
 }
 
 # tell_machine FILE: what the study runs on, unless that is told there already.

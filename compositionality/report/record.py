@@ -42,13 +42,13 @@ class RecordSettings:
     """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
 
     seeds: Path = MISSING
-    claims: str = ""
     output: Path = MISSING
     command: str = ""
     config: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     times: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    claims: str = ""
     force: bool = False
 
 
@@ -84,7 +84,10 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
 def _claims(path: Path) -> dict[str, Any]:
     """The verdicts, with what they rest on."""
     content = read_claims(path)
-    return {key: _rounded(content[key]) for key in ("claims", "controls", "notes")}
+    return {
+        **{key: _rounded(content[key]) for key in ("claims", "controls")},
+        "claims_notes": content["notes"],
+    }
 
 
 def machine() -> dict[str, Any]:

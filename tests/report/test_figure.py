@@ -35,7 +35,7 @@ def summary_file(
         for level in range(1, 7)
         for place, arm in enumerate(arms)
     ]  # fmt: skip
-    content = {"models": list(arms), "seeds": [], "accuracy": rows, "differences": [], "claims": []}
+    content = {"models": list(arms), "seeds": [], "accuracy": rows, "differences": []}
     with new_artefact(path, Recipe(step, {})) as partial:
         partial.write_text(json.dumps(content))
     return path

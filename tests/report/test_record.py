@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from test_figure import summary_file
 
-from compositionality.data.artefact import file_hash
+from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.errors import UserError
 from compositionality.report.record import (
     RecordSettings,
@@ -57,6 +57,21 @@ def test_a_record_holds_everything(tmp_path: Path) -> None:
         write_record(made)
     made.force = True
     write_record(made)
+
+
+def test_a_record_holds_the_verdicts_where_they_are_named(tmp_path: Path) -> None:
+    made = RecordSettings(summary_file(tmp_path / "seeds.json"), tmp_path / "record.json")
+    assert "verdict" not in write_record(made).read_text()
+    content = {"claims": [{"claim": "H1", "verdict": "supported"}], "controls": [], "notes": ["one seed"], "seeds": []}
+    with new_artefact(tmp_path / "claims.json", Recipe("hold_claims", {})) as partial:
+        partial.write_text(json.dumps(content))
+    made.claims, made.force = str(tmp_path / "claims.json"), True
+    record = json.loads(write_record(made).read_text())
+    assert (record["claims"], record["notes"]) == (content["claims"], [])
+    assert record["claims_notes"] == ["one seed"]
+    (tmp_path / "claims.json").write_text("{}")
+    with pytest.raises(UserError, match=r"claims.json: altered"):
+        write_record(made)
 
 
 def test_the_machine_has_no_name() -> None:
