@@ -1,0 +1,123 @@
+"""The figures of section 4.5: what they say, the same bytes for the same numbers, and refusals."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.classes import CLASSES
+from compositionality.report.failure_figure import BEFORE, COLOURS, STATED_SHARES, _grid, draw_failures
+from compositionality.report.figure import LOOKS
+
+
+def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
+    """A failure_modes.json with equal shares of all classes at levels 1 to 3."""
+    shares = [
+        {"model": model, "problems": "h", "functions": "heldout", "level": level, "class": kind, "share": 0.125,
+         "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
+        for model in models for level in (1, 2, 3) for kind in CLASSES
+    ]  # fmt: skip
+    functions = [
+        {
+            "model": model,
+            "problems": "h",
+            "function": name,
+            "reached": 4,
+            "wrong": 1,
+            "error_rate": 0.25,
+            "alone": alone,
+        }
+        for model in models
+        for name, alone in (("func_10", None), ("func_2", 0.5))
+    ]
+    pairs = [
+        {"model": model, "problems": "h", "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}
+        for model in models
+    ]
+    content = {"models": list(models), "classes": list(CLASSES), "shares": shares, "by_function": functions}
+    path = folder / "failure_modes.json"
+    with new_artefact(path, Recipe("find_failures", changes)) as partial:
+        partial.write_text(json.dumps({**content, "by_pair": pairs, **changes}))
+    return folder
+
+
+def texts_of(svg: Path) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]+)</text>", svg.read_text())
+
+
+def test_they_say_what_they_show(tmp_path: Path) -> None:
+    paths = draw_failures(failures(tmp_path))
+    assert [path.name for path in paths] == [
+        f"{name}.{ending}" for name in ("failure_modes", "functions") for ending in ("png", "svg", "pdf")
+    ]
+    texts = texts_of(tmp_path / "failure_modes.svg")
+    for text in (
+        "here: held-out functions",
+        "n = 500 problems a level",
+        "level 3",
+        "rl-level2",
+        "paper: level 3, held-out functions",
+        "&gt; 50",
+        "&gt; 35",
+        "28.1",
+        "55",
+        "not stated",
+        *(kind.replace("_", " ") for kind in CLASSES),
+    ):
+        assert text in texts
+    assert LOOKS["rft"].label not in texts
+    maps = texts_of(tmp_path / "functions.svg")
+    assert {"L1", "step", "2", "10", "50", "75", f"{LOOKS['stage1'].label}, held-out functions"} <= set(maps)
+
+
+def test_p07_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
+    first = [path.read_bytes() for path in draw_failures(failures(tmp_path))]
+    assert [path.read_bytes() for path in draw_failures(tmp_path)] == first
+
+
+def test_p15_they_name_what_they_were_drawn_from_and_follow_it(tmp_path: Path) -> None:
+    draw_failures(failures(tmp_path))
+    manifest = read_manifest(tmp_path / "functions.pdf")
+    assert manifest is not None
+    assert manifest.inputs == {"failure_modes": file_hash(tmp_path / "failure_modes.json")}
+    draw_failures(failures(tmp_path, ("stage1", "rft")))
+    assert LOOKS["rft"].label in texts_of(tmp_path / "failure_modes.svg")
+    (tmp_path / "failure_modes.json").write_text("{}")
+    with pytest.raises(UserError, match=r"failure_modes.json: altered"):
+        draw_failures(tmp_path)
+
+
+def test_without_readable_steps_there_is_no_heat_map(tmp_path: Path) -> None:
+    paths = draw_failures(failures(tmp_path, by_function=[]))
+    assert {path.stem for path in paths} == {"failure_modes"}
+
+
+def test_the_cells_of_a_heat_map(tmp_path: Path) -> None:
+    summary = json.loads((failures(tmp_path) / "failure_modes.json").read_text())
+    grid, names = _grid(summary, "stage1", "h")
+    assert names == ["func_2", "func_10"]
+    assert grid[:, 1].tolist() == [75, 75]
+    assert grid[0, 0] == 50
+    assert grid[0, BEFORE + 1] == 75
+    assert [bool(value) for value in (grid[1, BEFORE:] == grid[1, BEFORE:])] == [False, False]  # nan: no such pair
+
+
+def test_every_class_has_a_colour_of_its_own() -> None:
+    assert tuple(COLOURS) == CLASSES
+    assert len(set(COLOURS.values())) == len(CLASSES)
+
+
+def test_the_papers_shares_are_what_its_text_states() -> None:
+    stated = {(one.arm, one.kind): (one.percent, one.bound) for one in STATED_SHARES}
+    assert len(stated) == len(STATED_SHARES)
+    assert stated["rl-level2", "correct"] == (28.1, False)
+    assert stated["rl-level2", "atomic_error"] == (55, False)
+    assert stated["rl-level2", "ignores_composition"] == (0, False)
+    for arm in ("stage1", "rft", "rl-level1"):
+        assert stated[arm, "ignores_composition"] == (50, True)
+        assert stated[arm, "incorrect_composition"] == (35, True)
