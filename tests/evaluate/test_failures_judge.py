@@ -128,14 +128,15 @@ def test_what_was_asked_once_is_not_asked_again(home: Path, judge: Judge) -> Non
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: .*no more"):
         asked(home, judge, judge_concurrency=1)
     assert not (home / "out/judge.parquet").exists()
+    before = len(judge.seen)
     with (home / "out/judge_answers.jsonl").open("a") as stream:
         stream.write('{"key": "torn')
     judge.broken_after = 10**9
     first = asked(home, judge)
-    assert len(judge.seen) == 11 + DISTINCT - 10
+    assert len(judge.seen) == before + DISTINCT - 10
     assert asked(home, judge) == first
     assert asked(home, judge, force=True) == first
-    assert len(judge.seen) == 1 + DISTINCT
+    assert len(judge.seen) == before + DISTINCT - 10
 
 
 def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge: Judge) -> None:
