@@ -65,9 +65,9 @@ class Mix:
     prior_functions: int = TINY_COUNT
     frozen_parameters: bool = True
     countdown: float = 0.0
-    two_numbers: float = 0.2
-    other_games: float = 0.45
-    largest_value: int = 64
+    two_numbers: float = 0.02
+    other_games: float = 0.5
+    largest_value: int = 20
 
     def total(self) -> float:
         """The sum of the shares."""

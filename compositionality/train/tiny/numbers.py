@@ -16,8 +16,8 @@ from compositionality.train.tiny.draws import Exchange, between, pick
 
 ECHO = 0.05
 """Share of echoes in this text; sums are what the other shares leave."""
-OTHER_OPERATORS = "^_%~"
-"""Larger, smaller, remainder, mean rounded down."""
+OTHER_OPERATORS = "^_"
+"""The larger, the smaller."""
 MOST_NUMBERS = 5
 
 _CALCULATE: dict[str, Callable[[int, int], int]] = {
@@ -27,8 +27,6 @@ _CALCULATE: dict[str, Callable[[int, int], int]] = {
     "/": lambda a, b: a // b if a % b == 0 else 0,
     "^": max,
     "_": min,
-    "%": lambda a, b: a % b,
-    "~": lambda a, b: (a + b) // 2,
 }
 
 
@@ -70,7 +68,7 @@ class NumberText:
     def other_game(self, rng: Random) -> Exchange:
         """Two to five numbers and what some play with one to four operators comes to, not all of them Countdown's."""
         others = rng.sample(OTHER_OPERATORS, between(rng, 1, 2))
-        allowed = [*rng.sample(OPERATORS, between(rng, 0, 2)), *others]
+        allowed = [*rng.sample(OPERATORS, between(rng, 0, 3)), *others]
         numbers = [between(rng, 1, self.largest) for _ in range(between(rng, 2, MOST_NUMBERS))]
         values, lines = list(numbers), []
         while len(values) > 1:
