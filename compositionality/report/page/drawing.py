@@ -15,8 +15,8 @@ FORMATS = ("svg", "png", "pdf")
 INK, MUTED, GRID = "#1b1e23", "#5a616b", "#e2e5e9"
 """Text, second text, lines of a figure: the page replaces them by its own, so that they are read in the dark too."""
 _WIDTH = re.compile(r' width="([\d.]+)pt"')
-LARGER = 4 / 3 * 1.15
-"""Pixels of the page for a point of the drawing."""
+LARGEST, LEAST = 4 / 3 * 1.15, 4 / 3 * 0.8
+"""Pixels of the page for a point of the drawing; below the least words are too small: it scrolls in its frame."""
 _IN_THE_PAGE = {
     INK: "--ink", "#000000": "--ink", MUTED: "--muted", "#555555": "--muted", GRID: "--line", "#e6e6e6": "--line",
     "#ffffff": "--card",
@@ -81,7 +81,8 @@ def inline(svg: bytes, name: str, *, recolour: bool) -> str:
     start, _, rest = text.partition(">")
     width = float(_WIDTH.findall(start)[0])
     start = re.sub(r' (width|height)="[^"]*"', "", start)
-    return f'{start} role="img" aria-labelledby="{name}-title" style="max-width: {width * LARGER:.0f}px">{rest}'
+    size = f"max-width: {width * LARGEST:.0f}px; min-width: {width * LEAST:.0f}px"
+    return f'{start} role="img" aria-labelledby="{name}-title" style="{size}">{rest}'
 
 
 def _saved(drawing: "Figure", ending: str, stamp: str) -> bytes:

@@ -144,10 +144,7 @@ def crossovers(found: Mapping[str, Any]) -> Rows:
     """Differences at k = 1 and at the largest k, with the k where the sign changes, as words for a table."""
     rows = []
     for row in found["differences"]:
-        ends = [
-            f"{100 * row['difference'][i]:+.1f} [{100 * row['low'][i]:+.1f}, {100 * row['high'][i]:+.1f}]"
-            for i in (0, -1)
-        ]
+        ends = [f"{points(row['difference'][i])} [{points(row['low'][i])}, {points(row['high'][i])}]" for i in (0, -1)]
         told = _crossing(row["crossover"], row["k"][-1]) if row["crossover"] else "none"
         rows.append({**row, "first": ends[0], "last": ends[1], "crossover_words": told})
     return rows

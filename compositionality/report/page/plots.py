@@ -1,11 +1,12 @@
 """The drawings of the page: training, RL against RFT, pass@k. Shares in, matplotlib figures out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from compositionality.evaluate.seeds_table import TITLES
 from compositionality.report.figure import HERO, LOOKS, SPARE, Look
-from compositionality.report.page.drawing import MUTED
+from compositionality.report.page.drawing import INK, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +19,9 @@ Row = Mapping[str, Any]
 
 
 def look_of(model: str, place: int = 0) -> Look:
-    """How an arm is drawn; arms that are not known get one of the spare colours."""
-    return LOOKS.get(model) or Look(SPARE[place % len(SPARE)], "*", "-", model)
+    """How an arm is drawn; arms that are not known get one of the spare colours. Black is the page's own ink."""
+    look = LOOKS.get(model) or Look(SPARE[place % len(SPARE)], "*", "-", model)
+    return replace(look, colour=INK) if look.colour == "#000000" else look
 
 
 def unique(rows: Iterable[Row], key: str) -> list[Any]:
@@ -55,6 +57,7 @@ def training(rows: Sequence[Row]) -> "Figure":
         panels[line][0].set_ylabel("correct, %")
     for panel in panels[-1]:
         panel.set_xlabel("RL steps")
+        panel.xaxis.get_major_locator().set_params(integer=True)
     _one_legend(drawing, panels.flat)
     return drawing
 
@@ -148,4 +151,5 @@ def _one_legend(drawing: "Figure", panels: Iterable["Axes"]) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
-        drawing.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 6))
+        columns = min(len(handles), max(2, int(drawing.get_figwidth() / 2.4)))
+        drawing.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=10)
