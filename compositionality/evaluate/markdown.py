@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.evaluate.seeds_table import Summary, heading, level_name, levels_of, share_cell
+from compositionality.evaluate.seeds_table import Summary, by_functions, heading, level_name, levels_of, share_cell
 
 
 def marks(place: str) -> tuple[str, str]:
@@ -35,14 +35,13 @@ def write_between_marks(path: Path, place: str, text: str) -> None:
 
 
 def markdown(summary: Summary) -> str:
-    """A table of accuracies for every problem file."""
+    """A table of accuracies for every kind of functions."""
     return "\n".join(_lines(summary))
 
 
 def _lines(summary: Summary) -> Iterator[str]:
     models = summary["models"]
-    for problems in dict.fromkeys(row["problems"] for row in summary["accuracy"]):
-        rows = [row for row in summary["accuracy"] if row["problems"] == problems]
+    for rows in by_functions(summary["accuracy"]):
         title = heading(rows, summary)
         yield from (
             "",

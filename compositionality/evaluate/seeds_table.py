@@ -21,25 +21,34 @@ def screen() -> Console:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print accuracy by level of every arm, one table a problem file."""
-    for problems in dict.fromkeys(row["problems"] for row in summary["accuracy"]):
-        rows = [row for row in summary["accuracy"] if row["problems"] == problems]
+    """Print accuracy by level of every arm, one table a kind of functions."""
+    for rows in by_functions(summary["accuracy"]):
         console.print(f"\n{heading(rows, summary)}", highlight=False)
         for models in _blocks(summary["models"]):
             console.print(_grid(rows, models))
 
 
+def by_functions(rows: Sequence[Summary]) -> list[list[Summary]]:
+    """Rows about the same kind of functions, however many problem files they come from."""
+    kinds = dict.fromkeys(row["functions"] for row in rows)
+    return [[row for row in rows if row["functions"] == kind] for kind in kinds]
+
+
 def heading(rows: Sequence[Summary], summary: Summary) -> str:
     """What a table of accuracies shows: functions, seeds, problems, answers to each, and the kind of interval."""
     first = rows[0]
-    sizes = sorted({row["n_problems"] for row in rows})
-    size = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     what = TITLES.get(first["functions"], first["functions"])
     answers = summary["sampling"]["n_samples"]
     each = f", {answers} answers to each" if answers > 1 else ""
     seeds = "mean of " + plural(first["n_seeds"], "seed") if first["n_seeds"] > 1 else "one seed"
     kinds = next((row["interval"] for row in rows if row["interval"]), PROBLEMS)
-    return f"{what}: % correct, {seeds} [95 % interval over {kinds}], n = {size}{each}"
+    return f"{what}: % correct, {seeds} [95 % interval over {kinds}], n = {sizes(rows)}{each}"
+
+
+def sizes(rows: Sequence[Summary]) -> str:
+    """How many problems a level: ``500``, or ``10 to 128``."""
+    counts = [row["n_problems"] for row in rows]
+    return " to ".join(str(count) for count in dict.fromkeys((min(counts), max(counts))))
 
 
 def plural(n: int, noun: str) -> str:

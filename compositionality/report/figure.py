@@ -1,4 +1,4 @@
-"""Accuracy by level of every arm, a panel for each file of problems, the paper's figures beside them: PNG and SVG.
+"""Accuracy by level of every arm, a panel for each kind of functions, the paper's figures beside them: PNG and SVG.
 
 The same summary gives the same bytes (with the same matplotlib): no dates, fixed ids, text as text in the SVG.
 """
@@ -15,7 +15,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, is_done, new_artefact, read_manifest, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
-from compositionality.evaluate.seeds_table import TITLES, plural
+from compositionality.evaluate.seeds_table import TITLES, by_functions, plural, sizes
 from compositionality.report.paper import NOTE, SOURCE, STATED
 
 if TYPE_CHECKING:
@@ -127,20 +127,19 @@ def render(summary: Summary, models: Sequence[str], title: str, ending: str) -> 
 
 
 def draw_summary(summary: Summary, models: Sequence[str], title: str) -> "Figure":
-    """One panel for each problem file, then the paper's."""
+    """One panel for each kind of functions, then the paper's."""
     from matplotlib.figure import Figure
 
     rows = [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
-    files = list(dict.fromkeys(row["problems"] for row in rows))
-    width = SIZE[0] * max(1, (len(files) + 1) / 3)
+    ours = by_functions(rows)
+    width = SIZE[0] * max(1, (len(ours) + 1) / 3)
     drawing = Figure(figsize=(width, SIZE[1]), layout="constrained")
-    panels = list(drawing.subplots(1, len(files) + 1, sharey=True, squeeze=False)[0])
+    panels = list(drawing.subplots(1, len(ours) + 1, sharey=True, squeeze=False)[0])
     levels = sorted({row["level"] for row in rows})
-    for panel, name in zip(panels, files, strict=False):
-        mine = [row for row in rows if row["problems"] == name]
+    for panel, mine in zip(panels, ours, strict=False):
         _draw_ours(panel, mine, models)
         functions = TITLES.get(mine[0]["functions"], mine[0]["functions"])
-        _dress(panel, f"here: {functions}", f"n = {mine[0]['n_problems']} problems a level", levels)
+        _dress(panel, f"here: {functions}", f"n = {sizes(mine)} problems a level", levels)
     _draw_paper(panels[-1], models)
     countdown = rows[0]["functions"] == "countdown"
     _dress(panels[-1], SOURCE.format(what="Countdown" if countdown else "held-out functions"), NOTE, levels)
