@@ -82,5 +82,5 @@ RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=5e-4)
 PASSK_MODELS=(stage1 rl-level1 rl-level2)
 PASSK_FILES=(string_task/test_heldout)
 PASSK_LEVELS=(1 2 3 4 5 6)
-PASSK_PER_LEVEL=32                        # the first so many test problems of each level
+PASSK_PER_LEVEL=24                        # the first so many test problems of each level
 PASSK_SAMPLES=128                         # answers to each: the largest k
