@@ -36,7 +36,7 @@ COUNTDOWN_VALIDATION_PER_LEVEL=64
 COUNTDOWN_TEST_PER_LEVEL=128
 COUNTDOWN_TEST_SAMPLES=32                 # answers to each test problem
 # The base model made for sections 4.1 and 4.2 knows no numbers: a base model, and so a study, of its own.
-PRETRAIN_COUNTDOWN_SINGLE=(steps=10000 mix.countdown=0.33)   # comes after PRETRAIN_SINGLE
+PRETRAIN_COUNTDOWN_SINGLE=(steps=10000 mix.prior_chain=0.235 mix.prior_single=0.21 mix.countdown=0.33)   # comes after PRETRAIN_SINGLE
 PRETRAIN_COUNTDOWN_VERL=("${PRETRAIN_COUNTDOWN_SINGLE[@]}")
 
 # ---- ENGINE=single
@@ -49,7 +49,8 @@ if [[ $ENGINE == single ]]; then
   RFT_PROMPTS=4500                        # 27,000 answers for RL's 102,400: the proportion of the paper's scripts
   RL_ROLLOUTS=$((100 * 64 * 16))          # steps × prompts asked × answers
 fi
-PRETRAIN_SINGLE=(steps=14000)             # 21.5 M tokens; the model and the text: defaults of pretrain_tiny
+# 10.8 M tokens, one in eight about a composition of other functions; the model and the rest: defaults of pretrain_tiny.
+PRETRAIN_SINGLE=(steps=7000 mix.prior_chain=0.12 mix.prior_single=0.325)
 SFT_SINGLE=(mesh.shard=false data.max_length=256 trainer.batch_rows=128)
 STAGE1_SFT_SINGLE=(trainer.epochs=1 optim.lr=1e-4)  # the atoms are known: more would cost compositions
 RL_SINGLE=(mesh.shard=false data.prompts_per_step=64 rollout.n=16 optim.lr=3e-4 optim.beta2=0.98

@@ -2,12 +2,11 @@
 # What the effect hangs on: pretraining tokens, share of composition in the text, number of other functions, size of the
 # model. One seed, validation problems (500 a level); ablation_variant.sh says what each variant changes.
 # Reads nothing. Writes data, checkpoints and results under …/ablation, and $RESULTS_DIR/ablation/ablation.json.
-# Tiny: an hour on 2 cores. VARIANTS="recipe half-tokens": only these.
+# Tiny: an hour on 2 cores. VARIANTS="recipe wide": only these.
 # Usage: bash bash/section41_42/ablation.sh [markdown=README.md]  (the table into its place there)
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
-VARIANTS=${VARIANTS:-recipe half-tokens quarter-tokens half-composition no-composition few-functions many-functions
-  narrow wide}
+VARIANTS=${VARIANTS:-recipe no-composition more-composition more-tokens few-functions many-functions narrow wide}
 in_lanes section41_42/ablation_variant "$VARIANTS"
 
 bases=() inputs=()

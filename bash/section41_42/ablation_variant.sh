@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # One line of the ablation: a base model pretrained with one thing changed, then Stage 1 and RL on level 2 as ever, and
-# the validation problems. All but the first keep half the recipe's tokens, so that half is what they compare with.
+# the validation problems. Those after more-composition differ from it, not from the recipe, in one more thing.
 # Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
 # Usage: bash bash/section41_42/ablation_variant.sh NAME [--force]
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 
 name=${1:?which variant? See the list in this file}
 shift
-half=steps=7000
+more=(mix.prior_chain=0.235 mix.prior_single=0.21) # composition in the text
 case $name in
   recipe) changed=() ;;
-  half-tokens) changed=($half) ;;
-  quarter-tokens) changed=(steps=3500) ;;
-  half-composition) changed=($half mix.prior_chain=0.12 mix.prior_single=0.325) ;;
-  no-composition) changed=($half mix.prior_chain=0 mix.prior_single=0.445) ;;
-  few-functions) changed=($half mix.prior_functions=12) ;;
-  many-functions) changed=($half mix.prior_functions=100) ;;
-  narrow) changed=($half model.width=48 model.head_width=12 model.feed_forward=132) ;;
-  wide) changed=($half model.width=96 model.head_width=24 model.feed_forward=264) ;;
+  no-composition) changed=(mix.prior_chain=0 mix.prior_single=0.445) ;;
+  more-composition) changed=("${more[@]}") ;;
+  more-tokens) changed=("${more[@]}" steps=14000) ;;
+  few-functions) changed=("${more[@]}" mix.prior_functions=12) ;;
+  many-functions) changed=("${more[@]}" mix.prior_functions=100) ;;
+  narrow) changed=("${more[@]}" model.width=48 model.head_width=12 model.feed_forward=132) ;;
+  wide) changed=("${more[@]}" model.width=96 model.head_width=24 model.feed_forward=264) ;;
   *) fail "no variant $name; they are listed in bash/section41_42/ablation_variant.sh" ;;
 esac
 
