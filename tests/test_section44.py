@@ -14,7 +14,7 @@ def dry(**variables: str) -> str:
 
 @pytest.mark.parametrize(
     ("profile", "samples", "per_level"),
-    [("tiny", 128, 32), ("smoke", 8, 4), ("single", 256, 128), ("instruct", 256, 64), ("paper", 1000, 0)],
+    [("tiny", 128, 24), ("smoke", 8, 4), ("single", 256, 128), ("instruct", 256, 64), ("paper", 1000, 0)],
 )
 def test_the_plan_comes_first_then_each_model_then_the_curves(profile: str, samples: int, per_level: int) -> None:
     lines = dry(PROFILE=profile).splitlines()
