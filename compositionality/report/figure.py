@@ -204,7 +204,14 @@ def _finish(drawing: "Figure", panels: Sequence["Axes"], rows: Sequence[Summary]
     )
     drawing.suptitle(f"{title}: {what[0].lower()}{what[1:]}" if title else what, x=0.01, ha="left", fontsize=12)
     handles, labels = panels[0].get_legend_handles_labels()
-    drawing.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 7), frameon=False, fontsize=10)
+    drawing.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels) if len(labels) <= 7 else 5,
+        frameon=False,
+        fontsize=10,
+    )
 
 
 def _identity(settings: FigureSettings, models: Sequence[str], ending: str) -> dict[str, Any]:
