@@ -58,7 +58,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = build_tokenizer(definition_names())
     save_model(build_model(TinyConfig(head_width=32), tokenizer, 0), tokenizer, home / "model")
     for name, count in (("train", STEPS * PROMPTS), ("validation", 4)):
-        settings = CreateStringProblems(output=str(home / f"{name}.parquet"), count=count, style="compact", max_length=10)
+        settings = CreateStringProblems(
+            output=str(home / f"{name}.parquet"), count=count, style="compact", max_length=10
+        )
         settings.levels, settings.input_length, settings.frozen_parameters, settings.split = [2], [3, 6], True, name
         create_string_problems(settings)
     return home
