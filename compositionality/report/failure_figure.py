@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.data.artefact import Recipe, is_done, new_artefact, read_manifest, verify
+from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.evaluate.failures.run import SUMMARY
 from compositionality.evaluate.seeds_table import TITLES
 from compositionality.report.figure import DPI, LOOKS, STYLE
@@ -75,13 +75,15 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     paths = [folder / f"{name}.{ending}" for name in drawings for ending in FORMATS]
     for path in paths:
         recipe = Recipe(STEP, _identity(path.suffix), {"failure_modes": source})
-        old = read_manifest(path) if path.is_file() else None
-        mine = old is not None and old.step == STEP  # a figure follows its numbers without asking
-        if not is_done(path, recipe, force=force or mine):
-            with new_artefact(path, recipe) as partial:
-                partial.write_bytes(render(drawings[path.stem], summary, path.suffix[1:]))
+        _write(path, recipe, drawings[path.stem], summary, force=force)
     print(", ".join(f"{folder / name}.{{{','.join(FORMATS)}}}" for name in drawings))
     return paths
+
+
+def _write(
+    path: Path, recipe: Recipe, drawing: "Callable[[Summary], Figure]", summary: Summary, *, force: bool
+) -> None:
+    write_derived(path, recipe, lambda place: place.write_bytes(render(drawing, summary, path.suffix[1:])), force=force)
 
 
 def render(drawing: "Callable[[Summary], Figure]", summary: Summary, ending: str) -> bytes:

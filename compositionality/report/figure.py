@@ -5,14 +5,15 @@ The same summary gives the same bytes (with the same matplotlib): no dates, fixe
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, is_done, new_artefact, read_manifest, verify
+from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.seeds_table import TITLES, by_functions, plural, sizes
@@ -95,12 +96,15 @@ def draw(settings: FigureSettings) -> list[Path]:
     for ending in FORMATS:
         path = settings.output.with_name(f"{settings.output.name}.{ending}")
         recipe = Recipe(STEP, _identity(settings, models, ending), {"seeds": settings.seeds})
-        if not is_done(path, recipe, force=settings.force or _is_mine(path)):
-            with new_artefact(path, recipe) as partial:
-                partial.write_bytes(render(summary, models, settings.title, ending))
+        drawing = partial(render, summary, models, settings.title, ending)
+        write_derived(path, recipe, partial(_save, drawing), force=settings.force)
         paths.append(path)
     print(" and ".join(str(path) for path in paths))
     return paths
+
+
+def _save(drawing: Callable[[], bytes], path: Path) -> None:
+    path.write_bytes(drawing())
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -218,9 +222,3 @@ def _identity(settings: FigureSettings, models: Sequence[str], ending: str) -> d
     from matplotlib import __version__
 
     return {"models": list(models), "title": settings.title, "format": ending, "matplotlib": __version__}
-
-
-def _is_mine(path: Path) -> bool:
-    """A figure follows its summary without asking: nothing is lost by drawing it again."""
-    old = read_manifest(path) if path.is_file() else None
-    return old is not None and old.step == STEP

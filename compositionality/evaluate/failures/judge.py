@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Recipe, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.classes import Failure
-from compositionality.evaluate.failures.derived import derive
 from compositionality.evaluate.failures.judge_client import JudgeClient, Question
 from compositionality.evaluate.failures.labels import responses_of
 from compositionality.evaluate.failures.program import Program
@@ -71,7 +70,8 @@ def judge_labels(settings: FailureSettings, sources: Sequence[Source], labels: P
     """
     client = JudgeClient.of_settings(settings, SCHEMA, output / "judge_answers.jsonl")
     recipe = _recipe(settings, client.model, labels)
-    derive(output / FILE, recipe, lambda path: _write(settings, sources, labels, client, path), force=settings.force)
+    target = output / FILE
+    write_derived(target, recipe, lambda path: _write(settings, sources, labels, client, path), force=settings.force)
 
 
 def _write(settings: FailureSettings, sources: Sequence[Source], labels: Path, client: JudgeClient, path: Path) -> None:

@@ -4,12 +4,11 @@ import hashlib
 import json
 from pathlib import Path
 
-from compositionality.data.artefact import Recipe, exclusive, file_hash, read_manifest
+from compositionality.data.artefact import Recipe, exclusive, file_hash, read_manifest, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import counts, labels
 from compositionality.evaluate.failures.agreement import agreement
-from compositionality.evaluate.failures.derived import derive
 from compositionality.evaluate.failures.judge import FILE as JUDGED
 from compositionality.evaluate.failures.judge import judge_labels
 from compositionality.evaluate.failures.settings import FailureSettings
@@ -29,7 +28,8 @@ def find_failures(settings: FailureSettings) -> Path:
     with exclusive(output):
         table = output / labels.FILE
         recipe = _recipe(settings, sources)
-        derive(table, recipe, lambda path: _write_labels(sources, settings, path), force=settings.force)
+        if not write_derived(table, recipe, lambda path: _write_labels(sources, settings, path), force=settings.force):
+            print(f"{table} is already there")
         if settings.judge:
             judge_labels(settings, sources, table, output)
         summary = _summarise(output, table, force=settings.force)
@@ -63,8 +63,8 @@ def _summarise(output: Path, table: Path, *, force: bool) -> Row:
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     content = hashlib.sha256(text.encode()).hexdigest()  # other formulas make another summary of the same labels
     recipe = Recipe(STEP, {"rules": RULES}, {"labels": table})
-    derive(output / counts.FILE, recipe, lambda path: write_table(counts.by_problem(counted), path), force=force)
-    derive(
+    write_derived(output / counts.FILE, recipe, lambda path: write_table(counts.by_problem(counted), path), force=force)
+    write_derived(
         output / SUMMARY, Recipe(STEP, {"content": content}, inputs), lambda path: path.write_text(text), force=force
     )
     return summary
