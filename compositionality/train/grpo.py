@@ -78,7 +78,7 @@ def load_model(settings: ModelSettings) -> Any:
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
     if config.model_type not in FAMILIES:
         raise UserError(f"{settings.path}: model_type {config.model_type!r} is none of {', '.join(FAMILIES)}")
-    config.attention_dropout, config.use_cache = 0.0, False
+    config.attention_dropout = 0.0
     how = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
     try:
         model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **how)

@@ -48,6 +48,7 @@ def export(policy: Any, tokenizer: Any, target: Path) -> None:
         from huggingface_hub import save_torch_state_dict
 
         target.mkdir(parents=True, exist_ok=True)
+        policy.model.config.architectures = [type(policy.model).__name__]  # vLLM and verl choose their code by it
         policy.model.config.save_pretrained(target)
         policy.model.generation_config.save_pretrained(target)
         tokenizer.save_pretrained(target)

@@ -1,8 +1,9 @@
 """Seconds of a whole GRPO step (generation, rewards, log-probs, update, sync): ours, TRL's and verl's, on a CPU.
 
-The same untrained model, prompts, group size and longest answer for all, no group dropped, start-up apart; heads of 32,
-the narrowest that verl's vLLM takes on a CPU. Goals: ours at least twice as fast as TRL's and eight times as fast as
-verl's. Run on an idle machine, with -s to see the figures.
+Twice: with an untrained model, whose answers nearly all reach the limit, and, as in the study, with one pretrained for a
+minute or two and the tiny profile's limit, so that answers end where they end. The same model, prompts, group size and
+longest answer for all, no group dropped, start-up apart; heads of 32, the narrowest that verl's vLLM takes on a CPU.
+Goals: ours at least twice as fast as TRL's and eight times as fast as verl's. On an idle machine, -s shows the figures:
 
 pytest -s -m slow tests/benchmarks/test_step_speed.py
 
@@ -28,7 +29,7 @@ from compositionality.train.tiny.tokenizer import build_tokenizer
 
 ROOT = Path(__file__).parents[2]
 TRL = Path(os.environ.get("TRL_PATH", ROOT / ".trl"))
-PROMPTS, GROUP, TOKENS = 32, 8, 48
+PROMPTS, GROUP = 32, 8
 STEPS, VERL_STEPS, WARM_UP = 22, 5, 2
 PARTS = ("gen", "reward", "old_log_prob", "update_actor", "update_weights", "sync")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -51,19 +52,36 @@ class Steps:
         return statistics.mean(self.lengths)
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder and problem files. The model is untrained, so answers end by chance: about as long for all."""
-    home = tmp_path_factory.mktemp("speed")
+@dataclass(frozen=True)
+class Work:
+    """What all are given: a folder with ``model`` and problem files, and the longest answer allowed."""
+
+    home: Path
+    tokens: int
+
+
+def untrained(home: Path) -> Work:
     tokenizer = build_tokenizer(definition_names())
     save_model(build_model(TinyConfig(head_width=32), tokenizer, 0), tokenizer, home / "model")
+    return Work(home, 48)
+
+
+def pretrained(home: Path) -> Work:
+    sizes = ["steps=1500", "model.head_width=32", "threads=2"]
+    command = [sys.executable, "examples/pretrain_tiny.py", f"output={home / 'model'}", *sizes]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=600)
+    return Work(home, 192)
+
+
+@pytest.fixture(params=[untrained, pretrained], ids=lambda make: make.__name__)
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
     for name, count in (("train", STEPS * PROMPTS), ("validation", 4)):
         settings = CreateStringProblems(
-            output=str(home / f"{name}.parquet"), count=count, style="compact", max_length=10
+            output=str(tmp_path / f"{name}.parquet"), count=count, style="compact", max_length=10
         )
         settings.levels, settings.input_length, settings.frozen_parameters, settings.split = [2], [3, 6], True, name
         create_string_problems(settings)
-    return home
+    return request.param(tmp_path)
 
 
 def processes_of(count: int) -> list[str]:
@@ -71,23 +89,24 @@ def processes_of(count: int) -> list[str]:
     return [sys.executable, *(launcher if count > 1 else [])]
 
 
-def run_ours(home: Path, processes: int) -> Steps:
+def run_ours(work: Work, processes: int) -> Steps:
+    home = work.home
     output = home / f"ours{processes}"
     command = [
         *processes_of(processes), "compositionality/train/grpo.py", "compositionality/config/single/grpo.yaml",
         f"model.path={home / 'model'}", f"data.train_files=[{home / 'train.parquet'}]", "mesh.shard=false",
         f"data.prompts_per_step={PROMPTS}", "data.max_prompt_tokens=32", f"rollout.n={GROUP}",
-        f"rollout.max_tokens={TOKENS}", "algorithm.drop_equal_groups=false", "optim.lr=3e-4",
+        f"rollout.max_tokens={work.tokens}", "algorithm.drop_equal_groups=false", "optim.lr=3e-4",
         f"trainer.output={output}", f"trainer.steps={STEPS}", "trainer.save_every=0", "trainer.eval_every=0",
-        "trainer.samples_every=0", f"trainer.threads={2 // processes}",
+        "trainer.samples_every=0", "trainer.micro_batch_tokens=4096", f"trainer.threads={2 // processes}",
     ]  # fmt: skip
     subprocess.run(command, cwd=ROOT, check=True, timeout=500)
     return from_metrics(output / "metrics.jsonl")
 
 
-def run_trl(home: Path, processes: int) -> Steps:
-    sizes = [str(size) for size in (STEPS, PROMPTS, GROUP, TOKENS, processes)]
-    paths = [str(home / name) for name in ("model", "train.parquet", f"trl{processes}")]
+def run_trl(work: Work, processes: int) -> Steps:
+    sizes = [str(size) for size in (STEPS, PROMPTS, GROUP, work.tokens, processes)]
+    paths = [str(work.home / name) for name in ("model", "train.parquet", f"trl{processes}")]
     command = [*processes_of(processes), "tests/benchmarks/trl_steps.py", *paths, *sizes]
     variables = os.environ | {"PYTHONPATH": str(TRL)}
     ran = subprocess.run(command, cwd=ROOT, env=variables, check=True, timeout=500, stdout=subprocess.PIPE, text=True)
@@ -96,12 +115,13 @@ def run_trl(home: Path, processes: int) -> Steps:
     return Steps([row["seconds"] for row in rows], [row["length"] for row in rows])
 
 
-def run_verl(home: Path) -> Steps:
+def run_verl(work: Work) -> Steps:
+    home = work.home
     command = [
         sys.executable, "examples/train_grpo.py", "device=cpu", f"lab.model={home / 'model'}",
         f"lab.train_files=[{home / 'train.parquet'}]", f"lab.val_file={home / 'validation.parquet'}",
         f"lab.output={home / 'verl'}", f"data.train_batch_size={PROMPTS}", f"actor_rollout_ref.rollout.n={GROUP}",
-        "data.max_prompt_length=32", f"data.max_response_length={TOKENS}", "algorithm.filter_groups.enable=false",
+        "data.max_prompt_length=32", f"data.max_response_length={work.tokens}", "algorithm.filter_groups.enable=false",
         f"trainer.total_training_steps={VERL_STEPS}", "trainer.val_before_train=false", "trainer.test_freq=-1",
     ]  # fmt: skip
     subprocess.run(command, cwd=ROOT, check=True, timeout=500)
@@ -116,15 +136,15 @@ def from_metrics(path: Path) -> Steps:
 
 
 @pytest.mark.skipif(not (TRL / "trl").is_dir(), reason=f"no TRL in {TRL}; see the top of the file")
-def test_seconds_per_grpo_step(home: Path) -> None:
+def test_seconds_per_grpo_step(work: Work) -> None:
     runs = {
-        "ours, 1 process x 2 threads": run_ours(home, 1),
-        "ours, 2 processes x 1 thread": run_ours(home, 2),
-        "TRL, 1 process x 2 threads": run_trl(home, 1),
-        "TRL, 2 processes x 1 thread": run_trl(home, 2),
-        "verl": run_verl(home),
+        "ours, 1 process x 2 threads": run_ours(work, 1),
+        "ours, 2 processes x 1 thread": run_ours(work, 2),
+        "TRL, 1 process x 2 threads": run_trl(work, 1),
+        "TRL, 2 processes x 1 thread": run_trl(work, 2),
+        "verl": run_verl(work),
     }
-    print(f"\na GRPO step of {PROMPTS} prompts x {GROUP} answers of at most {TOKENS} tokens")
+    print(f"\na GRPO step of {PROMPTS} prompts x {GROUP} answers of at most {work.tokens} tokens")
     for name, run in runs.items():
         print(
             f"{name}: {run.typical:.3f} s (fastest {min(run.seconds):.3f}), {run.length:.1f} tokens/answer {run.parts}"

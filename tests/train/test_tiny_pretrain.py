@@ -1,5 +1,6 @@
 """Pretraining: kill it and it goes on to the same bytes; one process or two, the same model; it refuses nonsense."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -98,6 +99,10 @@ def test_p07_a_run_may_go_on_with_another_number_of_processes(whole, tmp_path):
     assert "continuing at step" in run(command(out))
     for name, weight in load_file(whole / "model.safetensors").items():
         assert (weight - load_file(out / "model.safetensors")[name]).abs().max() < 2e-5, name
+
+
+def test_p13_the_base_says_what_it_is_to_vllm_and_verl(whole):
+    assert json.loads((whole / "config.json").read_text())["architectures"] == ["LlamaForCausalLM"]
 
 
 def test_a_second_call_does_nothing_and_other_settings_are_refused(whole, capsys):

@@ -50,9 +50,10 @@ def test_the_trainer_and_the_sampler_find_the_same_log_probs(whole):
     assert 0 < max(gaps) <= 1e-4
 
 
-def test_p13_the_export_reloads(whole):
+def test_p13_the_export_reloads(small, whole):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    assert (whole / "final/config.json").read_text() == (small / "model/config.json").read_text()
     model = AutoModelForCausalLM.from_pretrained(whole / "final")
     assert AutoTokenizer.from_pretrained(whole / "final").chat_template
     saved = weights(whole / "final")
