@@ -2,7 +2,7 @@
 
 Twice: with an untrained model, whose answers nearly all reach the limit, and, as in the study, with one pretrained for
 a minute or two and the tiny profile's limit, so that answers end where they end. The same model, prompts, group size
-and longest answer for all, no group dropped, start-up apart; heads of 32, the narrowest that verl's vLLM takes on a CPU.
+and longest answer for all, no group dropped, start-up apart; heads of 32, the least that verl's vLLM takes on a CPU.
 Goals: ours at least twice as fast as TRL's and eight times as fast as verl's. On an idle machine, -s shows the figures:
 
 pytest -s -m slow tests/benchmarks/test_step_speed.py
