@@ -50,8 +50,8 @@ def print_claims(content: Row, console: Console) -> None:
 
 
 def claims_markdown(content: Row) -> str:
-    """The same, with the paper's figures."""
-    return "\n".join(_lines(content))
+    """The verdicts in a line each; folded below them the same table, with the paper's figures."""
+    return "\n".join([*_summary(content), *_lines(content), "</details>", ""])
 
 
 def heading(content: Row) -> str:
@@ -100,6 +100,16 @@ def _cell(comparison: Row, low: str, high: str, verdict: str) -> str:
     return f"{interval} {MARKS[Verdict(comparison[verdict])]}{alone}"
 
 
+def _summary(content: Row) -> Iterator[str]:
+    """Which claims have which verdict."""
+    for title, *_, key in _columns(content):
+        yield from ("", f"By the interval over {title}:", "")
+        for verdict in Verdict:
+            if names := [row["claim"] for row in _rows(content) if row[key] == verdict]:
+                yield f"- **{verdict}**: {', '.join(names)}"
+    yield from ("", "<details><summary>Every claim with its comparisons, intervals and the paper's figures</summary>")
+
+
 def _lines(content: Row) -> Iterator[str]:
     columns = _columns(content)
     title = heading(content)
@@ -112,6 +122,4 @@ def _lines(content: Row) -> Iterator[str]:
         yield table_line([f"**{claim['claim']}** {claim['text']}<br>*{paper}{needs}*", "", *verdicts])
         for one in claim["comparisons"] if claim["verdict"] != Verdict.NOT_RUN else ():
             yield table_line([_words(one), _points(one), *(_cell(one, *keys) for _, *keys in columns)])
-    yield ""
-    yield from content["notes"]
-    yield from ("", "")
+    yield from ("", *content["notes"], "")

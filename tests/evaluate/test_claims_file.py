@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -198,4 +199,6 @@ def test_the_markdown_has_the_papers_figures_and_stands_in_its_place(tmp_path: P
     assert "*paper: level 3: about 5 % before, about 30 % after RL on level 2" in text
     assert "| heldout L3: rl-level2 − stage1 > 0 | +30.0 | [+21, +39] ✓ |" in text
     assert "**not run**" in text
+    assert re.search(r"^- \*\*supported\*\*: .*\bH2\b", text, re.MULTILINE)
+    assert text.index("- **supported**") < text.index("<details>") < text.index("*paper: ") < text.index("</details>")
     assert json.loads((tmp_path / "claims.json").read_text())["notes"][0] in text

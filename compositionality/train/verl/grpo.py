@@ -90,6 +90,8 @@ def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
     if config.lab.device == "cpu":
         actor, longest = config.actor_rollout_ref.actor, config.data.max_prompt_length + config.data.max_response_length
         actor.ppo_max_token_len_per_gpu = max(actor.ppo_max_token_len_per_gpu, longest)
+        # Ray wants a visible GPU for each of its slots, and nobody may find a real one: none has this number.
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(["-1"] * config.lab.processes)
         variables.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
         variables.setdefault("TQ_NUM_THREADS", "1")  # of the store; it warns at every access if there are fewer cores
 
