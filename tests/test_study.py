@@ -1,5 +1,6 @@
 """A whole study by one command: which scripts run for which seed, and what the report is told."""
 
+import json
 import os
 import re
 import subprocess
@@ -22,6 +23,22 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
     assert len(re.findall(r"examples/claims\.py", told)) == 1
     assert "passk=\\[seed0:results/tiny/section44/by_problem.parquet\\,seed1:results/tiny-seed1/section44" in told
     assert told.splitlines()[-1].startswith("+ .venv/bin/python examples/report.py study=results/tiny ")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("engine", ["single", "verl"])
+def test_a_study_for_real_in_the_smallest_sizes(engine: str, tmp_path: Path) -> None:
+    """Through every script from nothing to a page that is up to date, with either engine."""
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    settings = {"PROFILE": "smoke", "ENGINE": engine, "ARMS": "rl-level2 rft", **folders}
+    done = run("bash/study.sh", **settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    models = {
+        row["model"] for row in json.loads((tmp_path / "RESULTS_DIR/section41_42/seeds.json").read_text())["accuracy"]
+    }
+    assert models == {"base", "stage1", "rl-level2", "rft"}
+    assert run("bash/report.sh", "--check", **settings).returncode == 0
 
 
 def test_the_report_is_told_where_everything_is() -> None:
