@@ -16,6 +16,7 @@ from compositionality.data.audit_countdown import (
 )
 from compositionality.data.audit_string import STRING_COLUMNS, LevelAudit, audit_string_file, string_cells
 from compositionality.data.problems import read_problems
+from compositionality.data.screen import new_table, screen
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.registry import find_judge
@@ -60,13 +61,10 @@ def audit_data(settings: AuditData) -> None:
 
 def show(path: Path, levels: Sequence[LevelAudit] | Sequence[CountdownAudit]) -> None:
     """The table on screen."""
-    from rich.console import Console
-    from rich.table import Table
-
     countdown = any(isinstance(level, CountdownAudit) for level in levels)
-    table = Table(title=str(path))
+    table = new_table(title=str(path))
     for title in COUNTDOWN_COLUMNS if countdown else STRING_COLUMNS:
         table.add_column(title, justify="right")
     for level in levels:
         table.add_row(*(countdown_cells(level) if isinstance(level, CountdownAudit) else string_cells(level)))
-    Console().print(table)
+    screen().print(table)

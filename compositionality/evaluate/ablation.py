@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from compositionality.data.artefact import Manifest, exclusive, verify, write_text
+from compositionality.data.screen import new_table, screen
 from compositionality.errors import UserError
 from compositionality.evaluate.markdown import table_line, write_between_marks
 from compositionality.evaluate.naming import named_paths
@@ -100,9 +98,9 @@ def _cells(row: Row) -> list[str]:
 
 
 def _print(rows: Sequence[Row]) -> None:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table()
     for number, name in enumerate(_header(rows)):
         table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*_cells(row))
-    Console().print(table)
+    screen().print(table)

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from compositionality.data.screen import new_table
 from compositionality.evaluate.crossed import PROBLEMS
 from compositionality.evaluate.markdown import table_line
 from compositionality.evaluate.seeds_table import WIDTH, plural
@@ -27,7 +26,7 @@ Row = Mapping[str, Any]
 def print_claims(content: Row, console: Console) -> None:
     """Print every claim and control that was run with its comparisons, the names of the others, and the notes."""
     columns = _columns(content)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), width=min(WIDTH, console.width))
+    table = new_table(width=min(WIDTH, console.width))
     table.add_column("", ratio=1)
     table.add_column("", justify="right", no_wrap=True)
     for title, *_ in columns:

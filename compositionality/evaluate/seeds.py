@@ -13,11 +13,12 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.data.intervals import CONFIDENCE
 from compositionality.data.parquet import write_table
+from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.crossed import INTERVALS
 from compositionality.evaluate.markdown import write_markdown
-from compositionality.evaluate.seeds_table import print_summary, screen
+from compositionality.evaluate.seeds_table import print_summary
 from compositionality.evaluate.study import TABLE, Study, read_study
 from compositionality.evaluate.verdicts import figures_of
 

@@ -1,23 +1,17 @@
 """The summary on a screen of 100 columns: arms across, levels down."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from compositionality.data.screen import new_table
 from compositionality.evaluate.crossed import PROBLEMS
 
 WIDTH = 100
 TITLES = {"trained": "trained functions", "heldout": "held-out functions", "countdown": "Countdown"}
 Summary = Mapping[str, Any]
-
-
-def screen() -> Console:
-    """The terminal; as wide as the tables where there is none, so that a log holds them whole."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH)
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -78,7 +72,7 @@ def level_name(level: int, data_source: str) -> str:
 
 
 def _grid(rows: Sequence[Summary], models: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table()
     table.add_column("", overflow="fold")
     for model in models:
         table.add_column(model, justify="right", overflow="fold")

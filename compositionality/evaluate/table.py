@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from compositionality.data.screen import new_table, screen
 from compositionality.evaluate.results import ALL, FUNCTION, LEVEL, Row
 from compositionality.evaluate.tally import REASONS
 
@@ -19,7 +19,7 @@ _TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string|reasoning-gym-count
 
 def print_results(rows: Sequence[Row], console: Console | None = None, *, by_function: bool = False) -> None:
     """Print, for every problem file: accuracy by level (by function), differences to the first checkpoint, verdicts."""
-    console = console or Console()
+    console = console or screen()
     models = list(dict.fromkeys(row["model"] for row in rows))
     for problems in dict.fromkeys(row["problems"] for row in rows):
         mine = [row for row in rows if row["problems"] == problems]
@@ -50,7 +50,7 @@ def _print_file(
 def _grid(rows: Iterable[Row], models: Sequence[str], kinds: Sequence[str], value: str, low: str, high: str) -> Table:
     """Groups down, checkpoints across."""
     cells = {(row["kind"], row["group"], row["model"]): row for row in rows}
-    table = _new_table()
+    table = new_table()
     table.add_column(kinds[0], overflow="fold")
     table.add_column("n", justify="right")
     for model in models:
@@ -68,10 +68,6 @@ def _blocks(models: Sequence[str], at_once: int) -> list[Sequence[str]]:
     return [models[start : start + at_once] for start in range(0, len(models), at_once)]
 
 
-def _new_table() -> Table:
-    return Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-
-
 def _cell(value: float | None, low: float | None, high: float | None, *, signed: bool) -> str:
     """``64.1 [58.2–69.6]``, or with signs ``+3.0 [-1.2, +7.2]``."""
     if value is None or low is None or high is None:
@@ -84,7 +80,7 @@ def _cell(value: float | None, low: float | None, high: float | None, *, signed:
 def _verdicts(rows: Sequence[Row]) -> Table:
     """Mean length and the share of each verdict, one row per checkpoint."""
     seen = [reason for reason in REASONS if any(row[f"share_{reason}"] for row in rows)]
-    table = _new_table()
+    table = new_table()
     table.add_column("checkpoint", overflow="fold")
     table.add_column("tokens", justify="right")
     for reason in seen:

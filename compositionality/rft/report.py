@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from compositionality.data.screen import new_table, screen
 from compositionality.rft.rules import FATES, KEPT
 from compositionality.rollout.summary import by_number
 
@@ -51,7 +51,7 @@ class Report:
 
 def print_facts(facts: dict[str, Any], console: Console | None = None) -> None:
     """Print the counts that ``Report.facts`` gave, as two tables."""
-    console = console or Console()
+    console = console or screen()
     for title, key in (("level", "fates_by_level"), ("function", "fates_by_function")):
         if facts[key]:
             console.print(_table(title, facts[key], facts["fates"]))
@@ -64,7 +64,7 @@ def print_facts(facts: dict[str, Any], console: Console | None = None) -> None:
 
 def _table(title: str, groups: dict[str, dict[str, int]], total: dict[str, int]) -> Table:
     shown = [fate for fate in FATES if total.get(fate)]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table()
     table.add_column(title, overflow="fold")
     for header in ("responses", *shown):
         table.add_column(header.replace("_", " "), justify="right")

@@ -14,12 +14,13 @@ from rich.console import Console
 
 from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
+from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.rollout.engine import Completion, Engine, Request, request_seed
 from compositionality.rollout.engines import check_room, open_engine
 from compositionality.rollout.model_folder import check_model
-from compositionality.rollout.progress import Meter, plain_console
+from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.shards import ROWS_PER_SHARD, ShardPlan, shard_table
@@ -36,7 +37,7 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
     ``engine``: one that is open already (it stays open), for many problem files with one model.
     """
     check_settings(settings)
-    output, console = settings.output, plain_console()
+    output, console = settings.output, screen()
     with exclusive(output):
         if is_done(output, recipe(settings), force=settings.force):
             remove(working_path(output))

@@ -7,13 +7,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 SECONDS_BETWEEN_LINES = 15.0
-COLUMNS_IN_A_FILE = 160
-
-
-def plain_console() -> Console:
-    """A console that prints text as it is, and wide tables whole where the output is a file."""
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=COLUMNS_IN_A_FILE)
 
 
 class Meter:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from rich.table import Table
 
 from compositionality.data.intervals import Interval, share
+from compositionality.data.screen import new_table
 from compositionality.tasks.base import Reason
 
 
@@ -67,7 +68,7 @@ class RolloutSummary:
         """Accuracy with its 95 % interval, mean length and the share of each other reason, by data source."""
         seen = {reason for (_, reason), count in self.rows.items() if count}
         reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
-        table = Table("data source", "n", "correct %", "95 % interval", "mean tokens", *(f"{r} %" for r in reasons))
+        table = new_table("data source", "n", "correct %", "95 % interval", "mean tokens", *(f"{r} %" for r in reasons))
         for source in sorted(self.tokens, key=by_number):
             n, found = self.total(source), self.accuracy(source)
             shares = (f"{100 * self.rows[source, reason] / n:.1f}" for reason in reasons)

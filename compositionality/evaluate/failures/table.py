@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from compositionality.data.screen import new_table, screen
 from compositionality.evaluate.failures.classes import CLASSES, Failure, Fault
-from compositionality.rollout.progress import plain_console
 
 
 def print_failures(summary: Mapping[str, Any], level: int) -> None:
     """Print a table for every problem file that has this level, and the agreement with the judge."""
-    console = plain_console()
+    console = screen()
     for problems in dict.fromkeys(row["problems"] for row in summary["shares"] if row["level"] == level):
         rows = [row for row in summary["shares"] if (row["problems"], row["level"]) == (problems, level)]
         console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")
@@ -33,7 +32,7 @@ def print_failures(summary: Mapping[str, Any], level: int) -> None:
 def _table(rows: list[dict[str, Any]], summary: Mapping[str, Any]) -> Table:
     cells = {(row["class"], row["model"]): row for row in rows}
     models = [model for model in summary["models"] if (CLASSES[0], model) in cells]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table()
     table.add_column("class")
     for model in models:
         table.add_column(model, justify="right", overflow="fold")

@@ -17,11 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from compositionality.data.intervals import CONFIDENCE, Counts
+from compositionality.data.screen import new_table
 from compositionality.evaluate.by_problem import Answers
 from compositionality.evaluate.passk.estimator import pass_at_k
 
@@ -104,7 +103,7 @@ def print_detectable(rows: Sequence[Detectable], n_samples: int, console: Consol
         highlight=False,
     )
     ks = next((list(row.by_k) for row in rows if row.by_k), [])
-    table = Table("problems", "level", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table("problems", "level")
     for title in ("n", "any k", *(f"k={k}*" for k in ks)):
         table.add_column(title, justify="right")
     for row in rows:

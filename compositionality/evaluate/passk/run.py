@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
 from compositionality.data.parquet import write_table
+from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.answers import Folders, Jobs, all_collected, engine_for, jobs_of
@@ -22,7 +23,6 @@ from compositionality.evaluate.passk.power import detectable, print_detectable
 from compositionality.evaluate.passk.questions import Questions, choose_all
 from compositionality.evaluate.passk.settings import PasskSettings, check_settings, table_ks
 from compositionality.evaluate.passk.table import print_curves
-from compositionality.rollout.progress import plain_console
 from compositionality.rollout.settings import CollectSettings
 
 STEP = "passk"
@@ -117,7 +117,7 @@ def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
 
 def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
     """The power note, and what sampling will cost, going by the first checkpoint that is not asked yet."""
-    console = plain_console()
+    console = screen()
     prior = _prior(Path(settings.prior)) if settings.prior else []
     levels = {name: questions.levels() for name, questions in names.questions.items()}
     ks = table_ks(settings, settings.n_samples)

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.rollout.progress import plain_console
+from compositionality.data.screen import new_table, screen
 
 Row = dict[str, Any]
 
 
 def print_curves(content: Row, ks: Sequence[int], console: Console | None = None) -> None:
     """Print a table for every checkpoint, and one for every pair, on every problem file."""
-    console = console or plain_console()
+    console = console or screen()
     setting = f"{content['n_samples']} samples of each problem, temperature {content['temperature']:g}"
     for row in content["missing"]:
         console.print(
@@ -39,7 +38,7 @@ def _groups(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:
 
 def _grid(rows: Sequence[Row], ks: Sequence[int], value: str) -> Table:
     signed = value == "difference"
-    table = Table("level", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = new_table("level")
     table.add_column("n", justify="right")
     largest = len(rows[0]["k"])
     shown = [k for k in ks if k <= largest]

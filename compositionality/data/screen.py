@@ -1,0 +1,18 @@
+"""What is printed for people: one look for all tables, and all their columns where the output is a file."""
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+COLUMNS_IN_A_FILE = 160
+
+
+def screen(*, markup: bool = False) -> Console:
+    """The terminal, or a file of 160 columns; text is printed as it is unless ``markup`` is asked for."""
+    console = Console(markup=markup, highlight=False)
+    return console if console.is_terminal else Console(markup=markup, highlight=False, width=COLUMNS_IN_A_FILE)
+
+
+def new_table(*titles: str, title: str | None = None, width: int | None = None) -> Table:
+    """A table without lines between columns, ``titles`` above the first of them."""
+    return Table(*titles, title=title, width=width, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
