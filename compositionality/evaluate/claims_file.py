@@ -114,6 +114,9 @@ def _notes(studies: Studies) -> Iterator[str]:
     single = [str(source) for source, study in studies.items() if len(study.seeds) == 1]
     if single:
         yield ONE_SEED.format(which=", ".join(single))
+    seeds = {str(source): len(study.seeds) for source, study in studies.items()}
+    if len(set(seeds.values())) > 1:
+        yield f"Seeds: {', '.join(f'{source} {n}' for source, n in seeds.items())}."
     if Source.PASS_AT_K in studies:
         study = studies[Source.PASS_AT_K]
         samples = [study.samples(group) for group in study.groups]

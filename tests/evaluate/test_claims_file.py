@@ -91,6 +91,7 @@ def test_every_section_answers_and_what_is_missing_is_not_run(tmp_path: Path, pr
     notes = " ".join(found["notes"])
     assert "One seed was run (failures): its verdicts are about these very models on other problems" in notes
     assert "Not run: countdown, by bash/section43/run_all.sh. Not run: passk, by bash/section44/passk.sh." in notes
+    assert "Seeds: accuracy 3, failures 1." in found["notes"]
     row = next(row for row in found["claims"] if row["claim"] == "H7")
     assert (row["hypothesis"], row["source"], row["comparisons"][0]["n_seeds"]) == ("H7", "§4.5, Fig. 6", 1)
 
