@@ -68,9 +68,9 @@ if [[ $ENGINE == verl ]]; then
   RFT_PROMPTS=6000
   RL_ROLLOUTS=$((30 * 64 * 16))           # steps × prompts asked × answers
 fi
-PRETRAIN_VERL=(steps=6000 model.head_width=32)   # vLLM's CPU attention takes no narrower heads
+PRETRAIN_VERL=("${PRETRAIN_SINGLE[@]}" model.head_width=32)   # vLLM's CPU attention takes no narrower heads
 SFT_VERL=(data.max_length=256)
-STAGE1_SFT_VERL=(trainer.total_epochs=5 optim.lr=1e-3)
+STAGE1_SFT_VERL=(trainer.total_epochs=1 optim.lr=1e-4)
 RL_VERL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
   actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=30 trainer.save_freq=20 trainer.test_freq=20
   algorithm.filter_groups.max_num_gen_batches=30)
