@@ -73,6 +73,9 @@ def test_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     settings = AuditData(files=[str(path)], output=str(out))
     audit_data(settings)
     assert json.loads(out.read_text())["f.parquet"][0]["rows"] == 1
+    told = capsys.readouterr().out
+    assert "len med/p90/max" in told  # the columns whole, where the output is a file
+    assert "…" not in told
     audit_data(settings)
     assert "already there" in capsys.readouterr().out
 

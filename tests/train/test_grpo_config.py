@@ -89,6 +89,13 @@ def test_the_papers_values_are_the_defaults(monkeypatch):
     assert config.algorithm.rollout_correction.bypass_mode
 
 
+def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as bash/lib.sh sets it
+    for processes in (1, 2):
+        _, variables = composed("device=cpu", f"lab.processes={processes}")
+        assert variables["CUDA_VISIBLE_DEVICES"].split(",") == ["-1"] * processes
+
+
 def test_nodes_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("NNODES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
