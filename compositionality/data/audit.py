@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omegaconf import MISSING
 
+from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Recipe, is_done, new_artefact
 from compositionality.data.audit_countdown import (
     COUNTDOWN_COLUMNS,
@@ -16,7 +17,6 @@ from compositionality.data.audit_countdown import (
 )
 from compositionality.data.audit_string import STRING_COLUMNS, LevelAudit, audit_string_file, string_cells
 from compositionality.data.problems import read_problems
-from compositionality.data.screen import new_table, screen
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.registry import find_judge
@@ -67,4 +67,4 @@ def show(path: Path, levels: Sequence[LevelAudit] | Sequence[CountdownAudit]) ->
         table.add_column(title, justify="right")
     for level in levels:
         table.add_row(*(countdown_cells(level) if isinstance(level, CountdownAudit) else string_cells(level)))
-    screen().print(table)
+    new_console().print(table)

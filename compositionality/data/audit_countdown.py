@@ -79,7 +79,7 @@ def audit_countdown_file(path: Path, against: Sequence[Path] = ()) -> list[Count
 
 
 def _rows(path: Path) -> Iterator[tuple[Truth, Mapping[str, Any]]]:
-    for entry in read_problems(path).select(["data_source", "reward_model", "extra_info"]).to_pylist():
+    for entry in read_problems(path).select(["data_source", "level", "reward_model", "extra_info"]).to_pylist():
         yield read_ground_truth(entry["reward_model"]["ground_truth"]), entry
 
 
@@ -95,7 +95,7 @@ def _row_facts(truth: Truth, found: list[Solution], entry: Mapping[str, Any], ov
         solutions=len(allowed),
         whole=any(one.whole for one in allowed),
         fewest=min([one.operations + 1 for one in found], default=level),
-        wrong_level=info.get("depth", level) != level,
+        wrong_level=entry["level"] != level,
         wrong_gold=gold is not None and judge_countdown(text_answer(gold), said).score < 1,
         wrong_stream=clean and owner(truth.numbers, truth.target) != (info["split"], info["seed"] % SEED_CLASSES),
         overlap=overlap,

@@ -92,13 +92,13 @@ def audit_string_file(path: Path, against: Sequence[Path] = ()) -> list[LevelAud
 
 def read_rows(path: Path) -> Iterator[Row]:
     """The rows of a string problem file, published ones too."""
-    table = read_problems(path).select(["reward_model", "extra_info"])
+    table = read_problems(path).select(["level", "reward_model", "extra_info"])
     for number, entry in enumerate(table.to_pylist()):
         truth, info = json.loads(entry["reward_model"]["ground_truth"]), entry["extra_info"]
         try:
             expression = _parse(truth["ref_code"])
             x, output = truth["ref_input"]["x"], truth["ref_output"]
-            yield Row(int(info["depth"]), expression, x, output, str(info.get("split")), info.get("seed"))
+            yield Row(entry["level"], expression, x, output, str(info.get("split")), info.get("seed"))
         except (KeyError, TypeError, UserError) as error:
             raise UserError(f"{path}: row {number} is no row of the string task ({error})") from error
 

@@ -8,12 +8,12 @@ from omegaconf import MISSING
 
 from compositionality.data.create_problems import ProblemFile, write_problems
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
 from compositionality.tasks.countdown.clean import CountdownTask
 from compositionality.tasks.countdown.library import PaperOptions, paper_problems
 from compositionality.tasks.countdown.options import CountdownOptions
 from compositionality.tasks.countdown.prompts import OPERATORS
 from compositionality.tasks.countdown.stream import countdown_stream
+from compositionality.types import Problem
 
 PAPER_USES = ("mode", "levels", "count")
 NOT_CONTENT = ("output", "avoid", "workers", "force")

@@ -10,7 +10,7 @@ from compositionality.data.artefact import Recipe, is_done, new_artefact
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.tasks.base import Problem
+from compositionality.types import Problem
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from omegaconf import MISSING
 
 from compositionality.data.create_problems import ProblemFile, write_problems
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
 from compositionality.tasks.string.clean import StringTask
 from compositionality.tasks.string.options import LETTERS_AND_SOME_DIGITS, StringOptions
 from compositionality.tasks.string.paper import PaperOptions, paper_problems
 from compositionality.tasks.string.stream import problem_stream
+from compositionality.types import Problem
 
 PAPER_ONLY = ("stage", "min_level", "max_level")
 NOT_CONTENT = ("output", "avoid", "workers", "force")

@@ -9,8 +9,13 @@ import pyarrow.parquet as pq
 from compositionality.errors import UserError
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None, *, allow_empty: bool = False) -> pa.Table:
-    """Read a parquet file; ``columns`` are required. UserError for a missing, damaged or empty file or column."""
+def read_table(
+    path: Path, columns: Sequence[str] | None = None, *, optional: Sequence[str] = (), allow_empty: bool = False
+) -> pa.Table:
+    """Read a parquet file; ``columns`` are required, ``optional`` ones read where they are there.
+
+    UserError for a missing, damaged or empty file or column.
+    """
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or mend the path")
     try:
@@ -18,7 +23,8 @@ def read_table(path: Path, columns: Sequence[str] | None = None, *, allow_empty:
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
-        table = pq.read_table(path, columns=list(columns) if columns else None)
+        wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
+        table = pq.read_table(path, columns=wanted)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:

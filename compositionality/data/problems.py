@@ -1,5 +1,6 @@
 """Problem rows: verl's RL schema, so that verl, TRL and any other reader take them as they are."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,25 +10,23 @@ import pyarrow.compute as pc
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.tasks import Message, Problem
 from compositionality.tasks.registry import check_ground_truth
 from compositionality.tasks.truth import truth_text
+from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
+"""verl's RL schema. Files of ours have ``level`` and ``group`` beside them; see ``with_level_and_group``."""
+GROUPS = ("trained", "heldout", "ood")
+_LEVEL = re.compile(r"[-_ ]*(level|depth)$")
+_ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
-def user_turn(prompt: str) -> list[Message]:
-    """A prompt as a chat of one user message."""
-    return [{"role": "user", "content": prompt}]
-
-
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
-    """Rows of the RL schema; ``extra_info`` holds index, split, depth (level) and the task's own metadata."""
+    """Rows of the RL schema with ``level`` and ``group``; ``extra_info``: index, split and the task's own metadata."""
     columns: dict[str, list[Any]] = {
         "index": [problem.index for problem in problems],
         "split": [split] * len(problems),
-        "depth": [problem.level for problem in problems],
     }
     for name in problems[0].metadata if problems else ():
         columns[name] = [problem.metadata[name] for problem in problems]
@@ -35,6 +34,8 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
     return pa.table(
         {
             "data_source": [problem.data_source for problem in problems],
+            "level": pa.array([problem.level for problem in problems], pa.int32()),
+            "group": pa.array([problem.group for problem in problems], pa.string()),
             "prompt": _one_turn([problem.prompt for problem in problems]),
             "ability": ["reasoning"] * len(problems),
             "reward_model": _structs({"style": ["rule"] * len(truths), "ground_truth": truths}),
@@ -60,7 +61,7 @@ def read_problems(path: Path) -> pa.Table:
 
     UserError that names file and row where a judge could not read one.
     """
-    table = read_table(path, COLUMNS)
+    table = with_level_and_group(read_table(path, COLUMNS, optional=("level", "group")))
     sources = map(str, table["data_source"].to_pylist())
     truths = _truths(path, table)
     for row, (data_source, truth) in enumerate(zip(sources, truths, strict=True)):
@@ -70,6 +71,32 @@ def read_problems(path: Path) -> pa.Table:
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
     return _with_truths(table, truths)
+
+
+def with_level_and_group(table: pa.Table) -> pa.Table:
+    """The table with the columns ``level`` and ``group``; where a file of others lacks them they are inferred."""
+    if {"level", "group"} <= set(table.column_names):
+        return table
+    sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
+    found = [level_and_group(source, info) for source, info in zip(sources, infos, strict=True)]
+    columns = {"level": pa.array([level for level, _ in found], pa.int32()), "group": [group for _, group in found]}
+    for name, values in columns.items():
+        if name not in table.column_names:
+            table = table.append_column(name, [values])
+    return table
+
+
+def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = None) -> tuple[int, str]:
+    """Level and group of a row that has no such columns: the one place where they are read out of a name.
+
+    The level is ``extra_info``'s level or depth, else the number that ``data_source`` ends in, else 0; the group is
+    ``extra_info``'s, else the one of ``GROUPS`` that ``data_source`` names, else ``data_source`` without its level.
+    """
+    info = extra_info if isinstance(extra_info, Mapping) else {}
+    name, number = _ENDS_IN_NUMBER.fullmatch(data_source).groups()  # type: ignore[union-attr]
+    level = next((info[key] for key in ("level", "depth") if info.get(key) is not None), number or 0)
+    group = info.get("group") or next((word for word in GROUPS if word in name), _LEVEL.sub("", name))
+    return int(level), str(group)
 
 
 def _truths(path: Path, table: pa.Table) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from omegaconf import MISSING
 
+from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Manifest, exclusive, verify, write_text
-from compositionality.data.screen import new_table, screen
 from compositionality.errors import UserError
 from compositionality.evaluate.markdown import table_line, write_between_marks
 from compositionality.evaluate.naming import named_paths
@@ -103,4 +103,4 @@ def _print(rows: Sequence[Row]) -> None:
         table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*_cells(row))
-    screen().print(table)
+    new_console().print(table)

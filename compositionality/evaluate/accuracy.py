@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from compositionality.console import new_console
 from compositionality.data.artefact import (
     Recipe,
     exclusive,
@@ -18,7 +19,6 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
-from compositionality.data.screen import screen
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.answers import Folders, all_collected, engine_for, jobs_of
 from compositionality.evaluate.naming import named_paths
@@ -62,7 +62,7 @@ def evaluate(settings: EvaluateSettings) -> Path:
         _write_tables(settings, files, folders, recipe)
         table = output / "accuracy.parquet"
         _write_json(table, table.with_suffix(".json"), force=settings.force)
-    print_results(read_table(table).to_pylist(), screen(), by_function=settings.by_function)
+    print_results(read_table(table).to_pylist(), new_console(), by_function=settings.by_function)
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from compositionality.data.intervals import Counts
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.tally import Tally
+from compositionality.stats.intervals import Counts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,18 +8,18 @@ from typing import Any
 
 from omegaconf import MISSING
 
+from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_derived
-from compositionality.data.intervals import CONFIDENCE
-from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.claims import CLAIMS, CONTROLS
 from compositionality.evaluate.claims_table import claims_markdown, print_claims
 from compositionality.evaluate.comparison import Source
-from compositionality.evaluate.crossed import INTERVALS
 from compositionality.evaluate.markdown import write_between_marks
 from compositionality.evaluate.study import read_study, shared_arms
 from compositionality.evaluate.verdicts import Studies, claim_rows
+from compositionality.stats.intervals import CONFIDENCE
+from compositionality.stats.random_effects import INTERVALS
 
 STEP = "hold_claims"
 SCRIPTS = {
@@ -66,7 +66,7 @@ def hold_claims(settings: ClaimsSettings) -> Path:
         write_derived(table, recipe, lambda path: rows.to_csv(path, index=False), force=settings.force)
     if settings.markdown:
         write_between_marks(Path(settings.markdown), settings.place, claims_markdown(content))
-    print_claims(content, screen(markup=True))
+    print_claims(content, new_console(markup=True))
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
 

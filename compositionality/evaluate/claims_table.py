@@ -6,11 +6,11 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from compositionality.data.screen import new_table
-from compositionality.evaluate.crossed import PROBLEMS
+from compositionality.console import new_table
 from compositionality.evaluate.markdown import table_line
 from compositionality.evaluate.seeds_table import WIDTH, plural
 from compositionality.evaluate.verdicts import Verdict
+from compositionality.stats.random_effects import PROBLEMS
 
 MARKS = {Verdict.SUPPORTED: "✓", Verdict.CONTRADICTED: "✗", Verdict.UNDECIDED: "?", Verdict.NOT_RUN: "·"}
 LEGEND = "✓ supported, ✗ contradicted, ? undecided"

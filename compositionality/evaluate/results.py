@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compositionality.data.intervals import Counts, Interval, paired_difference, share
 from compositionality.data.skills import functions_of_all
 from compositionality.evaluate.tally import REASONS, Tally
 from compositionality.rollout.summary import by_number
+from compositionality.stats.intervals import Counts, Interval, paired_difference, share
 
 ALL, LEVEL, FUNCTION = "all", "level", "function"
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (

@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 from omegaconf import MISSING
 
+from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
-from compositionality.data.intervals import CONFIDENCE
 from compositionality.data.parquet import write_table
-from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
-from compositionality.evaluate.crossed import INTERVALS
 from compositionality.evaluate.markdown import write_markdown
 from compositionality.evaluate.seeds_table import print_summary
 from compositionality.evaluate.study import TABLE, Study, read_study
 from compositionality.evaluate.verdicts import figures_of
+from compositionality.stats.intervals import CONFIDENCE
+from compositionality.stats.random_effects import INTERVALS
 
 STEP = "summarise_seeds"
 Row = dict[str, Any]
@@ -77,7 +77,7 @@ def summarise(settings: SummariseSettings) -> Path:
         )
     if settings.markdown:
         write_markdown(Path(settings.markdown), summary, settings.place)
-    print_summary(summary, screen())
+    print_summary(summary, new_console())
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
 

@@ -6,8 +6,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.data.screen import new_table
-from compositionality.evaluate.crossed import PROBLEMS
+from compositionality.console import new_table
+from compositionality.stats.random_effects import PROBLEMS
 
 WIDTH = 100
 TITLES = {"trained": "trained functions", "heldout": "held-out functions", "countdown": "Countdown"}

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
-from compositionality.data.intervals import Counts, Values
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.by_problem import Answers, read_answers, read_classes
 from compositionality.evaluate.comparison import ALL_SAMPLES, GROWTH, Source
-from compositionality.evaluate.crossed import Finding, contrast_over_seeds, share_over_seeds
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.passk.estimator import pass_at_k
+from compositionality.stats.intervals import Counts, Values
+from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.stats.random_effects import Finding, contrast_over_seeds, share_over_seeds
 
 TABLE = "accuracy"
 FUNCTION_SETS = ("trained", "heldout")

@@ -7,7 +7,7 @@ from textwrap import fill
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.data.screen import new_table, screen
+from compositionality.console import new_console, new_table
 from compositionality.evaluate.results import ALL, FUNCTION, LEVEL, Row
 from compositionality.evaluate.tally import REASONS
 
@@ -19,7 +19,7 @@ _TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string|reasoning-gym-count
 
 def print_results(rows: Sequence[Row], console: Console | None = None, *, by_function: bool = False) -> None:
     """Print, for every problem file: accuracy by level (by function), differences to the first checkpoint, verdicts."""
-    console = console or screen()
+    console = console or new_console()
     models = list(dict.fromkeys(row["model"] for row in rows))
     for problems in dict.fromkeys(row["problems"] for row in rows):
         mine = [row for row in rows if row["problems"] == problems]

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from compositionality.data.intervals import Counts
 from compositionality.errors import UserError
+from compositionality.stats.intervals import Counts
 from compositionality.tasks import Reason
 
 REASONS = tuple(reason.value for reason in Reason)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from compositionality.data.intervals import Interval
 from compositionality.evaluate.comparison import Claim, Comparison, Rule, Source
-from compositionality.evaluate.crossed import Finding
-from compositionality.evaluate.needs import Need, most, needed
 from compositionality.evaluate.study import Group, Study
+from compositionality.stats.intervals import Interval
+from compositionality.stats.random_effects import Finding
+from compositionality.stats.sample_size import Need, most, needed
 
 Studies = Mapping[Source, Study]
 

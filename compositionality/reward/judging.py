@@ -3,9 +3,9 @@
 import logging
 from typing import Any
 
-from compositionality.tasks.base import Reason, Verdict
 from compositionality.tasks.registry import Judge, find_judge
 from compositionality.tasks.truth import truth_text
+from compositionality.types import Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
 

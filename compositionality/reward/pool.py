@@ -16,8 +16,8 @@ from typing import NamedTuple, Self
 
 from compositionality.errors import UserError
 from compositionality.reward.judging import STOP
-from compositionality.tasks.base import Reason, Verdict
 from compositionality.tasks.registry import find_judge
+from compositionality.types import Reason, Verdict
 
 CHUNK = 256
 START_S = 120.0

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from compositionality.tasks.base import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 
 class Shape(StrEnum):

@@ -4,7 +4,7 @@ from typing import Any
 
 from compositionality.reward.judging import STOP, judge_response
 from compositionality.reward.shapes import Shape, reward
-from compositionality.tasks.base import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 
 def compute_score(

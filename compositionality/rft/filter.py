@@ -187,10 +187,10 @@ def _row(
     extra = problem["extra_info"] or {}
     return {
         "messages": [*prompt, {"role": "assistant", "content": text}],
-        "data_source": problem["data_source"],
+        **{key: problem[key] for key in ("data_source", "level", "group")},
         "problem": number,
         "extra_info": {
-            **{key: extra.get(key) for key in ("index", "split", "depth")},
+            **{key: extra.get(key) for key in ("index", "split")},
             "sample": sample,
             "functions": functions,
         },

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.data.screen import new_table, screen
+from compositionality.console import new_console, new_table
 from compositionality.rft.rules import FATES, KEPT
 from compositionality.rollout.summary import by_number
 
@@ -51,7 +51,7 @@ class Report:
 
 def print_facts(facts: dict[str, Any], console: Console | None = None) -> None:
     """Print the counts that ``Report.facts`` gave, as two tables."""
-    console = console or screen()
+    console = console or new_console()
     for title, key in (("level", "fates_by_level"), ("function", "fates_by_function")):
         if facts[key]:
             console.print(_table(title, facts[key], facts["fates"]))

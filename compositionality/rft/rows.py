@@ -14,13 +14,19 @@ EXTRA_INFO = pa.struct(
     [
         ("index", pa.int64()),
         ("split", pa.string()),
-        ("depth", pa.int64()),
         ("sample", pa.int32()),
         ("functions", pa.list_(pa.string())),
     ]
 )
 SCHEMA = pa.schema(
-    [("messages", MESSAGES), ("data_source", pa.string()), ("problem", pa.int64()), ("extra_info", EXTRA_INFO)]
+    [
+        ("messages", MESSAGES),
+        ("data_source", pa.string()),
+        ("level", pa.int32()),
+        ("group", pa.string()),
+        ("problem", pa.int64()),
+        ("extra_info", EXTRA_INFO),
+    ]
 )
 
 END_OF_TURN = (

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
+from compositionality.console import new_console
 from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
-from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.rollout.engine import Completion, Engine, Request, request_seed
@@ -37,7 +37,7 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
     ``engine``: one that is open already (it stays open), for many problem files with one model.
     """
     check_settings(settings)
-    output, console = settings.output, screen()
+    output, console = settings.output, new_console()
     with exclusive(output):
         if is_done(output, recipe(settings), force=settings.force):
             remove(working_path(output))

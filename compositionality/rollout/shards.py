@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compositionality.tasks.base import Verdict
+from compositionality.types import Verdict
 
 SCHEMA = pa.schema(
     [

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
-from compositionality.data.intervals import Interval, share
-from compositionality.data.screen import new_table
-from compositionality.tasks.base import Reason
+from compositionality.console import new_table
+from compositionality.stats.intervals import Interval, share
+from compositionality.types import Reason
 
 
 def by_number(name: str) -> list[tuple[int, str]]:

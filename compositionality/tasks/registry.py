@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Verdict
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.truth import read_ground_truth as read_countdown_truth
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.judge import read_ground_truth as read_string_truth
+from compositionality.types import Verdict
 
 Judge = Callable[[str, str], Verdict]
 ReadTruth = Callable[[str], object]

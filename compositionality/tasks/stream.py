@@ -7,7 +7,7 @@ from itertools import islice
 from multiprocessing import get_context
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
+from compositionality.types import Problem
 
 Candidate = tuple[Hashable, Problem]
 MakeChunk = Callable[[range], list[Candidate]]

@@ -40,7 +40,6 @@ from compositionality.reward.pool import Item, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engine import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import check_model
-from compositionality.tasks.base import Reason
 from compositionality.train.checkpoints import best_step, folder, mend, record_score, scores, sealed_steps
 from compositionality.train.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
 from compositionality.train.grpo_report import Clock, Report, rollout_metrics, speeds
@@ -59,6 +58,7 @@ from compositionality.train.processes import device, on_every_rank, rank, start_
 from compositionality.train.questions import Question, place_in_file, read_questions
 from compositionality.train.run_folder import claim, latest_step, prune
 from compositionality.train.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
+from compositionality.types import Reason
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 HEAD_TOKENS = 2048  # with activation checkpointing, logits of so many tokens are there at once

@@ -24,12 +24,12 @@ from compositionality.data.problems import to_table
 from compositionality.evaluate.by_problem import Answers
 from compositionality.evaluate.passk.counting import count_all
 from compositionality.evaluate.passk.curves import curves_of
-from compositionality.evaluate.passk.estimator import pass_at_k
 from compositionality.evaluate.passk.questions import choose_all
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.rollout.engine import Completion
 from compositionality.rollout.reading import STEP
 from compositionality.rollout.shards import ShardPlan, shard_name, shard_table
+from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks import Problem, Reason, Verdict
 
 PROBLEMS, SAMPLES, DRAWS = 256, 1000, 2000
@@ -123,7 +123,8 @@ def judging_seconds(responses: int) -> float:
 def make_collection(folder: Path, n_problems: int) -> None:
     """A problem file and a rollout folder of ``n_problems`` × 1,000 responses."""
     made = [
-        Problem("string-heldout-level3", 3, f"func_3:{row}", '{"ref_output": "ab"}', row) for row in range(n_problems)
+        Problem("string-heldout-level3", 3, "heldout", f"func_3:{row}", '{"ref_output": "ab"}', row)
+        for row in range(n_problems)
     ]
     write_table(to_table(made, "test"), folder / "test.parquet")
     settings = {"n_samples": SAMPLES, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}

@@ -34,7 +34,7 @@ def test_paper_file(tmp_path: Path) -> None:
     pytest.importorskip("reasoning_gym")
     rows = read_problems(make(tmp_path / "t.parquet", mode="paper", levels=[3, 4], count=20)).to_pylist()
     assert [row["data_source"] for row in rows[::10]] == [f"reasoning-gym-countdown-depth{n}" for n in (3, 4)]
-    assert rows[0]["extra_info"].keys() == {"index", "split", "depth", "expression"}
+    assert rows[0]["extra_info"].keys() == {"index", "split", "expression"}
     assert json.loads(rows[0]["reward_model"]["ground_truth"]) == {"target": 99, "numbers": [95, 14, 18]}
 
 

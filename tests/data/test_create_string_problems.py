@@ -21,7 +21,7 @@ def test_paper_file(tmp_path: Path) -> None:
     path = make(tmp_path / "t.parquet", mode="paper", stage=2, split="test", max_level=8, count=80)
     rows = read_problems(path).to_pylist()
     assert len(rows) == 80
-    assert rows[0]["extra_info"] == {"index": 0, "split": "dummy", "depth": 1}
+    assert rows[0]["extra_info"] == {"index": 0, "split": "dummy"}
     assert rows[-1]["data_source"] == "codeio-forward-incomplete-depth8"
     manifest = read_manifest(path)
     assert manifest is not None
@@ -31,7 +31,7 @@ def test_paper_file(tmp_path: Path) -> None:
 def test_clean_file_has_every_level_evenly_and_no_duplicates(tmp_path: Path) -> None:
     path = make(tmp_path / "c.parquet", levels=[1, 2], count=600, input_length=[3, 3])
     rows = read_problems(path).to_pylist()
-    assert [sum(row["extra_info"]["depth"] == level for row in rows) for level in (1, 2)] == [300, 300]
+    assert [sum(row["level"] == level for row in rows) for level in (1, 2)] == [300, 300]
     assert len({(row["reward_model"]["ground_truth"]) for row in rows}) == 600
     assert rows[5]["extra_info"]["functions"]
 
@@ -64,7 +64,8 @@ def test_published_files_load_unchanged(tmp_path: Path) -> None:
     for name in ("prompt", "reward_model", "extra_info"):
         inner = ours.field(name).type, table.schema.field(name).type
         inner = tuple(kind.value_type if name == "prompt" else kind for kind in inner)
-        assert {field.name for field in inner[0]} == {field.name for field in inner[1]}
+        published = {field.name for field in inner[1]} - {"depth"}  # the column level here
+        assert {field.name for field in inner[0]} == published
 
 
 def test_empty_table_has_the_schema() -> None:

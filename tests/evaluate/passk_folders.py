@@ -20,7 +20,9 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}
 
 def problem_file(path: Path, levels: Sequence[int]) -> Path:
     made = [
-        Problem(f"string-heldout-level{level}", level, f"func_3:{row}", json.dumps({"ref_output": "ab"}), row)
+        Problem(
+            f"string-heldout-level{level}", level, "heldout", f"func_3:{row}", json.dumps({"ref_output": "ab"}), row
+        )
         for row, level in enumerate(levels)
     ]
     write_table(to_table(made, "test"), path)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import to_table
+from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate import accuracy
 from compositionality.evaluate.settings import EvaluateSettings
 from compositionality.rollout.shards import SCHEMA
@@ -19,12 +19,16 @@ Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 """Reasons by model and data source, one answer a problem; every model has the same problems."""
 
 
+def task_of(source: str) -> str:
+    return source.partition("-")[0]
+
+
 def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "") -> Path:
     """A problem file with so many problems of every data source."""
     names = [source for source, size in sizes.items() for _ in range(size)]
     truths = {"string": json.dumps({"ref_output": "a"}), "countdown": json.dumps({"target": 3, "numbers": [1, 2]})}
     made = [
-        Problem(source, index, f"p{index}{tag}", truths[source.partition("-")[0]], index, {"functions": []})
+        Problem(source, *level_and_group(source), f"p{index}{tag}", truths[task_of(source)], index, {"functions": []})
         for index, source in enumerate(names)
     ]
     write_table(to_table(made, "test"), path)

@@ -46,7 +46,7 @@ class KnowingEngine:
 def problems(tmp_path: Path) -> Path:
     made = [
         Problem(
-            f"string-heldout-level{level}", level, f"func_17:{'ab' * level}{'c' * index}",
+            f"string-heldout-level{level}", level, "heldout", f"func_17:{'ab' * level}{'c' * index}",
             json.dumps({"ref_output": f"{'ab' * level}{'c' * index}"[::-1], "style": "compact"}), index,
             {"functions": ["func_17"] if level == 1 else ["func_17", "func_3"]},
         )

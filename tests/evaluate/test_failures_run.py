@@ -19,13 +19,13 @@ from failure_runs import (
 
 from compositionality.data.artefact import file_hash, read_manifest, tree_hash
 from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
-from compositionality.data.intervals import share
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.counts import count_labels
 from compositionality.evaluate.failures.run import find_failures
 from compositionality.evaluate.failures.settings import FailureSettings
 from compositionality.evaluate.failures.summary import summarise
+from compositionality.stats.intervals import share
 
 MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
 

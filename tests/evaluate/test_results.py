@@ -35,7 +35,7 @@ def shard(answers: Sequence[tuple[int, str, int]]) -> pa.Table:
 def problems(levels: Sequence[int], functions: Sequence[Sequence[str]]) -> pa.Table:
     return to_table(
         [
-            Problem(f"string-heldout-level{level}", level, "p", "{}", index, {"functions": list(names)})
+            Problem(f"string-heldout-level{level}", level, "heldout", "p", "{}", index, {"functions": list(names)})
             for index, (level, names) in enumerate(zip(levels, functions, strict=True))
         ],
         "test",

@@ -13,10 +13,10 @@ from studies import Outcomes, evaluation, problem_file, right
 from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.crossed import PROBLEMS, SEEDS_AND_PROBLEMS
 from compositionality.evaluate.markdown import marks, write_markdown
 from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.seeds_table import WIDTH, print_summary
+from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")

@@ -63,7 +63,7 @@ def make_study(
 def _problems(path: Path, name: str) -> Path:
     made = [
         Problem(
-            f"string-{name}-level{level}", level, f"p{index} of level {level} {ATTACK}",
+            f"string-{name}-level{level}", level, name, f"p{index} of level {level} {ATTACK}",
             json.dumps({"ref_output": "abc"}), index, {"functions": []},
         )
         for level in LEVELS

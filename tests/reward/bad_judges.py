@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from compositionality.tasks.base import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 
 def judge(response: str, ground_truth: str) -> Verdict:

@@ -6,7 +6,7 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
-from compositionality.tasks.base import Reason
+from compositionality.types import Reason
 
 GOLD = '{"ref_output": "abc"}'
 

@@ -2,7 +2,7 @@ import pytest
 
 from compositionality.reward import Shape, judge_response, reward
 from compositionality.reward.verl_reward import compute_score
-from compositionality.tasks.base import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 SOURCE, GOLD = "string-trained-level2", '{"ref_output": "abc"}'
 

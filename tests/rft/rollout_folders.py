@@ -20,6 +20,7 @@ def problem(index: int, prompt: str | None = None, level: int = 1, functions: Se
     return Problem(
         data_source=f"string-trained-level{level}",
         level=level,
+        group="trained",
         prompt=f"func_3:{index}" if prompt is None else prompt,
         ground_truth=truth,
         index=index,

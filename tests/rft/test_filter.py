@@ -53,7 +53,7 @@ def test_rows_are_chats_with_exactly_the_answer(tmp_path: Path, problems: Path) 
         {"role": "assistant", "content": "right 3"},
     ]
     assert rows[3]["data_source"] == "string-trained-level1"
-    assert rows[3]["extra_info"] == {"index": 3, "split": "train", "depth": 1, "sample": 0, "functions": ["func_3"]}
+    assert rows[3]["extra_info"] == {"index": 3, "split": "train", "sample": 0, "functions": ["func_3"]}
     assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "test.parquet", "train.parquet"]
 
 

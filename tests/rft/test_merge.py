@@ -87,7 +87,9 @@ def test_other_columns_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has columns"):
         merge([a, b], tmp_path / "merged.parquet")
     table = read_table(sft_file(b, ["q"]))
-    write_table(table.set_column(2, "problem", table["problem"].cast(pa.string())), b)
+    write_table(
+        table.set_column(table.schema.get_field_index("problem"), "problem", table["problem"].cast(pa.string())), b
+    )
     with pytest.raises(UserError, match="column problem is string"):
         merge([a, b], tmp_path / "merged.parquet")
     with pytest.raises(UserError, match=r"has columns .*reward_model"):

@@ -40,6 +40,7 @@ def write_problems(path, count, levels=(1, 2)):
         Problem(
             data_source=f"string-trained-level{levels[i % len(levels)]}",
             level=levels[i % len(levels)],
+            group="trained",
             prompt=f"word{i}",
             ground_truth=json.dumps({"ref_output": f"word{i}"}),
             index=i,

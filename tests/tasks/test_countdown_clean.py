@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem, Reason
 from compositionality.tasks.countdown.clean import CountdownTask, gold_response
 from compositionality.tasks.countdown.options import CountdownOptions
 from compositionality.tasks.countdown.partition import SEED_CLASSES, SPLITS, owner
 from compositionality.tasks.countdown.solver import Solution, solve
 from compositionality.tasks.countdown.stream import countdown_stream
 from compositionality.tasks.registry import judge
+from compositionality.types import Problem, Reason
 
 PLAIN = CountdownOptions(levels=(2, 3, 4))
 COMPACT = CountdownOptions(levels=(2, 3), numbers=(1, 30), target=(1, 99), style="compact")

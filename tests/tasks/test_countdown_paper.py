@@ -6,11 +6,11 @@ import json
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem, Reason
 from compositionality.tasks.countdown.library import PaperOptions, paper_problems
 from compositionality.tasks.countdown.prompts import text_answer
 from compositionality.tasks.countdown.solver import is_solvable
 from compositionality.tasks.registry import judge
+from compositionality.types import Problem, Reason
 
 pytest.importorskip("reasoning_gym")
 GOLDEN = {

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Reason
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.options import OPERATOR_SETS
 from compositionality.tasks.countdown.plan import make_plan
 from compositionality.tasks.countdown.prompts import compact_trace, ground_truth, text_answer
 from compositionality.tasks.countdown.search import whole_values
 from compositionality.tasks.countdown.solver import is_solvable, solve
+from compositionality.types import Reason
 
 PRIME = 2**127 - 1
 

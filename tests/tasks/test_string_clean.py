@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem, Reason
 from compositionality.tasks.string.clean import StringTask
 from compositionality.tasks.string.expression import Apply, evaluate, from_chain, nodes, parse_program, uses_input
 from compositionality.tasks.string.fingerprint import fingerprint
@@ -22,6 +21,7 @@ from compositionality.tasks.string.partition import SPLITS, checksum, owned_chec
 from compositionality.tasks.string.prior import PRIOR
 from compositionality.tasks.string.prompts import compact_trace
 from compositionality.tasks.string.stream import problem_stream
+from compositionality.types import Problem, Reason
 
 PLAIN = StringOptions(levels=(1, 2, 3))
 TINY = StringOptions(

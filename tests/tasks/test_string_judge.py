@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Reason
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.prompts import json_prompt, main_solution
+from compositionality.types import Reason
 
 GOLD = "abc"
 TRUTH = json.dumps({"ref_output": GOLD})

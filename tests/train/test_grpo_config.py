@@ -9,8 +9,8 @@ from sft_assets import make_model
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
 from compositionality.train.verl import grpo, grpo_preflight, launch
+from compositionality.types import Problem
 
 PAPER = ["device=gpu", "lab.reward_shape=paper", "lab.generation_batch_size=32"]
 MACHINES = {
@@ -28,7 +28,7 @@ def model(tmp_path_factory):
 
 def problem_file(path: Path, rows: int = 40, prompt: str = "func_1func_2:abc") -> Path:
     truth = json.dumps({"ref_output": "abc", "style": "compact"})
-    problems = [Problem("string-trained-level2", 2, prompt, truth, number) for number in range(rows)]
+    problems = [Problem("string-trained-level2", 2, "trained", prompt, truth, number) for number in range(rows)]
     pq.write_table(to_table(problems, "train"), path)
     return path
 

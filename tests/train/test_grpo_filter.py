@@ -11,7 +11,7 @@ replay = pytest.importorskip("compositionality.train.verl.replay", reason="verl 
 
 from compositionality.errors import UserError  # noqa: E402
 from compositionality.reward.shapes import reward  # noqa: E402
-from compositionality.tasks.base import Reason, Verdict  # noqa: E402
+from compositionality.types import Reason, Verdict  # noqa: E402
 
 GROUP = 4
 CORRECT, WRONG, MALFORMED = Reason.CORRECT, Reason.WRONG, Reason.MALFORMED

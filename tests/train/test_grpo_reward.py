@@ -87,8 +87,8 @@ def test_a_response_that_fills_the_limit_without_eos_is_overlong(model, tokenize
 
 
 def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch):
-    from compositionality.tasks.base import Reason, Verdict
     from compositionality.train.verl import reward_manager
+    from compositionality.types import Reason, Verdict
 
     loaded = manager(model, tokenizer, seconds=0.05)
     monkeypatch.setattr(reward_manager, "judge_response", lambda *_: Verdict(0.0, Reason.ERROR))

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.data.artefact import verify
-from compositionality.data.intervals import CONFIDENCE, Counts
 from compositionality.data.parquet import read_table
 from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.judge import COLUMNS, MALFORMED
+from compositionality.stats.intervals import CONFIDENCE, Counts
 
 DRAWS = 2000
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compositionality.data.intervals import Counts
 from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.labels import SCHEMA
+from compositionality.stats.intervals import Counts
 
 FILE = "by_problem.parquet"
 Key = Any

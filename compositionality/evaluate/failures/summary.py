@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compositionality.data.intervals import Counts, share
 from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.counts import Counted
 from compositionality.evaluate.study import Group
 from compositionality.rollout.summary import by_number
+from compositionality.stats.intervals import Counts, share
 
 Row = dict[str, Any]
 ByFile = Mapping[tuple[str, str], Counted]

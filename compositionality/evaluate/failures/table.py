@@ -5,13 +5,13 @@ from typing import Any
 
 from rich.table import Table
 
-from compositionality.data.screen import new_table, screen
+from compositionality.console import new_console, new_table
 from compositionality.evaluate.failures.classes import CLASSES, Failure, Fault
 
 
 def print_failures(summary: Mapping[str, Any], level: int) -> None:
     """Print a table for every problem file that has this level, and the agreement with the judge."""
-    console = screen()
+    console = new_console()
     for problems in dict.fromkeys(row["problems"] for row in summary["shares"] if row["level"] == level):
         rows = [row for row in summary["shares"] if (row["problems"], row["level"]) == (problems, level)]
         console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")

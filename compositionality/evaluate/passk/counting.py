@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from compositionality.data.intervals import Counts
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.answers import Folders
 from compositionality.evaluate.passk.questions import Questions
 from compositionality.evaluate.tally import Tally, tally
 from compositionality.rollout.reading import rollout_manifest
+from compositionality.stats.intervals import Counts
 
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 COLUMNS = ("problem", "sample", "tokens", "reason")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.evaluate.passk.bootstrap import TAIL, TIE
+from compositionality.stats.bootstrap import TAIL, TIE
 
 Floats = NDArray[np.float64]
 

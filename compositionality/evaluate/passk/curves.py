@@ -12,10 +12,10 @@ import numpy as np
 
 from compositionality.errors import UserError
 from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.passk.bootstrap import Band, Floats, Rows, band, drawn_means, shares_drawn
 from compositionality.evaluate.passk.crossover import crossover
-from compositionality.evaluate.passk.estimator import pass_at_k, pass_hat_k
 from compositionality.evaluate.study import Group
+from compositionality.stats.bootstrap import Band, Floats, Rows, band, drawn_means, shares_drawn
+from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 
 DIGITS = 6
 POOLED = 0

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from rich.console import Console
 
-from compositionality.data.intervals import CONFIDENCE, Counts
-from compositionality.data.screen import new_table
+from compositionality.console import new_table
 from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.passk.estimator import pass_at_k
+from compositionality.stats.intervals import CONFIDENCE, Counts
+from compositionality.stats.pass_at_k import pass_at_k
 
 POWER = 0.8
 SIMULATED = 4000

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, tree_hash, write_derived
-from compositionality.data.intervals import Counts
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import COLUMNS
 from compositionality.errors import UserError
 from compositionality.evaluate.study import Group
+from compositionality.stats.intervals import Counts
 
 STEP = "passk_problems"
 

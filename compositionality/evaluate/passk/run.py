@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
 from compositionality.data.parquet import write_table
-from compositionality.data.screen import screen
 from compositionality.errors import UserError
 from compositionality.evaluate import by_problem
 from compositionality.evaluate.answers import Folders, Jobs, all_collected, engine_for, jobs_of
@@ -117,7 +117,7 @@ def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
 
 def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
     """The power note, and what sampling will cost, going by the first checkpoint that is not asked yet."""
-    console = screen()
+    console = new_console()
     prior = _prior(Path(settings.prior)) if settings.prior else []
     levels = {name: questions.levels() for name, questions in names.questions.items()}
     ks = table_ks(settings, settings.n_samples)

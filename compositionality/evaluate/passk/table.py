@@ -6,14 +6,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.data.screen import new_table, screen
+from compositionality.console import new_console, new_table
 
 Row = dict[str, Any]
 
 
 def print_curves(content: Row, ks: Sequence[int], console: Console | None = None) -> None:
     """Print a table for every checkpoint, and one for every pair, on every problem file."""
-    console = console or screen()
+    console = console or new_console()
     setting = f"{content['n_samples']} samples of each problem, temperature {content['temperature']:g}"
     for row in content["missing"]:
         console.print(

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from compositionality.data.intervals import wilson
 from compositionality.evaluate.study import Group
 from compositionality.report.page.inputs import Inputs
+from compositionality.stats.intervals import wilson
 from compositionality.train.metrics import read_metrics
 
 _VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem, Verdict
 from compositionality.tasks.countdown.forms import Written, form_key, write
 from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.options import CountdownOptions
+from compositionality.tasks.countdown.options import GROUP, CountdownOptions
 from compositionality.tasks.countdown.plan import make_plan
 from compositionality.tasks.countdown.prompts import (
     compact_prompt,
@@ -22,6 +21,7 @@ from compositionality.tasks.countdown.prompts import (
 )
 from compositionality.tasks.countdown.search import Found, Search
 from compositionality.tasks.countdown.solver import labels_of
+from compositionality.types import Problem, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class CountdownTask:
             "expression": item.gold.text,
             "trace": compact_trace(item.numbers, item.gold.steps),
         }
-        return Problem(f"countdown-clean-level{item.level}", item.level, prompt, truth, item.index, metadata)
+        return Problem(f"countdown-clean-level{item.level}", item.level, GROUP, prompt, truth, item.index, metadata)
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,6 @@ The numbers are checked before anything is computed, so the size of every value 
 from collections import Counter
 from typing import NamedTuple
 
-from compositionality.tasks.base import Reason, Verdict
 from compositionality.tasks.countdown.expression import (
     MAX_LENGTH,
     SPACE,
@@ -23,6 +22,7 @@ from compositionality.tasks.countdown.expression import (
     whole_number,
 )
 from compositionality.tasks.countdown.truth import Truth, read_ground_truth
+from compositionality.types import Reason, Verdict
 
 _OPEN, _CLOSE = "<answer>", "</answer>"
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
-from compositionality.tasks.countdown.options import LEVELS
+from compositionality.tasks.countdown.options import GROUP, LEVELS
 from compositionality.tasks.countdown.prompts import ground_truth, text_prompt
+from compositionality.types import Problem
 
 SEED = 42
 NUMBERS, TARGETS = (1, 100), (1, 999)
@@ -38,7 +38,8 @@ def paper_problems(options: PaperOptions) -> Iterator[Problem]:
     for level in options.levels:
         for index, (numbers, target, expression) in enumerate(_rows(level, options.count // len(options.levels))):
             source, metadata = f"reasoning-gym-countdown-depth{level}", {"expression": expression}
-            yield Problem(source, level, text_prompt(numbers, target), ground_truth(numbers, target), index, metadata)
+            prompt, truth = text_prompt(numbers, target), ground_truth(numbers, target)
+            yield Problem(source, level, GROUP, prompt, truth, index, metadata)
 
 
 def _rows(level: int, count: int) -> Iterator[tuple[list[int], int, str]]:

@@ -7,6 +7,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.countdown.prompts import OPERATORS
 
 LEVELS = range(2, 7)
+GROUP = "countdown"
 OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
 """A minus comes with a plus and a division with a product: ``a-(b-c)`` is a sum in disguise."""
 EXACT = 2**53

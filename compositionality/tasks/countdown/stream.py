@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from compositionality.tasks.base import Problem
 from compositionality.tasks.countdown.clean import CountdownTask
 from compositionality.tasks.stream import Candidate, distinct_problems
+from compositionality.types import Problem
 
 
 def countdown_stream(task: CountdownTask, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:

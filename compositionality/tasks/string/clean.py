@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem, Verdict
 from compositionality.tasks.string.draws import Draws
 from compositionality.tasks.string.expression import Expression, chain_text, evaluate, function_names, render
 from compositionality.tasks.string.functions import (
@@ -26,6 +25,7 @@ from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
 from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
+from compositionality.types import Problem, Verdict
 
 CHAINS_PER_PROBLEM = 400
 INPUTS_PER_CHAIN = 32
@@ -144,7 +144,7 @@ class StringTask:
         truth = ground_truth(item.input, item.output, code, options.style)
         source = f"string-{self.set_name}-level{item.level}"
         metadata = {"seed": seed, "functions": names}
-        return Problem(source, item.level, prompt, truth, item.index, metadata)
+        return Problem(source, item.level, self.set_name, prompt, truth, item.index, metadata)
 
 
 def _run(chain: Chain, text: str) -> str:

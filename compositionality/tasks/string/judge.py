@@ -17,8 +17,8 @@ import re
 from functools import lru_cache
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Reason, Verdict
 from compositionality.tasks.string.objects import ObjectScanner
+from compositionality.types import Reason, Verdict
 
 _NOT_IN_STRINGS = re.compile(r"[:,;\s]")
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)

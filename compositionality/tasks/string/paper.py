@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from compositionality.errors import UserError
-from compositionality.tasks.base import Problem
 from compositionality.tasks.string.expression import (
     CONCAT,
     METHODS,
@@ -24,6 +23,7 @@ from compositionality.tasks.string.expression import (
 )
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
 from compositionality.tasks.string.prompts import ground_truth, json_prompt, main_solution, sources
+from compositionality.types import Problem
 
 SEED = 42
 PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
@@ -47,6 +47,12 @@ class PaperOptions:
         if self.stage == 1:
             return frozenset(ATOMS)
         return frozenset(PAPER_TRAIN if self.split == "train" else PAPER_HELDOUT)
+
+    def group(self) -> str:
+        """Which set of functions the problems are made of."""
+        if self.stage == 1:
+            return "all"
+        return "trained" if self.split == "train" else "heldout"
 
     def check(self) -> None:
         """UserError for options that the original refuses or cannot serve."""
@@ -144,15 +150,16 @@ def paper_items(options: PaperOptions) -> Iterator[Item]:
 def paper_problems(options: PaperOptions) -> Iterator[Problem]:
     """Rows of one file, in the published schema."""
     for item in paper_items(options):
-        yield _problem(item, show_definitions=options.stage == 1)
+        yield _problem(item, options.group(), show_definitions=options.stage == 1)
 
 
-def _problem(item: Item, *, show_definitions: bool) -> Problem:
+def _problem(item: Item, group: str, *, show_definitions: bool) -> Problem:
     solution = main_solution(item.text)
     code = sources(function_names(item.expression)) + solution if show_definitions else solution
     return Problem(
         data_source=f"codeio-forward-incomplete-depth{item.level}",
         level=item.level,
+        group=group,
         prompt=json_prompt(code, item.input),
         ground_truth=ground_truth(item.input, item.output, code),
         index=0,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from compositionality.tasks.base import Problem
 from compositionality.tasks.stream import Candidate, distinct_problems
 from compositionality.tasks.string.clean import StringTask
+from compositionality.types import Problem
 
 
 def problem_stream(task: StringTask, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 from compositionality.reward.judging import LENGTH, STOP, judge_response
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import check_model
-from compositionality.tasks.base import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 
 class JudgeFailedError(RuntimeError):

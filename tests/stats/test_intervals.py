@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from compositionality.data.intervals import effective_samples, paired_difference, share, wilson
+from compositionality.stats.intervals import effective_samples, paired_difference, share, wilson
 
 
 @pytest.mark.parametrize(

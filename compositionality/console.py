@@ -7,7 +7,7 @@ from rich.table import Table
 COLUMNS_IN_A_FILE = 160
 
 
-def screen(*, markup: bool = False) -> Console:
+def new_console(*, markup: bool = False) -> Console:
     """The terminal, or a file of 160 columns; text is printed as it is unless ``markup`` is asked for."""
     console = Console(markup=markup, highlight=False)
     return console if console.is_terminal else Console(markup=markup, highlight=False, width=COLUMNS_IN_A_FILE)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from compositionality.evaluate.crossed import Floats, Spread, spread_of
-from compositionality.evaluate.needs import NEVER, Need, most, needed
+from compositionality.stats.random_effects import Floats, Spread, spread_of
+from compositionality.stats.sample_size import NEVER, Need, most, needed
 
 
 def test_problems_for_one_seed_are_students() -> None:

@@ -11,8 +11,8 @@ Legend: P problems, K values of k (1 … K).
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.data.intervals import Counts
 from compositionality.errors import UserError
+from compositionality.stats.intervals import Counts
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from compositionality.data.intervals import mean_change, paired_difference, share, wilson
-from compositionality.evaluate.crossed import (
+from compositionality.stats.intervals import mean_change, paired_difference, share, wilson
+from compositionality.stats.random_effects import (
     PROBLEMS,
     SEEDS_AND_PROBLEMS,
     Finding,

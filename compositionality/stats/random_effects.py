@@ -3,7 +3,7 @@
 Two sources of chance, crossed: which seeds were trained (k of them) and which problems were drawn (n of them).
 
 "problems": the seeds are taken as they are; what would other problems have shown? Counts are pooled over the seeds by
-problem; Wilson's interval (``data.intervals.share``), or Student's on the differences by problem (``mean_change``).
+problem; Wilson's interval (``stats.intervals.share``), or Student's on the differences by problem (``mean_change``).
 
 "seeds and problems": what would another run, with other seeds and other problems, have shown? Two-way random effects:
 Var(mean) = MS_seeds / (k n) + (MS_problems - MS_rest) / (k n), the first part with Student's quantile for k - 1 degrees
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.data.intervals import CONFIDENCE, Interval, Values, mean_change, share, unseen, wilson
+from compositionality.stats.intervals import CONFIDENCE, Interval, Values, mean_change, share, unseen, wilson
 
 Floats = NDArray[np.float64]
 PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compositionality.evaluate.crossed import Spread
+from compositionality.stats.random_effects import Spread
 
 ON_THRESHOLD = 0.0005
 """A figure that is 0.05 points from its threshold lies on it."""

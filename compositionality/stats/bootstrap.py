@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.data.intervals import CONFIDENCE, wilson
+from compositionality.stats.intervals import CONFIDENCE, wilson
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
