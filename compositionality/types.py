@@ -72,3 +72,20 @@ class Completion:
     finish_reason: str
     token_ids: Sequence[int] = ()
     log_probs: Sequence[float] = ()
+
+
+class Failure(StrEnum):
+    """What went wrong in a completion: each has exactly one class."""
+
+    CORRECT = "correct"
+    IGNORES = "ignores_composition"
+    INCOMPLETE = "incomplete_trace"
+    INCORRECT = "incorrect_composition"
+    ATOMIC = "atomic_error"
+    FORMAT = "format"
+    OVERLONG = "overlong"
+    UNPARSED = "unparsed"
+
+
+FAILURES = tuple(failure.value for failure in Failure)
+"""The classes in the order of tables and figures."""

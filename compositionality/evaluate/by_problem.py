@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.tally import Tally
 from compositionality.stats.intervals import Counts
+from compositionality.types import FAILURES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,13 +55,13 @@ def read_answers(path: Path) -> dict[tuple[str, str], Answers]:
 
 def read_classes(path: Path) -> dict[tuple[str, str], Answers]:
     """The same from a table with ``responses`` and a column of counts for every class in place of ``judged``."""
-    table = read_table(path, [*SCHEMA.names[:4], "responses", *CLASSES])
+    table = read_table(path, [*SCHEMA.names[:4], "responses", *FAILURES])
     return {
         key: Answers(
             tuple(part["data_source"]),
             _column(part, "responses"),
             _column(part, "correct"),
-            {name: _column(part, name) for name in CLASSES},
+            {name: _column(part, name) for name in FAILURES},
         )
         for key, part in _parts(path, table)
     }

@@ -18,9 +18,9 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims import CLAIMS, CONTROLS
 from compositionality.evaluate.claims_file import ClaimsSettings, hold_claims, read_claims
 from compositionality.evaluate.claims_table import print_claims
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.markdown import marks
 from compositionality.evaluate.seeds_table import WIDTH
+from compositionality.types import FAILURES
 
 LEVEL = "string-heldout-level3"
 ARMS = {"stage1": 10, "rl-level1": 11, "rl-level2": 40}
@@ -62,7 +62,7 @@ def passk(folder: Path) -> str:
 
 
 def failures(folder: Path, **changes: int) -> str:
-    none = dict.fromkeys(CLASSES, 0)
+    none = dict.fromkeys(FAILURES, 0)
     ignored = {**none, "ignores_composition": 30, "incorrect_composition": 8, "atomic_error": 2}
     learnt = {**none, "correct": 20, "incorrect_composition": 5, "atomic_error": 15, **changes}
     return counted(

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classes import Failure, Fault, Finding
-from compositionality.evaluate.failures.classify import Response, applications, classify, read_trace
-from compositionality.evaluate.failures.program import Program, read_program
+from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
+from compositionality.tasks.string.diagnosis.program import Program, read_program
+from compositionality.tasks.string.diagnosis.trace import Fault, Finding
 from compositionality.tasks.string.expression import chain_text, evaluate, parse
 from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.prompts import compact_prompt, compact_trace, ground_truth, main_solution, run_steps
+from compositionality.types import Failure
 
 CHAIN: Chain = tuple(frozen_operation(ATOMS[number]) for number in (2, 14, 16))  # cabbe → cabe → ccaabbee → ccbb
 INPUT = "cabbe"

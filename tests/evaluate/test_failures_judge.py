@@ -21,9 +21,9 @@ from failure_runs import evaluation, first_line_only, problem_file, rows_of, set
 
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.agreement import kappa, kappa_with_interval
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.judge import NAMES, SCHEMA, judged_class
 from compositionality.evaluate.failures.run import find_failures
+from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]
 DISTINCT = 24
@@ -187,7 +187,7 @@ def test_a_malformed_answer_is_never_a_class(answer: str) -> None:
 
 
 def test_the_judge_may_say_six_classes() -> None:
-    assert set(CLASSES) - set(NAMES) == {"overlong", "unparsed"}
+    assert set(FAILURES) - set(NAMES) == {"overlong", "unparsed"}
     assert [judged_class(json.dumps({"class": name})) for name in NAMES] == NAMES
 
 

@@ -20,12 +20,12 @@ from failure_runs import (
 from compositionality.data.artefact import file_hash, read_manifest, tree_hash
 from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.counts import count_labels
 from compositionality.evaluate.failures.run import find_failures
 from compositionality.evaluate.failures.settings import FailureSettings
 from compositionality.evaluate.failures.summary import summarise
 from compositionality.stats.intervals import share
+from compositionality.types import FAILURES
 
 MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
 
@@ -54,7 +54,7 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
     assert shares(output, "correct", 1) == {"good": 1, "lazy": 1, "slip": 0.5}
     assert shares(output, "atomic_error", 2) == {"good": 0, "lazy": 0, "slip": 0.5}
     summary = summary_of(output)
-    assert summary["classes"] == list(CLASSES)
+    assert summary["classes"] == list(FAILURES)
     assert summary["models"] == ["good", "lazy", "slip"]
     assert summary["judge"] is None
     assert {(row["functions"], row["n_problems"], row["n_responses"]) for row in summary["shares"]} == {
@@ -72,7 +72,7 @@ def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) 
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     counts = [row for row in rows_of(output / "by_problem.parquet") if row["model"] == "slip"]
     assert [row["problem"] for row in counts] == list(range(N_PROBLEMS))
-    assert all(sum(row[kind] for kind in CLASSES) == row["responses"] == 2 for row in counts)
+    assert all(sum(row[kind] for kind in FAILURES) == row["responses"] == 2 for row in counts)
     import numpy as np
 
     deep = [row for row in counts if row["data_source"].endswith("level3")]

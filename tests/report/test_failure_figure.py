@@ -10,9 +10,9 @@ import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.report.failure_figure import BEFORE, COLOURS, STATED_SHARES, _grid, draw_failures
 from compositionality.report.figure import LOOKS
+from compositionality.types import FAILURES
 
 
 def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
@@ -20,7 +20,7 @@ def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
     shares = [
         {"model": model, "problems": "h", "functions": "heldout", "level": level, "class": kind, "share": 0.125,
          "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
-        for model in models for level in (1, 2, 3) for kind in CLASSES
+        for model in models for level in (1, 2, 3) for kind in FAILURES
     ]  # fmt: skip
     functions = [
         {
@@ -39,7 +39,7 @@ def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
         {"model": model, "problems": "h", "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}
         for model in models
     ]
-    content = {"models": list(models), "classes": list(CLASSES), "shares": shares, "by_function": functions}
+    content = {"models": list(models), "classes": list(FAILURES), "shares": shares, "by_function": functions}
     path = folder / "failure_modes.json"
     with new_artefact(path, Recipe("find_failures", changes)) as partial:
         partial.write_text(json.dumps({**content, "by_pair": pairs, **changes}))
@@ -67,7 +67,7 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
         "28.1",
         "55",
         "not stated",
-        *(kind.replace("_", " ") for kind in CLASSES),
+        *(kind.replace("_", " ") for kind in FAILURES),
     ):
         assert text in texts
     assert LOOKS["rft"].label not in texts
@@ -108,8 +108,8 @@ def test_the_cells_of_a_heat_map(tmp_path: Path) -> None:
 
 
 def test_every_class_has_a_colour_of_its_own() -> None:
-    assert tuple(COLOURS) == CLASSES
-    assert len(set(COLOURS.values())) == len(CLASSES)
+    assert tuple(COLOURS) == FAILURES
+    assert len(set(COLOURS.values())) == len(FAILURES)
 
 
 def test_the_papers_shares_are_what_its_text_states() -> None:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from compositionality.data.artefact import verify
 from compositionality.data.parquet import read_table
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.judge import COLUMNS, MALFORMED
 from compositionality.stats.intervals import CONFIDENCE, Counts
+from compositionality.types import FAILURES
 
 DRAWS = 2000
 
@@ -21,8 +21,8 @@ def agreement(judged: Path) -> dict[str, Any]:
     rows = read_table(judged, COLUMNS.names).to_pandas()
     valid = rows[rows["judge"] != MALFORMED]
     clusters = valid.groupby(["problems", "problem"], sort=True).ngroup().to_numpy(np.int64)
-    numbers = [valid[name].map(CLASSES.index).to_numpy(np.int64) for name in ("program", "judge")]
-    tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(CLASSES), len(CLASSES)), np.int64)
+    numbers = [valid[name].map(FAILURES.index).to_numpy(np.int64) for name in ("program", "judge")]
+    tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
     np.add.at(tables, (clusters, *numbers), 1)
     whole = tables.sum(0)
     same = float(np.trace(whole) / len(valid)) if len(valid) else None

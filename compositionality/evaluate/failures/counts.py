@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.labels import SCHEMA
 from compositionality.stats.intervals import Counts
+from compositionality.types import FAILURES
 
 FILE = "by_problem.parquet"
 Key = Any
@@ -68,7 +68,7 @@ class Counted:
 
     def responses(self, problems: list[int]) -> Counts:
         """How many there are to each problem, (P,)."""
-        total: Counts = np.sum([self.classes.over(name, problems) for name in CLASSES], axis=0)
+        total: Counts = np.sum([self.classes.over(name, problems) for name in FAILURES], axis=0)
         return total
 
 
@@ -96,6 +96,6 @@ def _table(model: str, name: str, counts: Counted) -> pa.Table:
             "problem": pa.array(problems, pa.int64()),
             "data_source": pa.array([counts.data_sources[problem] for problem in problems], pa.string()),
             "responses": counts.responses(problems),
-            **{kind: counts.classes.over(kind, problems) for kind in CLASSES},
+            **{kind: counts.classes.over(kind, problems) for kind in FAILURES},
         }
     )

@@ -13,16 +13,16 @@ import pyarrow.parquet as pq
 from compositionality.data.artefact import Recipe, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classes import Failure
 from compositionality.evaluate.failures.judge_client import JudgeClient, Question
 from compositionality.evaluate.failures.labels import responses_of
-from compositionality.evaluate.failures.program import Program
 from compositionality.evaluate.failures.settings import FailureSettings
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.evaluate.study import Group
 from compositionality.rollout.reading import read_rollouts
 from compositionality.tasks import Message
+from compositionality.tasks.string.diagnosis.program import Program
 from compositionality.tasks.string.functions import ALIASES
+from compositionality.types import Failure
 
 STEP = "judge_failures"
 FILE = "judge.parquet"

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.classify import Response, applications, classify, read_trace
-from compositionality.evaluate.failures.program import Program
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.reading import read_rollouts
+from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
+from compositionality.tasks.string.diagnosis.program import Program
 
 FILE = "labels.parquet"
 SCHEMA = pa.schema(

@@ -7,11 +7,11 @@ from typing import Any
 from compositionality.data.artefact import file_hash, read_manifest
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.program import Program, read_program
 from compositionality.evaluate.failures.settings import FailureSettings
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.study import Group
 from compositionality.rollout.reading import rollout_manifest
+from compositionality.tasks.string.diagnosis.program import Program, read_program
 
 NOT_CLASSIFIED = "countdown"
 

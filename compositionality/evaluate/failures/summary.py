@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compositionality.evaluate.failures.classes import CLASSES
 from compositionality.evaluate.failures.counts import Counted
 from compositionality.evaluate.study import Group
 from compositionality.rollout.summary import by_number
 from compositionality.stats.intervals import Counts, share
+from compositionality.types import FAILURES
 
 Row = dict[str, Any]
 ByFile = Mapping[tuple[str, str], Counted]
@@ -17,7 +17,7 @@ def summarise(counted: ByFile, judge: Row | None) -> Row:
     """What failure_modes.json holds; shares lie in [0, 1], with 95 % intervals."""
     return {
         "models": list(dict.fromkeys(model for model, _ in counted)),
-        "classes": list(CLASSES),
+        "classes": list(FAILURES),
         "shares": [row for key, counts in counted.items() for row in _shares(*key, counts)],
         "faults": [row for key, counts in counted.items() for row in _faults(*key, counts)],
         "composed": [row for key, counts in counted.items() for row in _composed(*key, counts)],
@@ -42,7 +42,7 @@ def _shares(model: str, name: str, counts: Counted) -> Iterator[Row]:
     for labels, problems in _levels(model, name, counts):
         responses = counts.responses(problems)
         sizes = {"n_problems": len(problems), "n_responses": int(responses.sum())}
-        for kind in CLASSES:
+        for kind in FAILURES:
             found = _interval(counts.classes.over(kind, problems), responses, "share")
             yield {**labels, "class": kind, **found, **sizes}
 

@@ -6,7 +6,8 @@ from typing import Any
 from rich.table import Table
 
 from compositionality.console import new_console, new_table
-from compositionality.evaluate.failures.classes import CLASSES, Failure, Fault
+from compositionality.tasks.string.diagnosis.trace import Fault
+from compositionality.types import FAILURES, Failure
 
 
 def print_failures(summary: Mapping[str, Any], level: int) -> None:
@@ -31,12 +32,12 @@ def print_failures(summary: Mapping[str, Any], level: int) -> None:
 
 def _table(rows: list[dict[str, Any]], summary: Mapping[str, Any]) -> Table:
     cells = {(row["class"], row["model"]): row for row in rows}
-    models = [model for model in summary["models"] if (CLASSES[0], model) in cells]
+    models = [model for model in summary["models"] if (FAILURES[0], model) in cells]
     table = new_table()
     table.add_column("class")
     for model in models:
         table.add_column(model, justify="right", overflow="fold")
-    for kind in CLASSES:
+    for kind in FAILURES:
         table.add_row(kind.replace("_", " "), *(_cell(cells[kind, model]) for model in models))
     return table
 

@@ -2,8 +2,8 @@
 
 import re
 
-from compositionality.evaluate.failures.classes import Stated, Trace
-from compositionality.evaluate.failures.program import COMPACT_NAME
+from compositionality.tasks.string.diagnosis.program import COMPACT_NAME
+from compositionality.tasks.string.diagnosis.trace import StatedStep, Trace
 
 MOST_LINES, LONGEST_LINE = 64, 2000
 _LINE = re.compile(rf"(?:{COMPACT_NAME})*+,({COMPACT_NAME}):([^:=,;\s]*+)=([^:=,;\s]*+)")
@@ -11,10 +11,10 @@ _LINE = re.compile(rf"(?:{COMPACT_NAME})*+,({COMPACT_NAME}):([^:=,;\s]*+)=([^:=,
 
 def read_compact(response: str) -> Trace:
     """The steps up to the first line that is none; lines over the limits are none."""
-    steps: list[Stated] = []
+    steps: list[StatedStep] = []
     for line in response.rstrip("\n").split("\n", MOST_LINES)[: MOST_LINES + 1]:
         found = _LINE.fullmatch(line) if len(line) <= LONGEST_LINE else None
         if found is None:
             return Trace(tuple(steps), broken=len(steps))
-        steps.append(Stated(found[1], (found[2],), found[3]))
+        steps.append(StatedStep(found[1], (found[2],), found[3]))
     return Trace(tuple(steps))

@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compositionality.evaluate.failures.classes import Failure, Fault, Finding, Stated, Trace
-from compositionality.evaluate.failures.compact import read_compact
-from compositionality.evaluate.failures.english import read_english
-from compositionality.evaluate.failures.program import INPUT, Program, Step
-from compositionality.tasks import Reason
+from compositionality.tasks.string.diagnosis.compact import read_compact
+from compositionality.tasks.string.diagnosis.english import read_english
+from compositionality.tasks.string.diagnosis.program import INPUT, Program, ProgramStep
+from compositionality.tasks.string.diagnosis.trace import Fault, Finding, StatedStep, Trace
+from compositionality.types import Failure, Reason
 
 _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
 
@@ -98,7 +98,7 @@ def _walk(program: Program, trace: Trace, answer: str | None) -> Finding:
     return _ended_early(program, left) if program.compact and left else _ending(program, trace, left, known, answer)
 
 
-def _next_step(program: Program, stated: Stated, left: Sequence[int], known: dict[int, str]) -> int | None:
+def _next_step(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> int | None:
     """Which of the steps left a stated one is: the next, or (English) a later one that starts from its true strings."""
     if left and program.steps[left[0]].name == stated.name:
         return left[0]
@@ -109,7 +109,7 @@ def _next_step(program: Program, stated: Stated, left: Sequence[int], known: dic
     )
 
 
-def _left_out(program: Program, stated: Stated, left: Sequence[int], known: dict[int, str]) -> Finding | None:
+def _left_out(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Finding | None:
     """English: steps done silently before a stated one that starts from a string of their making, a wrong one."""
     later = [number for number in left if program.steps[number].name == stated.name]
     if program.compact or not later or stated.given is None or stated.given == program.given(left[0], known):
@@ -119,7 +119,7 @@ def _left_out(program: Program, stated: Stated, left: Sequence[int], known: dict
     return Finding(Failure.ATOMIC, left[0] + 1, program.steps[left[0]].node.operator, Fault.RESULT)
 
 
-def _check(step: Step, stated: Stated, expected: tuple[str, ...]) -> Fault | None:
+def _check(step: ProgramStep, stated: StatedStep, expected: tuple[str, ...]) -> Fault | None:
     given = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
     if given != expected:
         return Fault.MISCOPIED

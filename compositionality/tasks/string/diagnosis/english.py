@@ -11,8 +11,8 @@ is read by position. One pass, linear in the text; no text is executed.
 import re
 from dataclasses import dataclass, field
 
-from compositionality.evaluate.failures.classes import Stated, Trace
-from compositionality.evaluate.failures.program import Program
+from compositionality.tasks.string.diagnosis.program import Program
+from compositionality.tasks.string.diagnosis.trace import StatedStep, Trace
 
 LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP = 40_000, 400, 60
 _SYMBOL = r"==?|→|⇒|->|=>|⟶"
@@ -55,7 +55,7 @@ class _Reader:
 
     program: Program
     text: str
-    steps: list[Stated] = field(default_factory=list)
+    steps: list[StatedStep] = field(default_factory=list)
     nameless: list[str] = field(default_factory=list)
     open: _Open | None = None
     link: tuple[str, int] = ("", -LONGEST_GAP)  # kind and end of the last linking word or sign
@@ -70,7 +70,7 @@ class _Reader:
         self._close()
         if not self.steps and len(self.nameless) == len(self.program.named) == len(self.program.steps):
             stated = zip(self.program.names, self.nameless, strict=True)
-            return Trace(tuple(Stated(name, None, result) for name, result in stated))
+            return Trace(tuple(StatedStep(name, None, result) for name, result in stated))
         return Trace(tuple(self.steps))
 
     def _take(self, found: re.Match[str]) -> int:
@@ -146,14 +146,14 @@ class _Reader:
         done, self.open = self.open, None
         if done is None or done.result is None:
             return
-        step = Stated(done.name, self._full(done), done.result)
+        step = StatedStep(done.name, self._full(done), done.result)
         if any((step.name, step.result) == (old.name, old.result) and _agree(step, old) for old in self.steps):
             return
         if self.steps and self.steps[-1].name == step.name and self._is_correction(step):
             self.steps.pop()
         self.steps.append(step)
 
-    def _is_correction(self, step: Stated) -> bool:
+    def _is_correction(self, step: StatedStep) -> bool:
         old = self.steps[-1]
         return step.given == old.given if step.given and old.given else self.program.names.count(step.name) < 2
 
@@ -173,7 +173,7 @@ def read_english(response: str, program: Program) -> Trace:
     return _Reader(program, _CODE.sub(r'"\1"', text).replace("`", "")).read()
 
 
-def _agree(step: Stated, old: Stated) -> bool:
+def _agree(step: StatedStep, old: StatedStep) -> bool:
     return step.given is None or old.given is None or step.given == old.given
 
 

@@ -16,7 +16,7 @@ INPUT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgramStep:
     """One operator. ``name`` as traces write it ("" for ``+`` and methods, which have none); ``value`` is the truth.
 
     ``sources`` has an entry per argument: the number of an earlier step, INPUT, or a literal string.
@@ -44,7 +44,7 @@ class Program:
 
     compact: bool
     input: str
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -77,14 +77,14 @@ def read_program(ground_truth: str, prompt: str) -> Program:
         code, x, compact = truth["ref_code"], truth["ref_input"]["x"], truth.get("style") == "compact"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError("ground_truth holds no ref_code and ref_input; make the problem file again") from error
-    steps: list[Step] = []
+    steps: list[ProgramStep] = []
     _add(parse_program(code), x, steps)
     if compact:
         steps = _with_compact_names(steps, prompt)
     return Program(compact, x, tuple(steps))
 
 
-def _add(expression: Expression, x: str, steps: list[Step]) -> int | str:
+def _add(expression: Expression, x: str, steps: list[ProgramStep]) -> int | str:
     """Append the steps of an expression, arguments first; where its value is: step, INPUT or literal."""
     if isinstance(expression, Text):
         return expression.text
@@ -93,14 +93,14 @@ def _add(expression: Expression, x: str, steps: list[Step]) -> int | str:
     sources = tuple([_add(argument, x, steps) for argument in expression.arguments])
     values = [s if isinstance(s, str) else x if s == INPUT else steps[s].value for s in sources]
     name = expression.operator if expression.operator in ALIASES else ""
-    steps.append(Step(name, expression, sources, apply_operator(expression, values)))
+    steps.append(ProgramStep(name, expression, sources, apply_operator(expression, values)))
     return len(steps) - 1
 
 
-def _with_compact_names(steps: list[Step], prompt: str) -> list[Step]:
+def _with_compact_names(steps: list[ProgramStep], prompt: str) -> list[ProgramStep]:
     """The names that the compact prompt shows: with a parameter in brackets unless that is frozen."""
     asked = hide_definitions(prompt).partition(":")[0]
     names = re.findall(COMPACT_NAME, asked)[::-1]
     if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
         raise UserError(f"prompt {asked[:60]!r} does not name the functions of its ref_code")
-    return [Step(name, step.node, step.sources, step.value) for name, step in zip(names, steps, strict=True)]
+    return [ProgramStep(name, step.node, step.sources, step.value) for name, step in zip(names, steps, strict=True)]

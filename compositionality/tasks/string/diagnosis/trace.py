@@ -1,20 +1,9 @@
-"""The closed lists: classes of responses, and what exactly was at fault."""
+"""The steps that a completion states, and what the first fault in them can be."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class Failure(StrEnum):
-    """The class of a response; each has exactly one (``classify`` says which comes first)."""
-
-    CORRECT = "correct"
-    IGNORES = "ignores_composition"
-    INCOMPLETE = "incomplete_trace"
-    INCORRECT = "incorrect_composition"
-    ATOMIC = "atomic_error"
-    FORMAT = "format"
-    OVERLONG = "overlong"
-    UNPARSED = "unparsed"
+from compositionality.types import Failure
 
 
 class Fault(StrEnum):
@@ -30,9 +19,6 @@ class Fault(StrEnum):
     MIXED = "mixed"
 
 
-CLASSES = tuple(failure.value for failure in Failure)
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A class; ``step`` (from 1, innermost first) and ``function`` where the first fault lies."""
@@ -44,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedStep:
     """One step as a response states it: ``given`` are the strings that go in (None: not stated)."""
 
     name: str
@@ -56,5 +42,5 @@ class Stated:
 class Trace:
     """The steps of a response in its order; ``broken``: how many of them come before the first unreadable line."""
 
-    steps: tuple[Stated, ...]
+    steps: tuple[StatedStep, ...]
     broken: int | None = None
