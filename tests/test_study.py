@@ -83,7 +83,7 @@ def test_what_a_run_logs_offline_carries_the_group(tmp_path: Path) -> None:
     """The group reaches wandb by its variable: a real offline run, no network."""
     pytest.importorskip("wandb")
     code = (
-        "import sys; from pathlib import Path; from compositionality.train import trackers\n"
+        "import sys; from pathlib import Path; from compositionality.train.common import trackers\n"
         "out = Path(sys.argv[1]); (out / 'wandb.id').write_text('abc')\n"
         "run = trackers.Trackers(out, ['wandb'], {}); print('group', run._wandb.group, run._wandb.tags)\n"
         "run.write({'step': 1, 'val-core/string-heldout-level3/acc/mean@1': 0.5}); run.close()"

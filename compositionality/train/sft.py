@@ -1,4 +1,4 @@
-"""Supervised fine-tuning on chat rows, and the loop that pretraining shares with it; the model code is grpo.py's.
+"""Supervised fine-tuning on chat rows, and the loop that pretraining shares with it; the model code is policy.py's.
 
 ``fit`` is the loop, ``Fit.update`` one turn of it: gradients of a sum over this rank's tokens, added up over the ranks,
 divided by the number of tokens that all of them trained on. So the result does not depend on how a batch is cut.
@@ -29,11 +29,16 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model
-from compositionality.train import checkpoints
-from compositionality.train.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.chat_rows import check_template, load_rows
-from compositionality.train.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
-from compositionality.train.grpo import (
+from compositionality.train.common import checkpoints
+from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.common.chat_rows import check_template, load_rows
+from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
+from compositionality.train.common.processes import device, rank, start_processes, stop_processes
+from compositionality.train.common.run_folder import claim, flatten, prune
+from compositionality.train.common.run_log import RunLog
+from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
+from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.policy import (
     Policy,
     clip_gradients,
     learning_rate_at,
@@ -44,11 +49,6 @@ from compositionality.train.grpo import (
     set_learning_rate,
     shard,
 )
-from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
-from compositionality.train.processes import device, rank, start_processes, stop_processes
-from compositionality.train.run_folder import claim, flatten, prune
-from compositionality.train.run_log import RunLog
-from compositionality.train.saving import export, load_checkpoint, save_checkpoint
 
 NOT_THE_RESULT = ("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer.")
 THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")

@@ -13,9 +13,9 @@ import pytest
 
 from compositionality.data.artefact import verify
 from compositionality.data.problems import to_table
-from compositionality.train.checkpoints import best_step, scores
-from compositionality.train.metrics import read_metrics
-from compositionality.train.run_folder import saved_steps
+from compositionality.train.common.checkpoints import best_step, scores
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.verl.keeper import descendants
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train import checkpoints
-from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
+from compositionality.train.common import checkpoints
+from compositionality.train.common.run_folder import TRACKER, latest_step, prune, saved_steps
 from compositionality.train.verl.prompts import PromptStream
 
 ROWS = [{"row": number} for number in range(10)]

@@ -13,7 +13,7 @@ import pytest
 from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import file_hash, verify
-from compositionality.train.metrics import read_metrics
+from compositionality.train.common.metrics import read_metrics
 from compositionality.train.verl.keeper import descendants
 
 ROOT = Path(__file__).resolve().parents[2]

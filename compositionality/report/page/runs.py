@@ -7,7 +7,7 @@ from typing import Any
 from compositionality.evaluate.study import Group
 from compositionality.report.page.inputs import Inputs
 from compositionality.stats.intervals import wilson
-from compositionality.train.metrics import read_metrics
+from compositionality.train.common.metrics import read_metrics
 
 _VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
 _ANSWERS = ("rollout.n", "actor_rollout_ref.rollout.n")

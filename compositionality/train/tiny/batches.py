@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from compositionality.train.batches import MicroBatch
-from compositionality.train.command import die_with_parent
+from compositionality.train.common.batches import MicroBatch
+from compositionality.train.common.command import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.tokenizer import ASSISTANT, render
 

@@ -14,11 +14,11 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
-from compositionality.train.command import die_with_parent, on_first_rank
-from compositionality.train.grpo import shard
+from compositionality.train.common.command import die_with_parent, on_first_rank
+from compositionality.train.common.processes import rank, start_processes, stop_processes
+from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import MeshSettings, OptimSettings
-from compositionality.train.processes import rank, start_processes, stop_processes
-from compositionality.train.run_folder import flatten
+from compositionality.train.policy import shard
 from compositionality.train.sft import Fit, TrainerSettings, is_there, publish, take_over
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer

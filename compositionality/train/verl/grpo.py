@@ -8,9 +8,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
-from compositionality.train.checkpoints import best_step, folder, mend, scores
-from compositionality.train.metrics import loggers
-from compositionality.train.run_folder import claim, flatten, latest_step
+from compositionality.train.common.checkpoints import best_step, folder, mend, scores
+from compositionality.train.common.metrics import loggers
+from compositionality.train.common.run_folder import claim, flatten, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings

@@ -11,7 +11,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.shapes import Shape
 from compositionality.rollout.model_folder import ModelFolder, check_model
-from compositionality.train.chat_rows import check_template
+from compositionality.train.common.chat_rows import check_template
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
 
 CONNECT_SECONDS = 5.0

@@ -16,7 +16,7 @@ from verl.utils.config import validate_config
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.train.run_folder import latest_step
+from compositionality.train.common.run_folder import latest_step
 from compositionality.train.verl.grpo import FINISHED
 from compositionality.train.verl.launch import tell_trouble
 

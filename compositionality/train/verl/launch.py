@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.verl.step_lines import StepLines
 
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.metrics import numbers
+from compositionality.train.common.metrics import numbers
 
 
 class JsonLines:

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model
-from compositionality.train.chat_rows import Lengths, check_rows, check_template
+from compositionality.train.common.chat_rows import Lengths, check_rows, check_template
 
 BYTES_PER_WEIGHT = 12  # fp32 weight and Adam's two moments, as verl saves them
 TRAINING_BYTES_PER_WEIGHT = 16  # the same and the gradient

@@ -9,8 +9,8 @@ from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
-from compositionality.train.metrics import loggers
-from compositionality.train.run_folder import claim, latest_step
+from compositionality.train.common.metrics import loggers
+from compositionality.train.common.run_folder import claim, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data

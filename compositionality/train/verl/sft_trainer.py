@@ -16,7 +16,7 @@ from verl.utils import tensordict_utils
 from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
-from compositionality.train.run_folder import prune
+from compositionality.train.common.run_folder import prune
 from compositionality.train.verl.launch import tell_trouble
 from compositionality.train.verl.metrics import NumberWatch
 

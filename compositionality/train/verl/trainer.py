@@ -21,9 +21,9 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.checkpoints import best_step, folder, record_score, seal, sealed_steps
-from compositionality.train.metrics import STEP_ROW, numbers
-from compositionality.train.run_folder import prune
+from compositionality.train.common.checkpoints import best_step, folder, record_score, seal, sealed_steps
+from compositionality.train.common.metrics import STEP_ROW, numbers
+from compositionality.train.common.run_folder import prune
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
 

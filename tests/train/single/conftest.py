@@ -41,7 +41,7 @@ def imitate(model: Any, tokenizer: Any, task: Any, steps: int) -> None:
     import torch
 
     from compositionality.tasks.string.prompts import compact_trace
-    from compositionality.train.grpo import Policy
+    from compositionality.train.policy import Policy
 
     policy, optimizer = Policy(model), torch.optim.AdamW(model.parameters(), 6e-3, fused=True)
     for step in range(steps):

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.multiprocessing as mp
 
-from compositionality.train.processes import stop_processes
+from compositionality.train.common.processes import stop_processes
 
 
 def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: str, arguments: tuple[Any, ...]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.command import read_settings
+from compositionality.train.common.command import read_settings
 from compositionality.train.grpo_settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,9 +14,9 @@ from runs import CONFIG, ROOT, apart, settings, weights, words
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
-from compositionality.train.checkpoints import scores
+from compositionality.train.common.checkpoints import scores
+from compositionality.train.common.metrics import read_metrics
 from compositionality.train.grpo import train
-from compositionality.train.metrics import read_metrics
 
 SCRIPT = ROOT / "compositionality" / "train" / "grpo.py"
 STEPS = 6

@@ -11,19 +11,19 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.grpo import (
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.processes import start_processes
+from compositionality.train.common.saving import weight_buckets
+from compositionality.train.grpo import train
+from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.policy import (
     Policy,
     clip_gradients,
     load_model,
     new_optimizer,
     reduce_gradients,
     shard,
-    train,
 )
-from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
-from compositionality.train.metrics import read_metrics
-from compositionality.train.processes import start_processes
-from compositionality.train.saving import weight_buckets
 
 VOCABULARY, ROWS, WIDTH = 37, 4, 12  # 37: slices of the vocabulary are not equal
 FAMILIES = ("llama", "qwen2", "qwen3")

@@ -11,10 +11,10 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.checkpoints import best_step, scores, sealed_steps
+from compositionality.train.common.checkpoints import best_step, scores, sealed_steps
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.grpo import Asker, Trainer, train
-from compositionality.train.metrics import read_metrics
-from compositionality.train.run_folder import saved_steps
 
 
 @pytest.fixture(scope="module")

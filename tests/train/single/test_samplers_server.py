@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.rollout.engine import SamplingOptions
-from compositionality.train.samplers import ServerSampler, open_sampler
+from compositionality.train.common.samplers import ServerSampler, open_sampler
 
 END = 3
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.weight": torch.ones(2)}

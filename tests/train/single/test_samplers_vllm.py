@@ -5,7 +5,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.rollout.engine import SamplingOptions
 from compositionality.rollout.vllm_engine import VllmOptions
-from compositionality.train.samplers import VllmSampler
+from compositionality.train.common.samplers import VllmSampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 END = 3

@@ -15,9 +15,9 @@ from chat_assets import chat, make_model, make_rows
 from compositionality.data.artefact import verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.train.command import read_settings
-from compositionality.train.metrics import read_metrics
-from compositionality.train.run_folder import latest_step
+from compositionality.train.common.command import read_settings
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.run_folder import latest_step
 from compositionality.train.sft import Settings, main, train
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -88,7 +88,7 @@ def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from compositionality.train.chat_rows import load_rows
+    from compositionality.train.common.chat_rows import load_rows
 
     final = whole / "final"
     tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final)
@@ -284,10 +284,10 @@ def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple
     import torch
 
     from compositionality.rollout.model_folder import load_tokenizer
-    from compositionality.train.batches import micro_batches
-    from compositionality.train.chat_rows import load_rows
-    from compositionality.train.grpo import load_model, shard
+    from compositionality.train.common.batches import micro_batches
+    from compositionality.train.common.chat_rows import load_rows
     from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+    from compositionality.train.policy import load_model, shard
     from compositionality.train.sft import Fit, TrainerSettings
 
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)[:7]

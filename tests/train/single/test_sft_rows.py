@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.batches import ChatBatches, micro_batches
-from compositionality.train.chat_rows import ChatRow, chat_row
+from compositionality.train.common.batches import ChatBatches, micro_batches
+from compositionality.train.common.chat_rows import ChatRow, chat_row
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
@@ -102,7 +102,7 @@ def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: An
     import pyarrow as pa
 
     from compositionality.data.parquet import write_table
-    from compositionality.train.chat_rows import load_rows
+    from compositionality.train.common.chat_rows import load_rows
 
     path = tmp_path / "rows.parquet"
     write_table(pa.table({"messages": [turns("a", "b"), turns("a", "bb"), turns("a", "b" * 30)]}), path)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.trackers import Trackers
+from compositionality.train.common.trackers import Trackers
 
 
 class RunLog:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from compositionality.train.chat_rows import ChatRow
+from compositionality.train.common.chat_rows import ChatRow
 
 
 class MicroBatch(NamedTuple):

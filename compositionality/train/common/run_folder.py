@@ -8,7 +8,7 @@ from typing import Any
 
 from compositionality.data.artefact import Recipe, remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.metrics import truncate_metrics
+from compositionality.train.common.metrics import truncate_metrics
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import file_hash, remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.run_folder import TRACKER, saved_steps
+from compositionality.train.common.run_folder import TRACKER, saved_steps
 
 SEAL = "sealed.json"
 SCORES = "validation.json"

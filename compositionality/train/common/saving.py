@@ -13,9 +13,9 @@ from torch.distributed.tensor import DTensor
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.train.checkpoints import folder, seal
-from compositionality.train.metrics import STEP_ROW
-from compositionality.train.processes import rank
+from compositionality.train.common.checkpoints import folder, seal
+from compositionality.train.common.metrics import STEP_ROW
+from compositionality.train.common.processes import rank
 
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"

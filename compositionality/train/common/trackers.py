@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.metrics import loggers, numbers
-from compositionality.train.run_folder import WANDB_ID
+from compositionality.train.common.metrics import loggers, numbers
+from compositionality.train.common.run_folder import WANDB_ID
 
 
 class Trackers:

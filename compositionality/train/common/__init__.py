@@ -1,0 +1,1 @@
+"""What both training engines share: the prompt stream, seeds, run folders, checkpoints, metrics, commands."""

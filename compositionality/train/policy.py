@@ -1,0 +1,278 @@
+"""What SFT, pretraining and GRPO train: a causal language model as a policy, on one CPU core or split over a mesh.
+
+From the top: load the Hugging Face model; log-probabilities and entropy of given tokens; FSDP2 × tensor parallelism;
+AdamW, gradients summed over the ranks and clipped, the learning rate.
+
+Names of tensors: B rows, T tokens, D width, V vocabulary (this rank's slice of it), N response tokens of a batch.
+"""
+
+# ruff: noqa: N803, N806
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
+from torch.utils.checkpoint import checkpoint
+
+from compositionality.errors import UserError
+from compositionality.train.common.processes import device
+from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+
+FAMILIES = ("llama", "qwen2", "qwen3")
+HEAD_TOKENS = 2048  # with activation checkpointing, logits of so many tokens are there at once
+
+
+# ---- the model
+
+
+def load_model(settings: ModelSettings) -> Any:
+    """The Hugging Face model, float32, without dropout; every rank loads all of it."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
+    if config.model_type not in FAMILIES:
+        raise UserError(f"{settings.path}: model_type {config.model_type!r} is none of {', '.join(FAMILIES)}")
+    config.attention_dropout = 0.0
+    how = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
+    try:
+        model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **how)
+    except (ValueError, ImportError, OSError) as error:
+        raise UserError(f"{settings.path}: does not load: {' '.join(str(error).split())[:200]}") from error
+    model.model.embed_tokens.padding_idx = None  # the mask says what is trained, not the id; and a shard has other ids
+    if settings.activation_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return model.train()
+
+
+class Policy(nn.Module):  # type: ignore[misc]
+    """A causal language model as a distribution over answers; its vocabulary may be spread over the tensor ranks."""
+
+    def __init__(self, model: Any, tensor_mesh: DeviceMesh | None = None, *, entropy_gradient: bool = False) -> None:
+        super().__init__()
+        self.model = model
+        self.group = tensor_mesh.get_group() if tensor_mesh is not None and tensor_mesh.size() > 1 else None
+        self.first_token = 0
+        if tensor_mesh is not None and self.group is not None:
+            self.first_token = tensor_mesh.get_local_rank() * -(-model.config.vocab_size // tensor_mesh.size())
+        self.entropy_gradient = entropy_gradient
+
+    def forward(self, tokens_BT: Tensor, mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy (float32) at the N tokens that ``mask_BT`` marks, row by row.
+
+        Rows are padded at their ends. No attention mask is needed: a token sees only what stands before it.
+        """
+        hidden_BTD = self.model.model(input_ids=tokens_BT[:, :-1], use_cache=False).last_hidden_state
+        places_N = mask_BT[:, 1:].flatten().nonzero().squeeze(1)
+        hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, places_N)
+        target_N = tokens_BT[:, 1:].flatten()[places_N]
+        if not self.model.is_gradient_checkpointing:
+            return self.head(hidden_ND, target_N, temperature)
+        pieces = zip(hidden_ND.split(HEAD_TOKENS), target_N.split(HEAD_TOKENS), strict=True)
+        found = [checkpoint(self.head, *piece, temperature, use_reentrant=False) for piece in pieces]
+        logps, entropies = zip(*found, strict=True)
+        return torch.cat(logps), torch.cat(entropies)
+
+    def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+        """From the last hidden states to log-probabilities and entropies."""
+        logits_NV = self.model.lm_head(hidden_ND).float()
+        if temperature != 1.0:
+            logits_NV = logits_NV / temperature
+        return log_probabilities(logits_NV, target_N, self.first_token, self.group, self.entropy_gradient)
+
+
+class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
+    """Sum over the ranks of a group, each of which goes on with the gradient of its own part."""
+
+    @staticmethod
+    def forward(_: Any, part: Tensor, group: dist.ProcessGroup) -> Tensor:
+        """The same tensor on every rank, to the last bit."""
+        total = part.clone()
+        dist.all_reduce(total, group=group)
+        return total
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Every rank computes the same loss, so nothing is summed twice."""
+        return gradient, None
+
+
+def log_probabilities(
+    logits_NV: Tensor, target_N: Tensor, first: int, group: dist.ProcessGroup | None, entropy_gradient: bool
+) -> tuple[Tensor, Tensor]:
+    """log p(target) and entropy from this rank's slice of the logits, which starts at token ``first``."""
+    lse_N = logits_NV.logsumexp(-1)
+    local_N = target_N - first
+    mine_N = (local_N >= 0) & (local_N < logits_NV.shape[-1])
+    chosen_N = logits_NV.gather(-1, (local_N * mine_N).unsqueeze(-1)).squeeze(-1)
+    if group is not None:
+        top_N = lse_N.detach().clone()
+        dist.all_reduce(top_N, dist.ReduceOp.MAX, group=group)
+        lse_N = top_N + SumOverRanks.apply((lse_N - top_N).exp(), group).log()
+        chosen_N = SumOverRanks.apply(chosen_N * mine_N, group)
+    return chosen_N - lse_N, entropy(logits_NV, lse_N.detach(), group, entropy_gradient)
+
+
+def entropy(logits_NV: Tensor, lse_N: Tensor, group: dist.ProcessGroup | None, with_gradient: bool) -> Tensor:
+    """Entropy H of the softmax; its gradient, -p (log p + H), is written out since H mixes all slices."""
+    logp_NV = logits_NV.detach() - lse_N.unsqueeze(-1)
+    p_NV = logp_NV.exp()
+    entropy_N = -(p_NV * logp_NV).sum(-1)
+    if group is not None:
+        dist.all_reduce(entropy_N, group=group)
+    if not with_gradient:
+        return entropy_N
+    slope_NV = -p_NV * (logp_NV + entropy_N.unsqueeze(-1))
+    part_N = (slope_NV * logits_NV).sum(-1)
+    return entropy_N + part_N - part_N.detach()
+
+
+# ---- sharding
+
+
+def shard(
+    model: Any,
+    mesh: DeviceMesh | None,
+    settings: MeshSettings,
+    dtype: str = "float32",
+    *,
+    entropy_gradient: bool = False,
+) -> Policy:
+    """The policy on this rank's device, split over the mesh: over ``tensor`` always, over ``data`` if asked for."""
+    if dtype not in ("float32", "bfloat16"):
+        raise UserError(f"model.dtype: {dtype!r} is neither float32 nor bfloat16")
+    if dtype == "bfloat16" and (mesh is None or not settings.shard):
+        raise UserError("model.dtype=bfloat16 needs a GPU or several processes, and mesh.shard=true")
+    if mesh is None:
+        return Policy(model, entropy_gradient=entropy_gradient)
+    if mesh["tensor"].size() > 1:
+        split_layers(model.to(device()), mesh["tensor"])
+    policy = Policy(model, mesh["tensor"], entropy_gradient=entropy_gradient)
+    if not settings.shard:
+        policy.to(device())
+        return policy
+    precision = MixedPrecisionPolicy()
+    if dtype == "bfloat16":
+        precision = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for module in (*model.model.layers, policy):
+        fully_shard(module, mesh=mesh["data"], mp_policy=precision, reshard_after_forward=True)
+    for module in policy.modules():
+        if isinstance(module, FSDPModule):
+            module.set_force_sum_reduction_for_comms(True)
+            module.set_gradient_divide_factor(1.0)  # losses are shares of the global loss: gradients add up
+    return policy
+
+
+def split_layers(model: Any, mesh: DeviceMesh) -> None:
+    """Tensor parallelism: attention by heads, MLP by columns, embedding and head by vocabulary."""
+    check_heads(model.config, mesh.size())
+    plan: dict[str, Any] = {
+        "model.embed_tokens": RowwiseParallel(input_layouts=Replicate()),
+        "lm_head": ColwiseParallel(),  # its output stays split by vocabulary
+    }
+    for number, layer in enumerate(model.model.layers):
+        for name, module in layer.named_modules(prefix=f"model.layers.{number}"):
+            if isinstance(module, nn.Linear):
+                plan[name] = RowwiseParallel() if name.endswith(("o_proj", "down_proj")) else ColwiseParallel()
+            elif name.endswith(("q_norm", "k_norm")):  # one weight for all heads, so gradients of heads add up
+                plan[name] = SequenceParallel(sequence_dim=2, use_local_output=True)
+    parallelize_module(model, mesh, plan)
+    if model.config.tie_word_embeddings:
+        model.lm_head.weight = model.model.embed_tokens.weight
+
+
+def check_heads(config: Any, ranks: int) -> None:
+    """Every rank needs whole heads of both kinds and an equal slice of the MLP."""
+    for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
+        if getattr(config, name) % ranks:
+            raise UserError(f"mesh.tensor={ranks} does not divide {name}={getattr(config, name)} of the model")
+
+
+# ---- the optimizer
+
+
+def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Optimizer:
+    """AdamW; one group of parameters per mesh, since its fused kernels take no mixture."""
+    groups: dict[Any, list[nn.Parameter]] = {}
+    for parameter in policy.parameters():
+        groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
+    return torch.optim.AdamW(
+        [{"params": parameters} for parameters in groups.values()],
+        lr=settings.lr,
+        betas=(settings.beta1, settings.beta2),
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )
+
+
+def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
+    """The rate of update ``step`` (0 is the first) of ``steps``."""
+    warmup = min(1.0, (step + 1) / (settings.warmup_steps + 1))
+    return settings.lr * warmup * float((1 - step / steps) ** settings.decay_power)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The same rate for all groups."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
+    """Sum the gradients of unsharded parameters over the data ranks, in one flat bucket; FSDP has summed its own."""
+    local = [local_gradient(parameter) for parameter in policy.parameters() if not shared_by_fsdp(parameter, mesh)]
+    if mesh is None or mesh["data"].size() == 1 or not local:
+        return
+    flat = torch.cat([gradient.flatten() for gradient in local])
+    dist.all_reduce(flat, group=mesh["data"].get_group())
+    for gradient, total in zip(local, flat.split([gradient.numel() for gradient in local]), strict=True):
+        gradient.copy_(total.view_as(gradient))
+
+
+def shared_by_fsdp(parameter: Tensor, mesh: DeviceMesh | None) -> bool:
+    """True if the data ranks hold different parts of the parameter."""
+    names = parameter.device_mesh.mesh_dim_names if isinstance(parameter, DTensor) else None
+    return mesh is not None and "data" in (names or ())
+
+
+def local_gradient(parameter: nn.Parameter) -> Tensor:
+    """This rank's part of the gradient, zeros if there is none; partial sums over tensor ranks are added up."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    if not isinstance(parameter, DTensor):
+        return parameter.grad
+    if parameter.grad.placements != parameter.placements:
+        parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
+    local: Tensor = parameter.grad.to_local()
+    return local
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
+    """Scale the gradients to a global norm of at most ``max_norm``; the norm before. Counts every shard once."""
+    local = [(parameter, local_gradient(parameter).detach()) for parameter in parameters]
+    squares: dict[tuple[dist.ProcessGroup, ...], list[Tensor]] = {}
+    for parameter, gradient in local:
+        squares.setdefault(sharding_groups(parameter), []).append(gradient)
+    total = torch.zeros((), device=local[0][1].device)
+    for groups, gradients in squares.items():
+        part = torch.stack(torch._foreach_norm(gradients)).square().sum()
+        for group in groups:
+            dist.all_reduce(part, group=group)
+        total += part
+    norm = total.sqrt()
+    torch._foreach_mul_([gradient for _, gradient in local], (max_norm / (norm + 1e-6)).clamp(max=1.0))
+    return float(norm)
+
+
+def sharding_groups(parameter: nn.Parameter) -> tuple[dist.ProcessGroup, ...]:
+    """The groups of ranks over which a parameter is split."""
+    if not isinstance(parameter, DTensor):
+        return ()
+    placed = enumerate(parameter.placements)
+    return tuple(parameter.device_mesh.get_group(number) for number, place in placed if not place.is_replicate())
