@@ -1,28 +1,28 @@
 #!/usr/bin/env bash
-# Makes .venv with exactly the locked packages: what the embedded default uses (torch, transformers, pandas, matplotlib …;
-# under a minute, 1.7 GB for cpu). --full adds verl, Ray, vLLM and wandb, which ENGINE=verl needs (another two minutes, 3 GB in
-# all for cpu, 12 GB for gpu); --dev adds what the tests need on top of that, and Debian's chromium where it may (root and
-# apt-get), for the tests of the report's page. Nothing is done that is done already.
-# Reads requirements-*.lock; writes .venv. Usage: bash bash/setup.sh [--cpu|--gpu] [--full] [--dev]
-# Without --cpu or --gpu it takes what the machine has. PYTHON chooses the interpreter (3.11 or 3.12).
+# Creates .venv with the locked packages; does nothing where they are installed already.
+#   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
+#   bash bash/setup.sh --full    also verl, Ray, vLLM and wandb, for ENGINE=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
+#   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium, for the tests of the HTML page
+# --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one.
+# Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python chooses the interpreter (3.11 or 3.12).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() { echo "error: $*" >&2; exit 2; }
 
-device=""
-sets=(small)
+device="" full="" dev=""
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu) device=${word#--} ;;
-    --full) if [[ ${#sets[@]} == 1 ]]; then sets=(small full); fi ;;
-    --dev) sets=(small full dev) ;;
+    --full) full=full ;;
+    --dev) dev=dev ;;
     *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev" ;;
   esac
 done
 if [[ -z $device ]]; then
   if nvidia-smi -L >/dev/null 2>&1; then device=gpu; else device=cpu; fi
 fi
+read -ra sets <<<"small $full $dev"
 declare -A lock_of=([small]=requirements-$device-small.lock [full]=requirements-$device.lock [dev]=requirements-dev.lock)
 
 find_python() {
@@ -37,7 +37,7 @@ find_python() {
   fail "no Python 3.11 or 3.12 found; install one or set PYTHON=/path/to/python"
 }
 
-# torch's CPU wheel is not on PyPI. Some machines have it at hand; elsewhere it comes from PyTorch's own CPU index.
+# The CPU wheel of torch is not on PyPI: pip's configured index may have it, PyTorch's own index has.
 install_torch_cpu() {
   local pin
   pin=$(grep '^torch==' "${lock_of[small]}")
@@ -46,7 +46,7 @@ install_torch_cpu() {
     fail "no CPU wheel of $pin found; set TORCH_INDEX_URL to an index that has it"
 }
 
-# install SET: the packages of its lock, unless they are there.
+# install SET: installs the packages of its lock file, unless the stamp says that this was done.
 install() {
   local lock=${lock_of[$1]} stamp stamp_file=.venv/.installed-$device-$1
   stamp=$(cat "$lock" pyproject.toml bash/setup.sh | sha256sum | cut -c1-16)
@@ -60,27 +60,27 @@ install() {
   echo "$stamp" >"$stamp_file"
 }
 
-# A browser for the tests of the report. Without one they are skipped, so what fails here is only told.
+# Installs a browser for the tests of the HTML page. They are skipped without one, so a failure is a warning.
 install_browser() {
   if command -v chromium chromium-browser google-chrome >/dev/null; then return; fi
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "set-up: no chromium, and no right to install it: the tests of the report's page will be skipped" >&2
+    echo "set-up: no chromium, and it can only be installed by root with apt-get; the tests of the HTML page will be skipped" >&2
     return
   fi
-  echo "set-up: installing chromium, for the tests of the report's page"
+  echo "set-up: installing chromium, for the tests of the HTML page"
   if ! { apt-get update -q && apt-get install -qy --no-install-recommends chromium; } >.venv/.chromium.log 2>&1; then
-    echo "set-up: chromium could not be installed (.venv/.chromium.log): the tests of the report's page will be skipped" >&2
+    echo "set-up: chromium could not be installed (see .venv/.chromium.log); the tests of the HTML page will be skipped" >&2
   fi
 }
 
 mkdir -p .venv
 exec 9>.venv/.setup.lock
-flock 9 # two scripts started together must not install into each other
+flock 9 # two scripts started together would install into the same folder
 
 if [[ ! -x .venv/bin/pip ]]; then
   python=$(find_python)
-  "$python" -m venv .venv || fail "$python cannot make a virtual environment; on Debian: apt-get install python3-venv"
+  "$python" -m venv .venv || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"
 fi
 for name in "${sets[@]}"; do install "$name"; done
-if [[ ${sets[*]} == *dev* ]]; then install_browser; fi
+if [[ -n $dev ]]; then install_browser; fi
 echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"

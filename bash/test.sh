@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# Set-up, then the tests. Reads the checkout; writes nothing but caches. Under 12 minutes on 2 cores after set-up.
-# Usage: bash bash/test.sh [--slow] [pytest options]; --slow adds the runs of real verl, Ray and vLLM that take minutes.
+# Set-up, then lint, types and tests. Writes nothing but .venv and caches.
+#   bash bash/test.sh          everything that two CPU cores can run in minutes; installs verl, Ray and vLLM
+#   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM
+#   bash bash/test.sh --slow   also the tests that take a minute or more each, and the benchmarks (tests/benchmarks)
+# Further arguments go to pytest. Tests marked gpu run by hand: pytest -m gpu.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-selection=(-m "not slow and not gpu")
-if [[ ${1:-} == --slow ]]; then
-  selection=(-m "not gpu")
-  shift
-fi
-bash bash/setup.sh --full --dev
+packages=(--full --dev)
+selection="not gpu and not slow and not benchmark"
+case ${1:-} in
+  --fast) packages=(--dev); selection="$selection and not full"; shift ;;
+  --slow) selection="not gpu"; shift ;;
+esac
+
+bash bash/setup.sh "${packages[@]}"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
+.venv/bin/lint-imports --no-cache
 .venv/bin/mypy
-.venv/bin/python -m pytest "${selection[@]}" "$@"
+.venv/bin/python -m pytest -m "$selection" "$@"

@@ -146,7 +146,7 @@ def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge
         "judge=true", f"judge_base_url={judge.url}", "judge_model=j", "judge_responses=0", "judge_concurrency=1",
     ]  # fmt: skip
     process = subprocess.Popen([sys.executable, "examples/failure_modes.py", *words], cwd=ROOT)
-    while len(judge.seen) < 8:
+    while len(judge.seen) < 8 and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
