@@ -1,4 +1,4 @@
-"""Everything in this folder measures a speed: the marker ``benchmark``, which bash/test.sh leaves out without --slow."""
+"""Marks every test of this folder ``benchmark``: bash/test.sh runs them with --slow only."""
 
 from pathlib import Path
 

@@ -5,7 +5,7 @@ verl imports this module by itself in every process (entry point ``verl.plugins`
 ``VERL_USE_EXTERNAL_MODULES``, where a failure is an error.
 """
 
-# ruff: noqa: ARG002, D102  (the platform's methods and their arguments are verl's interface)
+# ruff: noqa: ARG002  (the platform's methods and their arguments are verl's interface)
 
 import importlib.metadata
 import os
