@@ -1,7 +1,7 @@
 """GRPO in one file: rollout, advantage, loss, update. The model, its mesh and its optimizer are in ``policy.py``.
 
-Read ``Trainer.run`` first: it is the loop. Above it, what it is made of: rollouts and rewards, advantages and losses
-(one formula, one function), the batch cut into micro-batches. ``train/README.md`` names the papers.
+Read ``GrpoTrainer.run`` first: it is the loop. Above it, what it is made of: rollouts and rewards, advantages and
+losses (one formula, one function), the batch cut into micro-batches. ``train/README.md`` names the papers.
 
     python compositionality/train/grpo.py CONFIG.yaml model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py CONFIG.yaml mesh.tensor=2 …
@@ -45,7 +45,7 @@ from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, 
 from compositionality.train.grpo_report import Clock, Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
     AlgorithmSettings,
-    Settings,
+    GrpoSettings,
     check_positions,
     check_settings,
     make_recipe,
@@ -117,7 +117,7 @@ def deal_out(answers: Sequence[Answer], seed: Sequence[int]) -> None:
 class Asker:
     """Asks the sampler and has the answers judged; each rank does a share, all get everything."""
 
-    def __init__(self, settings: Settings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
+    def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
         self.judges = JudgePool(1, settings.reward.judge_seconds, settings.reward.max_error_rate)
         rollout = settings.rollout
@@ -322,10 +322,10 @@ class Batch:
 # ---- the run
 
 
-class Trainer:
+class GrpoTrainer:
     """A run of GRPO: what it holds between steps, one step, and what is written about it."""
 
-    def __init__(self, settings: Settings, mesh: DeviceMesh | None) -> None:
+    def __init__(self, settings: GrpoSettings, mesh: DeviceMesh | None) -> None:
         self.settings, self.mesh = settings, mesh
         self.out = Path(settings.trainer.output)
         self.steps = self.out / "steps"
@@ -567,7 +567,7 @@ class Trainer:
 # ---- start and end
 
 
-def new_sampler(settings: Settings, config: Any, eos_ids: Sequence[int]) -> Any:
+def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> Any:
     """The rollout engine that is asked for."""
     if settings.rollout.engine == "builtin":
         from compositionality.rollout.sampler import Sampler
@@ -580,7 +580,7 @@ def new_sampler(settings: Settings, config: Any, eos_ids: Sequence[int]) -> Any:
     return open_sampler(settings.rollout, path, eos_ids, device(), longest, settings.model.dtype)
 
 
-def train(settings: Settings, *, force: bool = False) -> Path:
+def train(settings: GrpoSettings, *, force: bool = False) -> Path:
     """Train, or go on where a killed run stood; the run folder. ``force`` starts anew."""
     check_settings(settings)
     out = Path(settings.trainer.output)
@@ -592,7 +592,7 @@ def train(settings: Settings, *, force: bool = False) -> Path:
         return out
     with contextlib.ExitStack() as held:
         on_first_rank(lambda: held.enter_context(exclusive(out)))
-        trainer = Trainer(settings, mesh)
+        trainer = GrpoTrainer(settings, mesh)
         held.callback(trainer.close)
         trainer.run(on_first_rank(lambda: take_over(out, recipe, force=force)))
         on_first_rank(lambda: publish(out, recipe, keep_best=settings.trainer.keep_best))
@@ -632,7 +632,7 @@ def main(words: Sequence[str]) -> None:
     if unknown:
         raise UserError(f"unknown option {min(unknown)}; known: --force --dry-run")
     config, *overrides = [word for word in words if not word.startswith("--")]
-    settings = read_settings(Settings, Path(config), overrides)
+    settings = read_settings(GrpoSettings, Path(config), overrides)
     if "--dry-run" in options:
         check_settings(settings)
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from compositionality.data.artefact import remove, write_text
 from compositionality.train.common.metrics import numbers
 from compositionality.train.common.trackers import Trackers
-from compositionality.train.grpo_settings import TrainerSettings
+from compositionality.train.grpo_settings import GrpoTrainerSettings
 
 if TYPE_CHECKING:
     from compositionality.train.grpo import Group
@@ -63,7 +63,7 @@ def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float]) -> dict[s
 class Report:
     """metrics.jsonl, TensorBoard and wandb, a line for every step, a growing table of accuracies, some answers."""
 
-    def __init__(self, out: Path, settings: TrainerSettings, first: int, whole: Mapping[str, Any]) -> None:
+    def __init__(self, out: Path, settings: GrpoTrainerSettings, first: int, whole: Mapping[str, Any]) -> None:
         self.out, self.settings, self.first = out, settings, first
         if not first:
             remove(out / "metrics.jsonl")

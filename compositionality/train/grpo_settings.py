@@ -43,7 +43,7 @@ class OptimSettings:
 
 
 @dataclass
-class DataSettings:
+class GrpoDataSettings:
     """Problem files and the order of their rows. ``prompts_per_step`` groups reach an update."""
 
     train_files: list[str] = MISSING
@@ -102,7 +102,7 @@ class RewardSettings:
 
 
 @dataclass
-class TrainerSettings:
+class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
     output: str = MISSING
@@ -119,17 +119,17 @@ class TrainerSettings:
 
 
 @dataclass
-class Settings:
+class GrpoSettings:
     """Everything that ``config/single/grpo.yaml`` documents."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
     mesh: MeshSettings = field(default_factory=MeshSettings)
-    data: DataSettings = field(default_factory=DataSettings)
+    data: GrpoDataSettings = field(default_factory=GrpoDataSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
     reward: RewardSettings = field(default_factory=RewardSettings)
-    trainer: TrainerSettings = field(default_factory=TrainerSettings)
+    trainer: GrpoTrainerSettings = field(default_factory=GrpoTrainerSettings)
 
 
 NOT_THE_RESULT = (
@@ -145,7 +145,7 @@ NOT_THE_RESULT = (
     "algorithm.max_generation_batches",
     "reward.judge_seconds",
     "reward.max_error_rate",
-    *(f"trainer.{name}" for name in TrainerSettings.__dataclass_fields__ if name != "steps"),
+    *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
 )
 CHOICES = {
     "algorithm.advantage": ("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"),
@@ -167,7 +167,7 @@ AT_LEAST_ONE = (
 )
 
 
-def check_settings(settings: Settings) -> None:
+def check_settings(settings: GrpoSettings) -> None:
     """Settings that no run can have."""
     flat = flatten(asdict(settings))
     for key, choices in CHOICES.items():
@@ -196,7 +196,7 @@ def check_settings(settings: Settings) -> None:
         raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
 
 
-def check_positions(settings: Settings, positions: int | None) -> None:
+def check_positions(settings: GrpoSettings, positions: int | None) -> None:
     """Prompt and answer must fit the model."""
     longest = settings.data.max_prompt_tokens + settings.rollout.max_tokens
     if positions is not None and longest > positions:
@@ -206,7 +206,7 @@ def check_positions(settings: Settings, positions: int | None) -> None:
         )
 
 
-def make_recipe(settings: Settings) -> Recipe:
+def make_recipe(settings: GrpoSettings) -> Recipe:
     """What the trained weights depend on: no paths, nothing that only changes how fast or where they are made."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}

@@ -57,7 +57,7 @@ THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")
 
 
 @dataclass
-class DataSettings:
+class SftDataSettings:
     """Parquet files with a column ``messages``; ``seed`` shuffles the rows anew in every epoch."""
 
     train_file: str = MISSING
@@ -67,7 +67,7 @@ class DataSettings:
 
 
 @dataclass
-class TrainerSettings:
+class SftTrainerSettings:
     """``steps`` null: all of ``epochs``. ``save_every`` null: at the end of each epoch. Steps count updates."""
 
     output: str = MISSING
@@ -83,14 +83,14 @@ class TrainerSettings:
 
 
 @dataclass
-class Settings:
+class SftSettings:
     """What the command takes; documented in config/single/sft.yaml."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
     mesh: MeshSettings = field(default_factory=MeshSettings)
-    data: DataSettings = field(default_factory=DataSettings)
+    data: SftDataSettings = field(default_factory=SftDataSettings)
     optim: OptimSettings = field(default_factory=OptimSettings)
-    trainer: TrainerSettings = field(default_factory=TrainerSettings)
+    trainer: SftTrainerSettings = field(default_factory=SftTrainerSettings)
 
 
 # ---- the loop
@@ -100,7 +100,7 @@ class Fit:
     """A policy in training: its optimizer, where it stands, and the folder that holds its checkpoints and metrics."""
 
     def __init__(
-        self, policy: Policy, tokenizer: Any, optim: OptimSettings, trainer: TrainerSettings, mesh: DeviceMesh | None
+        self, policy: Policy, tokenizer: Any, optim: OptimSettings, trainer: SftTrainerSettings, mesh: DeviceMesh | None
     ) -> None:
         self.policy, self.tokenizer, self.optim, self.trainer, self.mesh = policy, tokenizer, optim, trainer, mesh
         self.optimizer = new_optimizer(policy, optim)
@@ -189,7 +189,7 @@ class Fit:
 # ---- the command
 
 
-def train(settings: Settings, *, force: bool = False) -> Path:
+def train(settings: SftSettings, *, force: bool = False) -> Path:
     """Fine-tune ``model.path``, or go on where a killed run stood; the model folder."""
     check_settings(settings)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
@@ -223,7 +223,7 @@ def take_over(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int
     return start
 
 
-def prepare(settings: Settings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
+def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
     """The policy and its data, checked."""
     model, data, trainer = check_model(Path(settings.model.path)), settings.data, settings.trainer
     if model.max_positions is not None and data.max_length > model.max_positions:
@@ -248,14 +248,14 @@ def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts:
         print(f"{target}: {told}", flush=True)
 
 
-def make_recipe(settings: Settings) -> Recipe:
+def make_recipe(settings: SftSettings) -> Recipe:
     """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
     return Recipe("sft", kept, {"model": Path(settings.model.path), "train_file": Path(settings.data.train_file)})
 
 
-def check_settings(settings: Settings) -> None:
+def check_settings(settings: SftSettings) -> None:
     """Numbers that cannot be."""
     for key, value in flatten(asdict(settings)).items():
         counted = key.startswith(("trainer.", "data.max", "mesh.")) and type(value) is int
@@ -274,7 +274,7 @@ def main(words: Sequence[str]) -> None:
     if unknown:
         raise UserError(f"unknown option {min(unknown)}; known: --force --dry-run")
     config, *overrides = [word for word in words if not word.startswith("--")]
-    settings = read_settings(Settings, Path(config), overrides)
+    settings = read_settings(SftSettings, Path(config), overrides)
     if "--dry-run" in options:
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
         return

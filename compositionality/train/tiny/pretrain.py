@@ -19,7 +19,7 @@ from compositionality.train.common.processes import rank, start_processes, stop_
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import MeshSettings, OptimSettings
 from compositionality.train.policy import shard
-from compositionality.train.sft import Fit, TrainerSettings, is_there, publish, take_over
+from compositionality.train.sft import Fit, SftTrainerSettings, is_there, publish, take_over
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model
@@ -107,6 +107,6 @@ def optim(settings: PretrainSettings) -> OptimSettings:
     )
 
 
-def trainer(settings: PretrainSettings) -> TrainerSettings:
+def trainer(settings: PretrainSettings) -> SftTrainerSettings:
     """The loop's settings."""
-    return TrainerSettings(save_every=settings.save_every, log_every=settings.log_every, keep=1)
+    return SftTrainerSettings(save_every=settings.save_every, log_every=settings.log_every, keep=1)

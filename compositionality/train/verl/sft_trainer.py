@@ -56,7 +56,7 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
             super()._load_dataloader_state(checkpoint_path)
 
 
-class Trainer(SFTTrainer):  # type: ignore[misc]
+class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
     """See the module."""
 
     def _build_dataloader(self) -> None:
@@ -106,7 +106,7 @@ def main() -> None:
     """One process of the run."""
     config = OmegaConf.load(sys.argv[1])
     initialize_global_process_group()
-    Trainer(config).fit()
+    VerlSftTrainer(config).fit()
     destroy_global_process_group()
 
 

@@ -31,7 +31,7 @@ NAME = "compositionality"
 
 
 @register_trainer(NAME)
-class GrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
+class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     """See the module."""
 
     total_training_steps: int

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.train.common.command import read_settings
-from compositionality.train.grpo_settings import Settings
+from compositionality.train.grpo_settings import GrpoSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "compositionality" / "config" / "single" / "grpo.yaml"
@@ -20,9 +20,9 @@ def words(small: Path, out: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def settings(small: Path, out: Path, *more: str) -> Settings:
+def settings(small: Path, out: Path, *more: str) -> GrpoSettings:
     """The same as an object."""
-    return read_settings(Settings, CONFIG, words(small, out, *more))
+    return read_settings(GrpoSettings, CONFIG, words(small, out, *more))
 
 
 def weights(folder: Path) -> dict[str, Any]:

@@ -151,11 +151,11 @@ def test_an_unknown_data_source_is_one_line(small, tmp_path):
 
 
 def test_an_unfinished_run_of_another_recipe_or_model_is_refused(small, tmp_path, monkeypatch):
-    from compositionality.train.grpo import Trainer
+    from compositionality.train.grpo import GrpoTrainer
 
-    out, original = tmp_path / "run", Trainer.collect
+    out, original = tmp_path / "run", GrpoTrainer.collect
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "collect", lambda self, step: original(self, step) if step < 2 else 1 / 0)
+        patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step < 2 else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(settings(small, out))
     told = refusal(small, out, "algorithm.clip_high=0.3")

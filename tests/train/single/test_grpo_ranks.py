@@ -123,14 +123,14 @@ def run(small: Path, out: Path, *changes: str) -> None:
 
 def run_until(small: Path, out: Path, last: int, *changes: str) -> None:
     """A run that dies after the checkpoint of step ``last``."""
-    original = grpo.Trainer.collect
-    grpo.Trainer.collect = lambda self, step: original(self, step) if step <= last else 1 / 0
+    original = grpo.GrpoTrainer.collect
+    grpo.GrpoTrainer.collect = lambda self, step: original(self, step) if step <= last else 1 / 0
     try:
         train(settings(small, out, *changes))
     except ZeroDivisionError:
         return
     finally:
-        grpo.Trainer.collect = original
+        grpo.GrpoTrainer.collect = original
     raise AssertionError("it should have died")
 
 

@@ -14,7 +14,7 @@ from compositionality.train import grpo
 from compositionality.train.common.checkpoints import best_step, scores, sealed_steps
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.grpo import Asker, Trainer, train
+from compositionality.train.grpo import Asker, GrpoTrainer, train
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,9 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "evaluate", lambda self, step: stop() if step == 4 else Trainer_evaluate(self, step))
+        patch.setattr(
+            GrpoTrainer, "evaluate", lambda self, step: stop() if step == 4 else evaluate_as_before(self, step)
+        )
         with pytest.raises(KeyboardInterrupt):
             train(settings(small, out))
     assert sealed_steps(out / "steps")[-1] == 3
@@ -80,7 +82,7 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3, 4]
 
 
-Trainer_evaluate = Trainer.evaluate
+evaluate_as_before = GrpoTrainer.evaluate
 
 
 @pytest.mark.parametrize("changes", [["trainer.micro_batch_tokens=1"], ["trainer.micro_batch_tokens=200"]])
@@ -119,12 +121,12 @@ def test_dynamic_sampling_fills_the_batch_and_keeps_the_surplus(small, tmp_path,
 
 
 def test_p07_the_surplus_survives_a_stop(small, tmp_path, monkeypatch):
-    original, uninterrupted, stopped = Trainer.collect, tmp_path / "a", tmp_path / "b"
+    original, uninterrupted, stopped = GrpoTrainer.collect, tmp_path / "a", tmp_path / "b"
     train(settings(small, uninterrupted, *DAPO))
     rows = read_metrics(uninterrupted / "metrics.jsonl")
     at = next(row["step"] for row in rows[1:-1] if row["training/filter_groups/surplus"])
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "collect", lambda self, step: original(self, step) if step <= at else 1 / 0)
+        patch.setattr(GrpoTrainer, "collect", lambda self, step: original(self, step) if step <= at else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(settings(small, stopped, *DAPO))
     assert json.loads((stopped / f"steps/global_step_{at}/state.json").read_text())["surplus"]

@@ -18,7 +18,7 @@ from compositionality.errors import UserError
 from compositionality.train.common.command import read_settings
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import latest_step
-from compositionality.train.sft import Settings, main, train
+from compositionality.train.sft import SftSettings, main, train
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIG = ROOT / "compositionality/config/single/sft.yaml"
@@ -42,8 +42,8 @@ def words(made: tuple[Path, Path, Path], out: Path, *more: str) -> list[str]:
     return [*(f"{key}={value}" for key, value in given.items()), *more]
 
 
-def settings(made: tuple[Path, Path, Path], out: Path, *more: str) -> Settings:
-    return read_settings(Settings, CONFIG, words(made, out, *more))
+def settings(made: tuple[Path, Path, Path], out: Path, *more: str) -> SftSettings:
+    return read_settings(SftSettings, CONFIG, words(made, out, *more))
 
 
 @pytest.fixture(scope="module")
@@ -288,12 +288,12 @@ def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple
     from compositionality.train.common.chat_rows import load_rows
     from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
     from compositionality.train.policy import load_model, shard
-    from compositionality.train.sft import Fit, TrainerSettings
+    from compositionality.train.sft import Fit, SftTrainerSettings
 
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)[:7]
     model = load_model(ModelSettings(path=str(made[0])))
     fit = Fit(
-        shard(model, None, MeshSettings()), None, OptimSettings(lr=1.0, max_grad_norm=1e9), TrainerSettings(), None
+        shard(model, None, MeshSettings()), None, OptimSettings(lr=1.0, max_grad_norm=1e9), SftTrainerSettings(), None
     )
     sums, norm = fit.update(micro_batches(rows, 40), rate=0.0)
     ours = [parameter.grad.clone() for parameter in model.parameters()]
