@@ -11,12 +11,12 @@ marks of place=claims in that file; prints the table.
         failures=[seed0:results/tiny/section45] output=results/tiny/claims.json
 
 Verdicts: supported, contradicted, undecided (with about how many seeds or problems would decide it), not run. A claim
-holds if all its comparisons do. compositionality/evaluate/claims.py has the claims, crossed.py says how the intervals
-are made. A table that is there follows its inputs.
+holds if all its comparisons do. compositionality/evaluate/claims/paper.py has the claims, stats/random_effects.py says
+how the intervals are made. A table that is there follows its inputs.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.claims_file import ClaimsSettings, hold_claims
+from compositionality.evaluate.claims.run import ClaimsSettings, hold_claims
 
 if __name__ == "__main__":
     run(ClaimsSettings, hold_claims, __doc__)

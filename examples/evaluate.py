@@ -14,8 +14,7 @@ Differences to the first checkpoint are paired by problem. A verifier's failure 
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.settings import EvaluateSettings
+from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 
 if __name__ == "__main__":
     run(EvaluateSettings, evaluate, __doc__)

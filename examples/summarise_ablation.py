@@ -9,7 +9,7 @@ in that file.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.ablation import AblationSettings, summarise_ablation
+from compositionality.evaluate.accuracy.ablation import AblationSettings, summarise_ablation
 
 if __name__ == "__main__":
     run(AblationSettings, summarise_ablation, __doc__)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.evaluate.failures.run import SUMMARY
-from compositionality.evaluate.seeds_table import TITLES
+from compositionality.evaluate.tables import TITLES
 from compositionality.report.figure import DPI, LOOKS, STYLE
 from compositionality.rollout.summary import by_number
 

@@ -15,8 +15,8 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
-from compositionality.evaluate.seeds_table import TITLES, by_functions, plural, sizes
+from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
+from compositionality.evaluate.tables import TITLES, by_functions, plural, sizes
 from compositionality.report.paper import NOTE, SOURCE, STATED
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from compositionality.data.artefact import code_version, file_hash, write_text
 from compositionality.errors import UserError
-from compositionality.evaluate.claims_file import read_claims
+from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.report.figure import read_summary
 from compositionality.train.common.metrics import read_metrics

@@ -21,10 +21,9 @@ from scipy.stats import bootstrap
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.passk.counting import count_all
+from compositionality.evaluate.counts import Answers
 from compositionality.evaluate.passk.curves import curves_of
-from compositionality.evaluate.passk.questions import choose_all
+from compositionality.evaluate.passk.samples import choose_all, count_all
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.rollout.engine import Completion
 from compositionality.rollout.reading import STEP

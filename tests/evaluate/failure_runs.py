@@ -9,7 +9,7 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
 from compositionality.data.parquet import read_table, write_table
-from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.evaluate.failures.sources import FailureSettings
 from compositionality.rollout.shards import Completion, shard_table
 from compositionality.tasks.registry import judge
 from compositionality.tasks.string.expression import chain_text, parse_program

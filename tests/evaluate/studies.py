@@ -11,7 +11,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate import accuracy
-from compositionality.evaluate.settings import EvaluateSettings
+from compositionality.evaluate.accuracy.run import EvaluateSettings
 from compositionality.rollout.shards import SCHEMA
 from compositionality.tasks import Problem
 

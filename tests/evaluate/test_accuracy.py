@@ -13,9 +13,8 @@ from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import evaluate
-from compositionality.evaluate.by_problem import read_answers
-from compositionality.evaluate.settings import EvaluateSettings
+from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.counts import read_answers
 from compositionality.rollout.engine import Completion, Request, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.tasks import Problem
@@ -63,9 +62,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Models whose engine was asked, in order. No model folder needs to be one."""
     KnowingEngine.asked = []
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.engine.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.completions.SharedEngine._longest_prompt", lambda _: 1)
     monkeypatch.setattr(
-        "compositionality.evaluate.engine.open_engine", lambda settings, _: KnowingEngine(Path(settings.model).name)
+        "compositionality.evaluate.completions.open_engine",
+        lambda settings, _: KnowingEngine(Path(settings.model).name),
     )
     return KnowingEngine.asked
 
@@ -144,7 +144,7 @@ def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("compositionality.evaluate.accuracy.tally", stop)
+        patch.setattr("compositionality.evaluate.accuracy.run.tally", stop)
         with pytest.raises(KeyboardInterrupt):
             evaluate(other)
     assert not (tmp_path / "other/accuracy.parquet").exists()

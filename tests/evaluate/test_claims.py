@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.claims import CLAIMS, CONTROLS
-from compositionality.evaluate.comparison import ALL_SAMPLES, GROWTH, Claim, Comparison, Metric, Rule, Source
-from compositionality.evaluate.study import Evaluation, Group, Study
-from compositionality.evaluate.verdicts import Judged, Studies, Verdict, claim_rows, judge_claim, together
+from compositionality.evaluate.claims.claim import ALL_SAMPLES, GROWTH, Claim, Comparison, Metric, Rule, Source
+from compositionality.evaluate.claims.decide import Judged, Studies, Verdict, claim_rows, judge_claim, together
+from compositionality.evaluate.claims.paper import CLAIMS, CONTROLS
+from compositionality.evaluate.counts import Answers
+from compositionality.evaluate.evaluations import Evaluation, Group, Study
 
 N = 400
 

@@ -15,11 +15,9 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.claims import CLAIMS, CONTROLS
-from compositionality.evaluate.claims_file import ClaimsSettings, hold_claims, read_claims
-from compositionality.evaluate.claims_table import print_claims
-from compositionality.evaluate.markdown import marks
-from compositionality.evaluate.seeds_table import WIDTH
+from compositionality.evaluate.claims.paper import CLAIMS, CONTROLS
+from compositionality.evaluate.claims.run import ClaimsSettings, hold_claims, read_claims
+from compositionality.evaluate.tables import WIDTH, marks, print_claims
 from compositionality.types import FAILURES
 
 LEVEL = "string-heldout-level3"

@@ -20,9 +20,9 @@ import pytest
 from failure_runs import evaluation, first_line_only, problem_file, rows_of, settings, wrong_at_the_end
 
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.agreement import kappa, kappa_with_interval
 from compositionality.evaluate.failures.judge import NAMES, SCHEMA, judged_class
 from compositionality.evaluate.failures.run import find_failures
+from compositionality.evaluate.failures.summary import kappa, kappa_with_interval
 from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]

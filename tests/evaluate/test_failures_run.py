@@ -20,9 +20,9 @@ from failure_runs import (
 from compositionality.data.artefact import file_hash, read_manifest, tree_hash
 from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.counts import count_labels
+from compositionality.evaluate.failures.labels import count_labels
 from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.settings import FailureSettings
+from compositionality.evaluate.failures.sources import FailureSettings
 from compositionality.evaluate.failures.summary import summarise
 from compositionality.stats.intervals import share
 from compositionality.types import FAILURES

@@ -12,9 +12,8 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.by_problem import read_answers
-from compositionality.evaluate.passk.run import passk
-from compositionality.evaluate.passk.settings import PasskSettings
+from compositionality.evaluate.counts import read_answers
+from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.rollout.engine import Completion, Request, SamplingOptions
 
 LEVELS = [1, 2, 1, 2, 1, 2]
@@ -193,8 +192,8 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
         return HalfRight()
 
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.engine.SharedEngine._longest_prompt", lambda _: 1)
-    monkeypatch.setattr("compositionality.evaluate.engine.open_engine", opened)
+    monkeypatch.setattr("compositionality.evaluate.completions.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.completions.open_engine", opened)
 
 
 def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:

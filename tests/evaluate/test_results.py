@@ -11,9 +11,9 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
-from compositionality.evaluate.table import print_results
-from compositionality.evaluate.tally import REASONS, tally
+from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows_of
+from compositionality.evaluate.counts import REASONS, tally
+from compositionality.evaluate.tables import print_results
 from compositionality.rollout.shards import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.tasks import Problem
 

@@ -13,9 +13,8 @@ from studies import Outcomes, evaluation, problem_file, right
 from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.markdown import marks, write_markdown
-from compositionality.evaluate.seeds import SummariseSettings, summarise
-from compositionality.evaluate.seeds_table import WIDTH, print_summary
+from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+from compositionality.evaluate.tables import WIDTH, marks, print_summary, write_markdown
 from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}

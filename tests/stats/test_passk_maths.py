@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.evaluate.by_problem import Answers
-from compositionality.evaluate.passk.crossover import crossover
-from compositionality.evaluate.passk.curves import curves_of
-from compositionality.evaluate.passk.power import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
+from compositionality.evaluate.counts import Answers
+from compositionality.evaluate.passk.curves import crossover, curves_of
+from compositionality.evaluate.passk.plan import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
 from compositionality.stats.bootstrap import band, drawn_means, shares_drawn
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 

@@ -1,20 +1,24 @@
-"""One row for every response: its class, where it went wrong, and which functions it applied how well."""
+"""A row for every response (its class, its first fault, the functions applied), and counts of these per problem."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.reading import read_rollouts
+from compositionality.stats.intervals import Counts
 from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
 from compositionality.tasks.string.diagnosis.program import Program
+from compositionality.types import FAILURES
 
-FILE = "labels.parquet"
-SCHEMA = pa.schema(
+LABELS = "labels.parquet"
+LABELS_SCHEMA = pa.schema(
     [
         ("model", pa.string()),
         ("problems", pa.string()),
@@ -40,12 +44,12 @@ def write_labels(sources: Sequence[Source], levels: Collection[int], path: Path)
     problems = {source.problems: source.path for source in sources}
     opened = {name: Problems(name, path) for name, path in problems.items()}
     n_rows = 0
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+    with pq.ParquetWriter(path, LABELS_SCHEMA, compression="zstd") as writer:
         for source in sources:
             for shard in read_rollouts(source.rollouts):
                 rows = list(_label_shard(source, opened[source.problems], shard, levels))
                 if rows:
-                    writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
+                    writer.write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA))
                 n_rows += len(rows)
     return n_rows
 
@@ -86,3 +90,91 @@ def _findings(program: Program, response: Response) -> Row:
         "applied": [name for name, _ in applied],
         "wrong": [wrong for _, wrong in applied],
     }
+
+
+BY_PROBLEM = "by_problem.parquet"
+Key = Any
+
+
+class Tallies:
+    """Whole numbers by key and problem; a key is whatever is counted."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Key, dict[int, int]] = {}
+
+    def add(self, key: Key, problem: int, count: int = 1) -> None:
+        """Count."""
+        found = self._counts.setdefault(key, {})
+        found[problem] = found.get(problem, 0) + count
+
+    def over(self, key: Key, problems: list[int]) -> Counts:
+        """The counts of a key over some problems, (P,)."""
+        found = self._counts.get(key, {})
+        return np.array([found.get(problem, 0) for problem in problems], np.int64)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._counts)
+
+
+@dataclass
+class Counted:
+    """One model on one problem file."""
+
+    data_sources: dict[int, str] = field(default_factory=dict)  # of every problem with a response
+    pairs: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)  # (outer, inner or None) → problems
+    classes: Tallies = field(default_factory=Tallies)
+    faults: Tallies = field(default_factory=Tallies)  # by (class, fault)
+    composed: Tallies = field(default_factory=Tallies)  # one key: True
+    reached: Tallies = field(default_factory=Tallies)  # by function
+    wrong: Tallies = field(default_factory=Tallies)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count one response."""
+        problem = row["problem"]
+        if problem not in self.data_sources:
+            self.data_sources[problem] = row["data_source"]
+            if row["outer"] is not None:
+                self.pairs.setdefault((row["outer"], row["inner"]), []).append(problem)
+        self.classes.add(row["class"], problem)
+        if row["fault"] is not None:
+            self.faults.add((row["class"], row["fault"]), problem)
+        if row["composed"]:
+            self.composed.add(True, problem)
+        for function, wrong in zip(row["applied"], row["wrong"], strict=True):
+            self.reached.add(function, problem)
+            if wrong:
+                self.wrong.add(function, problem)
+
+    def responses(self, problems: list[int]) -> Counts:
+        """How many there are to each problem, (P,)."""
+        total: Counts = np.sum([self.classes.over(name, problems) for name in FAILURES], axis=0)
+        return total
+
+
+def count_labels(path: Path) -> dict[tuple[str, str], Counted]:
+    """Counts by (model, problem file), in the order in which they come."""
+    found: dict[tuple[str, str], Counted] = {}
+    with pq.ParquetFile(path) as labels:
+        for batch in labels.iter_batches(8192, columns=LABELS_SCHEMA.names):
+            for row in batch.to_pylist():
+                found.setdefault((row["model"], row["problems"]), Counted()).add(row)
+    return found
+
+
+def by_problem(counted: dict[tuple[str, str], Counted]) -> pa.Table:
+    """A row per model, problem file and problem; a column of counts per class."""
+    return pa.concat_tables(_table(*key, counts) for key, counts in counted.items())
+
+
+def _table(model: str, name: str, counts: Counted) -> pa.Table:
+    problems = sorted(counts.data_sources)
+    return pa.table(
+        {
+            "model": pa.array([model] * len(problems), pa.string()),
+            "problems": pa.array([name] * len(problems), pa.string()),
+            "problem": pa.array(problems, pa.int64()),
+            "data_source": pa.array([counts.data_sources[problem] for problem in problems], pa.string()),
+            "responses": counts.responses(problems),
+            **{kind: counts.classes.over(kind, problems) for kind in FAILURES},
+        }
+    )

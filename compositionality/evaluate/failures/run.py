@@ -7,14 +7,19 @@ from pathlib import Path
 from compositionality.data.artefact import Recipe, exclusive, file_hash, read_manifest, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures import counts, labels
-from compositionality.evaluate.failures.agreement import agreement
-from compositionality.evaluate.failures.judge import FILE as JUDGED
+from compositionality.evaluate.failures.judge import JUDGED as JUDGED
 from compositionality.evaluate.failures.judge import judge_labels
-from compositionality.evaluate.failures.settings import FailureSettings
-from compositionality.evaluate.failures.sources import Source, find_sources
-from compositionality.evaluate.failures.summary import Row, summarise
-from compositionality.evaluate.failures.table import print_failures
+from compositionality.evaluate.failures.labels import (
+    BY_PROBLEM,
+    LABELS,
+    LABELS_SCHEMA,
+    by_problem,
+    count_labels,
+    write_labels,
+)
+from compositionality.evaluate.failures.sources import FailureSettings, Source, find_sources
+from compositionality.evaluate.failures.summary import Row, agreement, summarise
+from compositionality.evaluate.tables import print_failures
 
 STEP = "find_failures"
 SUMMARY = "failure_modes.json"
@@ -26,7 +31,7 @@ def find_failures(settings: FailureSettings) -> Path:
     """Write ``output``/labels.parquet, by_problem.parquet and failure_modes.json; print the table of ``level``."""
     output, sources = settings.output, find_sources(settings)
     with exclusive(output):
-        table = output / labels.FILE
+        table = output / LABELS
         recipe = _recipe(settings, sources)
         if not write_derived(table, recipe, lambda path: _write_labels(sources, settings, path), force=settings.force):
             print(f"{table} is already there")
@@ -34,7 +39,7 @@ def find_failures(settings: FailureSettings) -> Path:
             judge_labels(settings, sources, table, output)
         summary = _summarise(output, table, force=settings.force)
     print_failures(summary, settings.level)
-    print(f"{output / SUMMARY}, {labels.FILE} and {counts.FILE}")
+    print(f"{output / SUMMARY}, {LABELS} and {BY_PROBLEM}")
     return output
 
 
@@ -42,12 +47,12 @@ def _recipe(settings: FailureSettings, sources: list[Source]) -> Recipe:
     inputs = {f"rollouts/{source.model}/{source.problems}": source.rollouts for source in sources}
     inputs |= {f"problems/{source.problems}": source.path for source in sources}
     names = [[source.model, source.problems] for source in sources]
-    kept = {"rules": RULES, "columns": labels.SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    kept = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
     return Recipe(STEP, kept, inputs)
 
 
 def _write_labels(sources: list[Source], settings: FailureSettings, path: Path) -> None:
-    if not labels.write_labels(sources, settings.levels, path):
+    if not write_labels(sources, settings.levels, path):
         raise UserError(f"levels={settings.levels}: no response to problems of these levels; leave levels out for all")
 
 
@@ -58,12 +63,12 @@ def _summarise(output: Path, table: Path, *, force: bool) -> Row:
     inputs = {"labels": table}
     if old is not None and old.inputs.get("labels") == file_hash(table):
         inputs["judge"] = judged
-    counted = counts.count_labels(table)
+    counted = count_labels(table)
     summary = summarise(counted, agreement(judged) if "judge" in inputs else None)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     content = hashlib.sha256(text.encode()).hexdigest()  # other formulas make another summary of the same labels
     recipe = Recipe(STEP, {"rules": RULES}, {"labels": table})
-    write_derived(output / counts.FILE, recipe, lambda path: write_table(counts.by_problem(counted), path), force=force)
+    write_derived(output / BY_PROBLEM, recipe, lambda path: write_table(by_problem(counted), path), force=force)
     write_derived(
         output / SUMMARY, Recipe(STEP, {"content": content}, inputs), lambda path: path.write_text(text), force=force
     )

@@ -2,27 +2,24 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
+from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate import by_problem
-from compositionality.evaluate.answers import Folders, Jobs, all_collected, engine_for, jobs_of
-from compositionality.evaluate.by_problem import Answers, read_answers
+from compositionality.evaluate.completions import AskSettings, Folders, Jobs, all_collected, engine_for, jobs_of
+from compositionality.evaluate.counts import BY_PROBLEM, Answers, by_problem_table, read_answers
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.passk.cost import probe
-from compositionality.evaluate.passk.counting import check_sampling, count_all
 from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
-from compositionality.evaluate.passk.power import detectable, print_detectable
-from compositionality.evaluate.passk.questions import Questions, choose_all
-from compositionality.evaluate.passk.settings import PasskSettings, check_settings, table_ks
-from compositionality.evaluate.passk.table import print_curves
+from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
+from compositionality.evaluate.passk.samples import Questions, check_sampling, choose_all, count_all
+from compositionality.evaluate.tables import print_curves
 from compositionality.rollout.settings import CollectSettings
 
 STEP = "passk"
@@ -43,6 +40,54 @@ SCHEMA = pa.schema(
     ]
 )
 METRICS = {"pass@k": "pass_at_k", "pass^k": "pass_hat_k", "difference": "difference"}
+
+
+@dataclass
+class PasskSettings(AskSettings):
+    """Settings of ``passk``: who is asked what, how often, and what is compared."""
+
+    models: list[str] = field(default_factory=list)  # NAME:PATH, asked here
+    rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, asked before by collect_rollouts
+    problems: list[str] = MISSING
+    output: Path = MISSING
+    n_samples: int = 1000
+    levels: list[int] = field(default_factory=list)  # these only; empty = all
+    per_level: int = 0  # the first so many problems of each level; 0 = all
+    pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
+    ks: list[int] = field(default_factory=list)  # columns of the printed table; empty = 1, 2, 4, …, n_samples
+    draws: int = 2000
+    plan: bool = False  # say what differences can be seen and what it costs, then stop
+    prior: str = ""  # folder of an earlier evaluation: how hard the problems are, for the plan
+    probe: int = 256  # answers sampled to foretell time and disk; 0 = none
+    answers_only: bool = False  # collect the answers, compute nothing: several processes may do that at the same time
+    force: bool = False
+
+
+def check_settings(settings: PasskSettings) -> None:
+    """UserError for values that mean nothing."""
+    if not settings.models and not settings.rollouts:
+        raise UserError("models, rollouts: give at least one, as models=[NAME:PATH,...] or rollouts=[NAME:FOLDER,...]")
+    if settings.rollouts and len(settings.problems) != 1:
+        raise UserError("rollouts=[...] needs the one problem file that they answer, problems=[NAME:PATH]")
+    if settings.n_samples < 2:
+        raise UserError(f"n_samples={settings.n_samples}: pass@k needs at least 2 samples of each problem")
+    if settings.models and settings.temperature <= 0:
+        raise UserError("temperature=0: every sample of a problem would be the same; give one above 0")
+    if settings.limit:
+        raise UserError("limit: pass@k takes per_level, the first so many problems of each level")
+    if settings.per_level < 0 or settings.probe < 0:
+        raise UserError("per_level and probe must not be negative")
+    if settings.draws < 200:
+        raise UserError(f"draws={settings.draws}: an interval needs at least 200")
+    beyond = [k for k in settings.ks if not 1 <= k <= settings.n_samples]
+    if beyond:
+        raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
+
+
+def table_ks(settings: PasskSettings, largest: int) -> list[int]:
+    """The k to print: those asked for, else powers of two and the largest."""
+    powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
+    return [k for k in settings.ks if k <= largest] if settings.ks else [*powers, largest]
 
 
 @dataclass(frozen=True)
@@ -73,7 +118,7 @@ def passk(settings: PasskSettings) -> Path:
         answers = _count(settings, names, folders)
         content = _write_curves(settings, names, folders, answers)
     print_curves(content, table_ks(settings, min(row["k"][-1] for row in content["curves"])))
-    print(f"{settings.output / NAME}.json, .parquet and {by_problem.FILE}")
+    print(f"{settings.output / NAME}.json, .parquet and {BY_PROBLEM}")
     return settings.output
 
 
@@ -133,7 +178,7 @@ def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) ->
 
 def _prior(path: Path) -> list[Answers]:
     folder = path if path.is_dir() else path.parent
-    return list(read_answers(folder / by_problem.FILE).values())
+    return list(read_answers(folder / BY_PROBLEM).values())
 
 
 def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, str], Path]:
@@ -151,12 +196,12 @@ def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tup
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": questions.path for name, questions in names.questions.items()}
     recipe = Recipe(STEP, {"models": [*names.models, *names.rollouts], "sampling": sampling}, inputs)
-    target = settings.output / by_problem.FILE
+    target = settings.output / BY_PROBLEM
     levels = {name: questions.levels() for name, questions in names.questions.items()}
 
     def body(path: Path) -> None:
         tallies = count_all(folders, names.questions, settings.n_samples)
-        write_table(by_problem.table_of(tallies, levels), path)
+        write_table(by_problem_table(tallies, levels), path)
 
     if not write_derived(target, recipe, body, force=settings.force):
         print(f"{target} is already there")
@@ -169,7 +214,7 @@ def _write_curves(
     """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
     output = settings.output / NAME
     same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
-    recipe = Recipe(STEP, same, {"by_problem": settings.output / by_problem.FILE})
+    recipe = Recipe(STEP, same, {"by_problem": settings.output / BY_PROBLEM})
     curves = cache(lambda: curves_of(answers, names.pairs, settings.draws, settings.seed))
 
     def write_json(path: Path) -> None:

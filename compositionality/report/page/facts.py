@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
-from compositionality.evaluate.seeds_table import TITLES, plural
+from compositionality.evaluate.tables import TITLES, plural
 from compositionality.report.page.inputs import AUDIT, MACHINE, PASS_AT_K, SEEDS, TIMES, Inputs
 from compositionality.report.record import without_places
 

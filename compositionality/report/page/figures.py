@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compositionality.data.artefact import code_version
-from compositionality.evaluate.seeds_table import plural
+from compositionality.evaluate.tables import plural
 from compositionality.report import paper
 from compositionality.report.figure import draw_summary
 from compositionality.report.page import plots

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compositionality.evaluate.seeds_table import TITLES
+from compositionality.evaluate.tables import TITLES
 from compositionality.report.figure import HERO, LOOKS, SPARE, Look
 from compositionality.report.page.drawing import INK, MUTED
 

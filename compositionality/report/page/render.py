@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compositionality.data.artefact import code_version
-from compositionality.evaluate.seeds_table import TITLES
+from compositionality.evaluate.tables import TITLES
 from compositionality.report.page import claims, facts, figures
 from compositionality.report.page.drawing import Drawn, inline
 from compositionality.report.page.inputs import CLAIMS, PASS_AT_K, SEEDS, TIMES, Inputs

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from compositionality.evaluate.study import Group
+from compositionality.evaluate.evaluations import Group
 from compositionality.report.page.inputs import Inputs
 from compositionality.stats.intervals import wilson
 from compositionality.train.common.metrics import read_metrics

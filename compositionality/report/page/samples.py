@@ -9,7 +9,7 @@ from typing import Any
 from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.study import Group
+from compositionality.evaluate.evaluations import Group
 from compositionality.report.page.inputs import SEEDS, Inputs
 from compositionality.rollout.reading import read_rollouts
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from compositionality.evaluate.comparison import Claim, Comparison, Rule, Source
-from compositionality.evaluate.study import Group, Study
+from compositionality.evaluate.claims.claim import Claim, Comparison, Rule, Source
+from compositionality.evaluate.evaluations import Group, Study
 from compositionality.stats.intervals import Interval
 from compositionality.stats.random_effects import Finding
 from compositionality.stats.sample_size import Need, most, needed

@@ -5,7 +5,7 @@ after its hypothesis is the paper's own, one with more to its name a variant: ot
 stronger or weaker form.
 """
 
-from compositionality.evaluate.comparison import ALL_SAMPLES, GROWTH, Claim, Comparison, Metric, Rule
+from compositionality.evaluate.claims.claim import ALL_SAMPLES, GROWTH, Claim, Comparison, Metric, Rule
 
 NEXT_TO_NOTHING = 0.05
 """A gain up to 5 points counts as none ("does not generalise", "fails"); models within 5 points are alike."""

@@ -10,9 +10,8 @@ import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate import by_problem
-from compositionality.evaluate.by_problem import Answers, read_answers, read_classes
-from compositionality.evaluate.comparison import ALL_SAMPLES, GROWTH, Source
+from compositionality.evaluate.claims.claim import ALL_SAMPLES, GROWTH, Source
+from compositionality.evaluate.counts import BY_PROBLEM, Answers, read_answers, read_classes
 from compositionality.evaluate.naming import named_paths
 from compositionality.stats.intervals import Counts, Values
 from compositionality.stats.pass_at_k import pass_at_k
@@ -171,7 +170,7 @@ def _read(name: str, path: Path, source: Source) -> Evaluation:
     """UserError if a table is missing, altered, or older than the answers that it was made from."""
     folder = path if path.is_dir() else path.parent
     maker = MAKERS[source]
-    counts = folder / by_problem.FILE
+    counts = folder / BY_PROBLEM
     accuracy = [folder / f"{TABLE}{ending}" for ending in (".json", ".parquet")] if maker == EVALUATE else []
     for file in (*accuracy, counts):
         if not file.is_file():

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from compositionality.data.skills import functions_of_all
-from compositionality.evaluate.tally import REASONS, Tally
+from compositionality.evaluate.counts import REASONS, Tally
 from compositionality.rollout.summary import by_number
 from compositionality.stats.intervals import Counts, Interval, paired_difference, share
 

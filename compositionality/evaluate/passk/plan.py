@@ -1,28 +1,84 @@
-"""Before anything is sampled: which difference at k could be told from 0, with so many problems and samples.
+"""Before anything is sampled: what sampling will cost, and which differences the problems and samples can show."""
 
-The smallest difference that a two-sided test at 5 % finds in 80 % of all studies: (t(0.975) + t(0.8)) × sd / √n with
-n - 1 degrees of freedom, where sd is the spread of the paired difference between problems. Two assumptions about it:
-
-"nothing known": a checkpoint solves a problem always or never, half of the problems each, and what one solves says
-nothing of what the other solves. No two checkpoints of that accuracy are further apart by chance.
-
-"as in an earlier evaluation": how hard problems are follows a beta distribution fitted to its counts (moments), and
-pass@k spreads as N samples of such problems do; still nothing shared between the checkpoints. With one sample of each
-problem the counts do not show the spread: then it is taken as large as the mean allows. Checkpoints that find the same
-problems hard, as two of one family do, show smaller differences than this.
-"""
-
+import io
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import new_table
-from compositionality.evaluate.by_problem import Answers
+from compositionality.data.parquet import read_table
+from compositionality.evaluate.counts import Answers
+from compositionality.rollout.engine import Engine, Request, request_seed
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.shards import shard_table
 from compositionality.stats.intervals import CONFIDENCE, Counts
 from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.tasks import Reason, Verdict
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A probe of the engine: so many answers took so many tokens, seconds, and bytes as a shard."""
+
+    answers: int
+    tokens: int
+    seconds: float
+    bytes: int
+
+    def told(self, planned: int) -> str:
+        """One sentence on ``planned`` answers."""
+        times = planned / self.answers
+        return (
+            f"{planned:,} answers to collect: about {_short(times * self.tokens)} tokens, "
+            f"{_duration(times * self.seconds)} and {_short(times * self.bytes)}B of disk, going by {self.answers} "
+            f"answers at once ({self.tokens / self.seconds:,.0f} tok/s; larger batches are faster, judging is extra)"
+        )
+
+
+def probe(engine: Engine, jobs: Sequence[CollectSettings], answers: int) -> Cost:
+    """Sample ``answers`` of the answers that ``jobs`` will ask for, spread over their problems, and drop them."""
+    requests, units = [], []
+    for job in jobs:
+        chats = read_table(job.problems, ["prompt"])["prompt"].to_pylist()
+        share = min(-(-answers // len(jobs)), len(chats) * job.n_samples)
+        for unit in np.linspace(0, len(chats) * job.n_samples - 1, share).astype(int).tolist():
+            problem, sample = divmod(unit, job.n_samples)
+            requests.append(Request(tuple(chats[problem]), request_seed(job.seed, problem, sample)))
+            units.append((problem, sample))
+    engine.generate(requests[:1], jobs[0].sampling())  # the first call may compile
+    begin = time.perf_counter()
+    completions = engine.generate(requests, jobs[0].sampling())
+    seconds = time.perf_counter() - begin
+    table = shard_table(units, completions, [Verdict(0.0, Reason.WRONG)] * len(units))
+    return Cost(len(units), sum(one.tokens for one in completions), seconds, _size(table))
+
+
+def _size(table: pa.Table) -> int:
+    """Bytes of the shard on disk."""
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.tell()
+
+
+def _short(number: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:.0f} "
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
 
 POWER = 0.8
 SIMULATED = 4000

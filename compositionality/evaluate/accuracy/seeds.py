@@ -14,11 +14,10 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate import by_problem
-from compositionality.evaluate.markdown import write_markdown
-from compositionality.evaluate.seeds_table import print_summary
-from compositionality.evaluate.study import TABLE, Study, read_study
-from compositionality.evaluate.verdicts import figures_of
+from compositionality.evaluate.claims.decide import figures_of
+from compositionality.evaluate.counts import BY_PROBLEM
+from compositionality.evaluate.evaluations import TABLE, Study, read_study
+from compositionality.evaluate.tables import print_summary, write_markdown
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 
@@ -127,7 +126,7 @@ def _groups(study: Study) -> Iterator[Row]:
 
 
 def _recipe(study: Study, content: Row) -> Recipe:
-    files = (f"{TABLE}.json", by_problem.FILE)
+    files = (f"{TABLE}.json", BY_PROBLEM)
     inputs = {f"{seed.name}/{name}": seed.folder / name for seed in study.seeds for name in files}
     names = [seed.name for seed in study.seeds]
     return Recipe(STEP, {"models": list(study.models), "seeds": names, "content": config_hash(content)}, inputs)

@@ -11,11 +11,10 @@ from omegaconf import MISSING
 from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Manifest, exclusive, verify, write_text
 from compositionality.errors import UserError
-from compositionality.evaluate.markdown import table_line, write_between_marks
+from compositionality.evaluate.claims.decide import figures_of
+from compositionality.evaluate.evaluations import FUNCTION_SETS, Study, read_study
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.seeds_table import share_cell
-from compositionality.evaluate.study import FUNCTION_SETS, Study, read_study
-from compositionality.evaluate.verdicts import figures_of
+from compositionality.evaluate.tables import share_cell, table_line, write_between_marks
 
 PLACE = "ablation"
 HEADER = ("", "M tokens", "composed %", "functions", "parameters")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import (
@@ -19,17 +20,27 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
-from compositionality.evaluate import by_problem
-from compositionality.evaluate.answers import Folders, all_collected, engine_for, jobs_of
+from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows_of
+from compositionality.evaluate.completions import AskSettings, Folders, all_collected, engine_for, jobs_of
+from compositionality.evaluate.counts import BY_PROBLEM, Tally, by_problem_table, tally
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.results import SCHEMA, Row, groups_of, rows_of
-from compositionality.evaluate.settings import EvaluateSettings
-from compositionality.evaluate.table import print_results
-from compositionality.evaluate.tally import Tally, tally
+from compositionality.evaluate.tables import print_results
 from compositionality.rollout.reading import read_rollouts
 from compositionality.rollout.settings import recipe as collection_recipe
 
 STEP = "evaluate_accuracy"
+
+
+@dataclass
+class EvaluateSettings(AskSettings):
+    """Settings of ``evaluate``."""
+
+    models: list[str] = MISSING
+    problems: list[str] = MISSING
+    output: Path = MISSING
+    answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
+    by_function: bool = False  # print accuracy by function too; the files hold it always
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders:
     counts: Counted | None = None
     makers: dict[str, Callable[[Counted], pa.Table]] = {
         "accuracy.parquet": lambda counted: pa.Table.from_pylist(list(_rows(settings, counted)), schema=SCHEMA),
-        by_problem.FILE: lambda counted: by_problem.table_of(counted.tallies, counted.levels),
+        BY_PROBLEM: lambda counted: by_problem_table(counted.tallies, counted.levels),
     }
     for name, make in makers.items():
         table = settings.output / name

@@ -11,13 +11,12 @@ from omegaconf import MISSING
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate import by_problem
-from compositionality.evaluate.claims import CLAIMS, CONTROLS
-from compositionality.evaluate.claims_table import claims_markdown, print_claims
-from compositionality.evaluate.comparison import Source
-from compositionality.evaluate.markdown import write_between_marks
-from compositionality.evaluate.study import read_study, shared_arms
-from compositionality.evaluate.verdicts import Studies, claim_rows
+from compositionality.evaluate.claims.claim import Source
+from compositionality.evaluate.claims.decide import Studies, claim_rows
+from compositionality.evaluate.claims.paper import CLAIMS, CONTROLS
+from compositionality.evaluate.counts import BY_PROBLEM
+from compositionality.evaluate.evaluations import read_study, shared_arms
+from compositionality.evaluate.tables import claims_markdown, print_claims, write_between_marks
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 
@@ -129,7 +128,7 @@ def _notes(studies: Studies) -> Iterator[str]:
 
 def _recipe(studies: Studies, content: Mapping[str, Any]) -> Recipe:
     seeds = [(source, seed) for source, study in studies.items() for seed in study.seeds]
-    inputs = {f"{source}/{seed.name}/{by_problem.FILE}": seed.folder / by_problem.FILE for source, seed in seeds}
+    inputs = {f"{source}/{seed.name}/{BY_PROBLEM}": seed.folder / BY_PROBLEM for source, seed in seeds}
     return Recipe(STEP, {"content": config_hash(content)}, inputs)
 
 

@@ -1,0 +1,1 @@
+"""Accuracy of checkpoints by level and skill, over seeds, and of ablations."""

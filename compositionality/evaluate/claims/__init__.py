@@ -1,0 +1,1 @@
+"""The claims of the paper, decided by the intervals of our results."""

@@ -1,0 +1,126 @@
+"""Completions of checkpoints to problem files: one engine per checkpoint, collected where they are missing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Self
+
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.rollout.collect import collect
+from compositionality.rollout.engine import Completion, Engine, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines import open_engine
+from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.settings import CollectSettings
+
+OF_ONE_COLLECTION = ("model", "problems", "output", "force")
+
+
+@dataclass
+class AskSettings:
+    """How to ask; every setting means what it means for ``collect_rollouts``."""
+
+    engine: str = "vllm"
+    base_url: str = ""
+    n_samples: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_tokens: int = 1024
+    seed: int = 0
+    limit: int = 0
+    dtype: str = "auto"
+    rows_per_shard: int = 0
+
+    max_prompt_tokens: int = 4096
+    tensor_parallel: int = 1
+    replicas: int = 0
+    ray_address: str = ""
+    gpu_memory: float = 0.9
+    concurrency: int = 64
+    judge_workers: int = 1
+    judge_timeout_s: float = 10.0
+    max_error_rate: float = 0.01
+
+    def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
+        """How one checkpoint answers one problem file; never forced (see ``answers.collected``)."""
+        names = (entry.name for entry in fields(CollectSettings) if entry.name not in OF_ONE_COLLECTION)
+        shared = {name: getattr(self, name) for name in names}
+        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
+
+
+class SharedEngine:
+    """Opens the engine of ``settings`` at the first question, wide enough for the prompts of all ``files``."""
+
+    def __init__(self, settings: CollectSettings, files: Sequence[str]) -> None:
+        self._settings = settings
+        self._files = files
+        self._engine: Engine | None = None
+
+    @property
+    def parallel_calls(self) -> int:
+        """As the engine behind it."""
+        return self._opened().parallel_calls
+
+    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
+        """One completion per request, in order."""
+        return self._opened().generate(requests, options, tick)
+
+    def close(self) -> None:
+        """Close the engine if it was opened."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _opened(self) -> Engine:
+        if self._engine is None:
+            self._engine = open_engine(self._settings, self._longest_prompt())
+        return self._engine
+
+    def _longest_prompt(self) -> int:
+        """In tokens; a server checks its own (0)."""
+        if self._settings.engine == "openai":
+            return 0
+        tokenizer = load_tokenizer(Path(self._settings.model))
+        chats = (chat for file in self._files for chat in read_problems(Path(file))["prompt"].to_pylist())
+        return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
+
+
+Folders = Mapping[tuple[str, str], Path]
+"""Rollout folders by (checkpoint name, problem file name)."""
+Jobs = Mapping[tuple[str, str], CollectSettings]
+
+
+def jobs_of(settings: AskSettings, model: str, path: str, files: Mapping[str, str], output: Path) -> Jobs:
+    """What to collect of one checkpoint: ``output``/rollouts/MODEL/PROBLEMS for every problem file."""
+    return {
+        (model, name): settings.collection(path, file, output / "rollouts" / model / name)
+        for name, file in files.items()
+    }
+
+
+def engine_for(jobs: Jobs) -> SharedEngine:
+    """The engine of one checkpoint for all its problem files."""
+    return SharedEngine(next(iter(jobs.values())), [str(job.problems) for job in jobs.values()])
+
+
+def all_collected(jobs: Jobs, engine: Engine, *, force: bool) -> dict[tuple[str, str], Path]:
+    """Collect the answers of one checkpoint to every problem file; what is there already stays."""
+    return {key: collected(job, engine, force=force) for key, job in jobs.items()}
+
+
+def collected(job: CollectSettings, engine: Engine, *, force: bool) -> Path:
+    """Collect; ``force`` replaces answers of another checkpoint or with other settings, and only those."""
+    try:
+        return collect(job, engine)
+    except UserError:
+        if not force:
+            raise
+    return collect(replace(job, force=True), engine)
