@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.artefact import new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import level_and_group, to_table
-from compositionality.evaluate import accuracy
-from compositionality.evaluate.accuracy.run import EvaluateSettings
-from compositionality.rollout.shards import SCHEMA
-from compositionality.tasks import Problem
+from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.rollout.settings import CollectSettings, recipe
+from compositionality.rollout.shards import Completion, shard_table
+from compositionality.types import Problem, Reason, Verdict
 
 Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 """Reasons by model and data source, one answer a problem; every model has the same problems."""
@@ -38,33 +36,24 @@ def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "") -> Path:
 def evaluation(folder: Path, problems: Mapping[str, Path], outcomes: Outcomes, seed: int = 0, **changes: Any) -> Path:
     """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file."""
     settings = EvaluateSettings(
-        models=list(outcomes), problems=[f"{name}:{path}" for name, path in problems.items()], output=folder,
-        engine="openai", base_url="http://x", seed=seed, **changes,
+        models=[f"{model}:{model}" for model in outcomes],
+        problems=[f"{name}:{path}" for name, path in problems.items()],
+        output=folder, engine="openai", base_url="http://x", seed=seed, **changes,
     )  # fmt: skip
-    folders = {}
     for model, by_source in outcomes.items():
-        for name in problems:
+        for name, path in problems.items():
             reasons = [reason for source, found in by_source.items() if name in source for reason in found]
-            folders[model, name] = _rollouts(folder / "rollouts" / model / name, reasons, seed)
-    files = {name: str(path) for name, path in problems.items()}
-    recipe = accuracy._recipe(settings, {model: model for model in outcomes}, files, folders)
-    accuracy._write_tables(settings, files, folders, recipe)
-    accuracy._write_json(folder / "accuracy.parquet", folder / "accuracy.json", force=settings.force)
-    return folder / "accuracy.json"
+            _rollouts(settings.collection(model, str(path), folder / "rollouts" / model / name), reasons)
+    return evaluate(settings) / "accuracy.json"
 
 
-def _rollouts(folder: Path, reasons: Sequence[str], seed: int) -> Path:
-    rows = [
-        {
-            "problem": number, "sample": 0, "response": f"seed {seed}", "tokens": 3, "finish_reason": "stop",
-            "score": float(reason == "correct"), "reason": reason, "answer": None,
-        }
-        for number, reason in enumerate(reasons)
-    ]  # fmt: skip
-    with new_artefact(folder, Recipe("collect_rollouts", {"seed": seed})) as partial:
+def _rollouts(job: CollectSettings, reasons: Sequence[str]) -> None:
+    """The folder that ``collect`` would make for ``job``; every completion differs from that of another seed."""
+    verdicts = [Verdict(float(reason == "correct"), Reason(reason)) for reason in reasons]
+    done = [Completion(f"seed {job.seed}", 3, "stop")] * len(reasons)
+    with new_artefact(job.output, recipe(job)) as partial:
         partial.mkdir()
-        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial / "shard-00000.parquet")
-    return folder
+        write_table(shard_table([(n, 0) for n in range(len(reasons))], done, verdicts), partial / "shard-00000.parquet")
 
 
 def right(n_correct: int, n: int) -> list[str]:
