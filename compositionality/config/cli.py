@@ -1,10 +1,17 @@
-"""How every entry point runs: Hydra overrides in, a typed object out, bad input as one line and exit code 2."""
+"""How every entry point runs: settings in, a typed object out, bad input as one line and exit code 2.
 
+Settings come from four places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
+profile says of this entry point, see config/profile.py); ``experiment=SECTION/STEP`` (what it says of
+one script of ``bash/``); ``key=value`` on the command line.
+"""
+
+import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from hydra import compose, initialize
@@ -13,6 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from compositionality.config.profile import Layer, layers_of, leaves, merge_layer
 from compositionality.errors import UserError
 
 Settings = TypeVar("Settings")
@@ -20,10 +28,10 @@ SWITCHES = {f"--{name}": f"{name}=true" for name in ("force", "check")}
 
 
 def run(schema: type[Settings], step: Callable[[Settings], object], doc: str | None) -> NoReturn:
-    """Run ``step`` with settings read from the command line (``key=value`` Hydra overrides), then exit.
+    """Run ``step`` with settings read from the command line (see above), then exit.
 
-    ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings and stops;
-    ``--help`` lists them.
+    ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
+    sources and stops, ``--dry-run`` stops once they are checked; ``--help`` lists them.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
@@ -49,10 +57,16 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     sys.exit(0)
 
 
-def parse(schema: type[Settings], overrides: Sequence[str]) -> Settings:
-    """Settings of type ``schema`` from Hydra overrides; UserError for an unknown key, a bad or a missing value."""
+def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:
+    """Settings of type ``schema``: its defaults, then ``layers``, then Hydra overrides.
+
+    UserError for an unknown key, a bad or a missing value.
+    """
     name = schema.__name__
-    ConfigStore.instance().store(name=name, node=schema)
+    node = OmegaConf.structured(schema)
+    for layer in layers:
+        node = merge_layer(node, layer)
+    ConfigStore.instance().store(name=name, node=node)
     try:
         with initialize(version_base="1.3", config_path=None):
             config = compose(config_name=name, overrides=list(overrides))
@@ -69,6 +83,8 @@ def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
     """Hydra's message without its line breaks, the offending override first where Hydra knows it."""
     override = getattr(error, "override", None)
     message = " ".join(str(error).split())
+    if message.startswith("Could not override"):
+        return f"{message.partition('. ')[0]}: no such setting; --help lists them"
     return f"setting {override!r}: {message}" if override else message
 
 
@@ -83,10 +99,64 @@ def help_text(schema: type[Any], doc: str) -> str:
     return "\n".join(lines)
 
 
+def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
+    """The overrides among the arguments, and the layers that ``profile=`` and ``experiment=`` stand for."""
+    own = {entry.name for entry in fields(schema)}
+    words = {name: "" for name in ("profile", "experiment") if name not in own}
+    overrides = []
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if name in words:
+            words[name] = value
+        else:
+            overrides.append(argument)
+    profile, step = words.get("profile", ""), words.get("experiment", "")
+    if step and not profile:
+        raise UserError(f"experiment={step}: give profile=NAME too; it says what differs in that step")
+    return overrides, layers_of(profile, entry_point, step) if profile else []
+
+
+def entry_point() -> str:
+    """The name of the running command: ``train_grpo`` for examples/train_grpo.py."""
+    return Path(sys.argv[0]).stem
+
+
+def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
+    """The settings as YAML, each with a comment on where its value comes from."""
+    sources = {key: layer.source for layer in layers for key, _ in leaves(layer.values)}
+    sources |= {word.partition("=")[0].lstrip("+~"): "command line" for word in overrides}
+    return "\n".join(_yaml_lines(OmegaConf.to_container(OmegaConf.structured(settings)), sources))
+
+
+def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        name = f"{prefix}{key}"
+        indent = "  " * prefix.count(".")
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{key}:"
+            yield from _yaml_lines(value, sources, f"{name}.")
+        else:
+            line = OmegaConf.to_yaml({key: value}, resolve=False).rstrip() if not isinstance(value, list) else ""
+            shown = (
+                line if line and "\n" not in line else f"{key}: {json.dumps(value, default=str, ensure_ascii=False)}"
+            )
+            yield f"{indent}{shown:<48}  # {_source(name, sources)}"
+
+
+def _source(key: str, sources: Mapping[str, str]) -> str:
+    """Where a key's value comes from: its own source, or that of a mapping that holds it."""
+    parts = key.split(".")
+    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((sources[name] for name in names if name in sources), "default")
+
+
 def _run(schema: type[Settings], step: Callable[[Settings], object], arguments: Sequence[str]) -> None:
-    show_only = "--cfg" in arguments
-    settings = parse(schema, [word for word in arguments if word != "--cfg"])
-    if show_only:
-        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
-        return
-    step(settings)
+    words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
+    overrides, layers = split_layers(schema, words, entry_point())
+    if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
+        overrides.append("dry_run=true")
+    settings = parse(schema, overrides, layers)
+    if "--cfg" in arguments:
+        print(with_sources(settings, overrides, layers))
+    elif "--dry-run" not in arguments or "dry_run=true" in overrides:
+        step(settings)

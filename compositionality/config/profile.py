@@ -1,0 +1,281 @@
+"""Profiles: what a study is run on and how large it is, one typed YAML file each in ``config/profile/``.
+
+A profile overrides defaults, which are those of the dataclasses. Its ``settings`` hold keys of the entry points by name
+(``train_grpo: {rollout: {n: 16}}``), ``steps`` the same for one script of ``bash/`` alone. ``base`` names a profile to
+build on; ``engines`` holds what is different with an engine, and so which engines a profile has numbers for.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from compositionality.errors import UserError
+
+FOLDER = Path(__file__).parent / "profile"
+ENGINES = ("single", "verl")
+SCHEMAS = {
+    "audit_data": "compositionality.data.audit:AuditData",
+    "claims": "compositionality.evaluate.claims_file:ClaimsSettings",
+    "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
+    "create_countdown_problems": "compositionality.data.create_countdown_problems:CreateCountdownProblems",
+    "create_string_problems": "compositionality.data.create_string_problems:CreateStringProblems",
+    "evaluate": "compositionality.evaluate.settings:EvaluateSettings",
+    "failure_modes": "compositionality.evaluate.failures.settings:FailureSettings",
+    "filter_rollouts": "compositionality.rft.filter:FilterSettings",
+    "passk": "compositionality.evaluate.passk.settings:PasskSettings",
+    "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
+    "split_chunks": "compositionality.rft.chunks:ChunkSettings",
+    "train_grpo": "compositionality.train.grpo_settings:Settings",
+    "train_sft": "compositionality.train.sft:Settings",
+}
+"""Entry points that a profile may hold settings of, with the dataclass of their keys."""
+
+
+@dataclass
+class Sampling:
+    """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
+
+    engine: str = MISSING
+    max_prompt_tokens: int = MISSING
+    max_tokens: int = MISSING
+
+    def settings(self, entry_point: str) -> dict[str, Any]:
+        """The same as keys of an entry point."""
+        if entry_point in ("collect_rollouts", "evaluate", "passk"):
+            return {
+                "engine": self.engine,
+                "max_prompt_tokens": self.max_prompt_tokens,
+                "max_tokens": self.max_tokens,
+            }
+        if entry_point == "train_grpo":
+            return {
+                "data": {"max_prompt_tokens": self.max_prompt_tokens},
+                "rollout": {"engine": self.engine, "max_tokens": self.max_tokens},
+            }
+        return {}
+
+
+@dataclass
+class StringProblems:
+    """Files of string problems, named by their path below DATA_DIR without .parquet, and their sizes in problems.
+
+    ``levels``: the deepest level that is tested; ``train_level1to2``: what RL on levels 1 and 2 reads.
+    """
+
+    mode: str = MISSING
+    levels: int = MISSING
+    stage1_count: int = MISSING
+    stage2_count: int = MISSING
+    test_per_level: int = MISSING
+    validation_per_level: int = MISSING
+    train_level1to2: list[str] = MISSING
+    validation_files: list[str] = MISSING
+    test_files: list[str] = MISSING
+
+
+@dataclass
+class CountdownProblems:
+    """Sizes of section 4.3 in problems; the level is how many numbers a problem gives.
+
+    ``level2_count``: to validate and to test on two numbers, ``train_count``: two-number problems to learn from, with
+    ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
+    """
+
+    train_count: int = MISSING
+    level2_count: int = MISSING
+    samples: int = MISSING
+    validation_per_level: int = MISSING
+    test_per_level: int = MISSING
+    test_samples: int = MISSING
+
+
+@dataclass
+class Rft:
+    """Sizes of rejection fine-tuning: Stage 1's samples; iterations, prompts a chunk and samples of iterative RFT.
+
+    In RL's budget it samples ``rl_rollouts`` completions in all, ``matched_samples`` of a problem.
+    """
+
+    stage1_samples: int = MISSING
+    iterations: int = MISSING
+    prompts: int = MISSING
+    samples: int = MISSING
+    matched_samples: int = MISSING
+    rl_rollouts: int = MISSING
+
+
+@dataclass
+class Passk:
+    """Who answers which files for pass@k; differences are to the first model."""
+
+    models: list[str] = MISSING
+    files: list[str] = MISSING
+
+
+@dataclass
+class Profile:
+    """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained.
+
+    ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
+    on one GPU. A loaded profile's ``engine`` is the one that it was loaded for.
+    """
+
+    title: str = MISSING
+    base: str = ""
+    device: str = ""
+    engine: str = MISSING
+    base_model: str = ""
+    arms: list[str] = MISSING
+    lanes: int = 0
+    sampling: Sampling = field(default_factory=Sampling)
+    string: StringProblems = field(default_factory=StringProblems)
+    countdown: CountdownProblems = field(default_factory=CountdownProblems)
+    rft: Rft = field(default_factory=Rft)
+    passk: Passk = field(default_factory=Passk)
+    settings: dict[str, Any] = field(default_factory=dict)
+    steps: dict[str, Any] = field(default_factory=dict)
+    engines: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Settings of one entry point from one place: nested keys and the name to show for them."""
+
+    source: str
+    values: Mapping[str, Any]
+
+
+def profile_names(folder: Path = FOLDER) -> list[str]:
+    """The profiles that there are."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
+    """The profile ``name`` with the overrides of ``engine`` (empty: its own).
+
+    UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
+    profile has no numbers for.
+    """
+    files = _files(name, folder)
+    path = files[-1][0]
+    chosen = engine or str(next((data["engine"] for _, data in reversed(files) if "engine" in data), ""))
+    if chosen not in ENGINES:
+        raise UserError(f"no engine {chosen}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
+    if not any(chosen in (data.get("engines") or {}) for _, data in files):
+        raise UserError(f"{path}: engines: profile {name} has no numbers for ENGINE={chosen}")
+    config = OmegaConf.structured(Profile)
+    for file, data in files:
+        config = _merge(config, {key: value for key, value in data.items() if key != "engines"}, file, "")
+        own = (data.get("engines") or {}).get(chosen) or {}
+        config = _merge(config, own, file, f"engines.{chosen}.")
+    config.engine, config.engines = chosen, {key: {} for _, data in files for key in data.get("engines") or {}}
+    missing = sorted(OmegaConf.missing_keys(config))
+    if missing:
+        raise UserError(f"{path}: no value for {', '.join(missing)}")
+    _check_names(config, path)
+    profile = OmegaConf.to_object(config)
+    assert isinstance(profile, Profile)
+    return profile
+
+
+def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER) -> list[Layer]:
+    """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for this ``step`` alone."""
+    name, _, engine = word.partition("/")
+    profile = load_profile(name, engine, folder)
+    file = _shown(folder / f"{name}.yaml")
+    found = [
+        Layer(f"{file}: sampling", profile.sampling.settings(entry_point)),
+        Layer(f"{file}: settings.{entry_point}", profile.settings.get(entry_point) or {}),
+        Layer(f"{file}: steps.{step}", profile.steps.get(step, {}).get(entry_point) or {}),
+    ]
+    return [layer for layer in found if layer.values]
+
+
+def check_profile(profile: Profile, path: Path) -> None:
+    """Hold all of a profile's settings against the entry points' dataclasses; UserError names file and key."""
+    sections = [(f"settings.{name}", name, values) for name, values in profile.settings.items()]
+    for step, parts in profile.steps.items():
+        sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
+    for where, name, values in sections:
+        _merge(OmegaConf.structured(schema_of(name)), values or {}, path, f"{where}.")
+
+
+def schema_of(entry_point: str) -> type[Any]:
+    """The dataclass of an entry point's keys."""
+    module, _, name = SCHEMAS[entry_point].partition(":")
+    schema: type[Any] = getattr(importlib.import_module(module), name)
+    return schema
+
+
+def merge_layer(config: DictConfig, layer: Layer) -> DictConfig:
+    """``layer`` on top of ``config``; UserError names the layer's source and the key."""
+    return _merge(config, layer.values, layer.source.partition(": ")[0], f"{layer.source.partition(': ')[2]}.")
+
+
+def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of nested mappings."""
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
+    else:
+        yield prefix, node
+
+
+def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """The files of a profile and of those that it builds on, the first base first."""
+    files: list[tuple[Path, dict[str, Any]]] = []
+    while name:
+        path = folder / f"{name}.yaml"
+        if not path.is_file():
+            raise UserError(f"no profile {name}; there are: {' '.join(profile_names(folder))}")
+        if any(path == known for known, _ in files):
+            raise UserError(f"{path}: base: {name} builds on itself")
+        files.insert(0, (path, _read(path)))
+        name = str(files[0][1].get("base") or "")
+    return files
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = OmegaConf.to_container(OmegaConf.load(path))
+    except (YAMLError, OmegaConfBaseException, OSError) as error:
+        raise UserError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: not a mapping of keys to values")
+    return {str(key): value for key, value in data.items()}
+
+
+def _merge(config: Any, values: Mapping[str, Any], file: Path | str, where: str) -> DictConfig:
+    try:
+        merged = OmegaConf.merge(config, dict(values))
+    except OmegaConfBaseException as error:
+        key = f"{where}{error.full_key or ''}".rstrip(".")
+        reason = str(error.msg or error).splitlines()[0]
+        raise UserError(f"{_shown(Path(file))}: {key}: {reason}") from error
+    assert isinstance(merged, DictConfig)
+    return merged
+
+
+def _check_names(config: DictConfig, path: Path) -> None:
+    """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
+    sections = [(f"settings.{name}", name) for name in config.settings]
+    sections += [(f"steps.{step}.{name}", name) for step, parts in config.steps.items() for name in parts]
+    for where, name in sections:
+        if name not in SCHEMAS:
+            raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {', '.join(SCHEMAS)}")
+    for key, choices in (("device", ("", "cpu", "gpu")), ("string.mode", ("clean", "paper"))):
+        value = OmegaConf.select(config, key)
+        if value not in choices:
+            raise UserError(f"{_shown(path)}: {key}: {value} is not one of {', '.join(filter(None, choices))}")
+
+
+def _shown(path: Path) -> str:
+    """The file from the package's folder on."""
+    root = FOLDER.parents[2]
+    return str(path.relative_to(root)) if path.is_absolute() and path.is_relative_to(root) else str(path)

@@ -1,0 +1,117 @@
+"""Profiles: every file fits its schema and the entry points; what does not fit is one line with file and key."""
+
+from pathlib import Path
+
+import pytest
+
+from compositionality.config import profile as profiles
+from compositionality.config.cli import parse, split_layers, with_sources
+from compositionality.config.profile import FOLDER, check_profile, layers_of, load_profile, profile_names, schema_of
+from compositionality.errors import UserError
+
+NAMES = profile_names()
+
+
+def numbers_of(name: str) -> list[str]:
+    return list(load_profile(name).engines)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_p12_every_profile_fits_the_entry_points_with_each_of_its_engines(name: str) -> None:
+    for engine in numbers_of(name):
+        profile = load_profile(name, engine)
+        check_profile(profile, FOLDER / f"{name}.yaml")
+        assert profile.engine == engine
+
+
+def test_smoke_builds_on_tiny() -> None:
+    tiny, smoke = load_profile("tiny"), load_profile("smoke")
+    assert smoke.sampling == tiny.sampling
+    assert smoke.string.test_files == tiny.string.test_files
+    assert smoke.string.stage2_count < tiny.string.stage2_count
+
+
+def test_an_engine_has_numbers_of_its_own() -> None:
+    single, verl = load_profile("tiny"), load_profile("tiny", "verl")
+    assert (single.engine, single.sampling.engine, single.string.test_per_level) == ("single", "builtin", 500)
+    assert (verl.engine, verl.sampling.engine, verl.string.test_per_level) == ("verl", "vllm", 256)
+
+
+def own(folder: Path, text: str, base: str = "tiny") -> Path:
+    """A folder of profiles with one more, called mine."""
+    for name in NAMES:
+        (folder / f"{name}.yaml").write_text((FOLDER / f"{name}.yaml").read_text())
+    (folder / "mine.yaml").write_text(f"base: {base}\n{text}" if base else text)
+    return folder
+
+
+def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
+    text = "base_model: Qwen/Qwen2.5-7B-Instruct\nsettings: {train_grpo: {rollout: {n: 8}}}\n"
+    profile = load_profile("mine", folder=own(tmp_path, text, base="instruct"))
+    check_profile(profile, tmp_path / "mine.yaml")
+    assert profile.base_model == "Qwen/Qwen2.5-7B-Instruct"
+    assert profile.settings["train_grpo"]["rollout"]["n"] == 8
+    assert profile.settings["train_grpo"]["data"]["prompts_per_step"] == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "named"),
+    [
+        ("stringg: {levels: 3}", "tiny", r"mine\.yaml: stringg: Key 'stringg' not in 'Profile'"),
+        ("string: {levles: 3}", "tiny", r"mine\.yaml: string\.levles: Key 'levles' not in"),
+        ("string: {levels: many}", "tiny", r"mine\.yaml: string\.levels: Value 'many'"),
+        ("engines: {verl: {rft: {chunks: 3}}}", "tiny", r"mine\.yaml: engines\.verl\.rft\.chunks: Key 'chunks'"),
+        ("settings: {train_dpo: {}}", "tiny", r"mine\.yaml: settings\.train_dpo: no entry point"),
+        ("device: tpu", "tiny", r"mine\.yaml: device: tpu is not one of cpu, gpu"),
+        (
+            "title: x\nengine: single\nengines: {single: {}}",
+            "",
+            r"mine\.yaml: no value for arms, countdown\.level2_count",
+        ),
+        ("title: x\nengine: fast", "", "no engine fast; there are: single verl"),
+        ("", "mine", "mine builds on itself"),
+        ("", "huge", "no profile huge; there are: instruct mine paper single smoke tiny"),
+        ("string: [", "tiny", r"mine\.yaml: not readable as YAML"),
+    ],
+)
+def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named: str, tmp_path: Path) -> None:
+    folder = own(tmp_path, text, base)
+    with pytest.raises(UserError, match=named) as caught:
+        load_profile("mine", "verl" if "verl" in text else "", folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("where", ["settings: {", "steps: {section43/stage1_rft: {"])
+def test_p18_settings_that_an_entry_point_does_not_have_are_named(where: str, tmp_path: Path) -> None:
+    folder = own(tmp_path, f"{where}train_sft: {{optim: {{lrr: 1}}}}{'}' * where.count('{')}")
+    with pytest.raises(UserError, match=r"mine\.yaml: \S+train_sft\.optim\.lrr: Key 'lrr' not in"):
+        check_profile(load_profile("mine", folder=folder), folder / "mine.yaml")
+
+
+def test_an_engine_without_numbers_is_one_line() -> None:
+    with pytest.raises(UserError, match="profile paper has no numbers for ENGINE=single"):
+        load_profile("paper", "single")
+
+
+def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "settings: {filter_rollouts: {seed: 5}}\nsteps: {a/b: {filter_rollouts: {seed: 6}}}\n"
+    monkeypatch.setattr(profiles, "FOLDER", own(tmp_path, text))
+    monkeypatch.setattr(layers_of, "__defaults__", ("", profiles.FOLDER))
+    schema = schema_of("filter_rollouts")
+    words = ["rollouts=[r]", "problems=p", "output=o", "profile=mine"]
+    for more, seed, source in (
+        ([], 5, "settings.filter_rollouts"),
+        (["experiment=a/b"], 6, "steps.a/b"),
+        (["experiment=a/b", "seed=7"], 7, "command line"),
+    ):
+        overrides, layers = split_layers(schema, [*words, *more], "filter_rollouts")
+        settings = parse(schema, overrides, layers)
+        assert (settings.seed, settings.max_correct_ratio, settings.val_fraction) == (seed, None, 0.02)
+        shown = with_sources(settings, overrides, layers).splitlines()
+        assert source in next(line for line in shown if line.startswith("seed:"))
+        assert next(line for line in shown if line.startswith("val_fraction:")).endswith("# default")
+
+
+def test_a_step_without_a_profile_is_one_line() -> None:
+    with pytest.raises(UserError, match="experiment=a/b: give profile=NAME too"):
+        split_layers(schema_of("filter_rollouts"), ["experiment=a/b"], "filter_rollouts")
