@@ -150,7 +150,7 @@ def _source(key: str, sources: Mapping[str, str]) -> str:
     return next((sources[name] for name in names if name in sources), "default")
 
 
-def _run(schema: type[Settings], step: Callable[[Settings], object], arguments: Sequence[str]) -> None:
+def _run(schema: type[Any], step: Callable[[Any], object], arguments: Sequence[str]) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, words, entry_point())
     if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:

@@ -31,8 +31,8 @@ SCHEMAS = {
     "passk": "compositionality.evaluate.passk.settings:PasskSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "split_chunks": "compositionality.rft.chunks:ChunkSettings",
-    "train_grpo": "compositionality.train.grpo_settings:Settings",
-    "train_sft": "compositionality.train.sft:Settings",
+    "train_grpo": "compositionality.train.grpo_settings:GrpoSettings",
+    "train_sft": "compositionality.train.sft:SftSettings",
 }
 """Entry points that a profile may hold settings of, with the dataclass of their keys."""
 
