@@ -21,14 +21,14 @@ FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
 SCHEMAS = {
     "audit_data": "compositionality.data.audit:AuditData",
-    "claims": "compositionality.evaluate.claims_file:ClaimsSettings",
+    "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
     "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
     "create_countdown_problems": "compositionality.data.create_countdown_problems:CreateCountdownProblems",
     "create_string_problems": "compositionality.data.create_string_problems:CreateStringProblems",
-    "evaluate": "compositionality.evaluate.settings:EvaluateSettings",
-    "failure_modes": "compositionality.evaluate.failures.settings:FailureSettings",
+    "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
+    "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
-    "passk": "compositionality.evaluate.passk.settings:PasskSettings",
+    "passk": "compositionality.evaluate.passk.run:PasskSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "split_chunks": "compositionality.rft.chunks:ChunkSettings",
     "train_grpo": "compositionality.train.grpo_settings:GrpoSettings",
