@@ -15,6 +15,7 @@ VERL = [("tiny", "verl"), ("smoke", "verl"), ("single", "verl"), ("instruct", ""
 SINGLE = [("tiny", ""), ("smoke", ""), ("single", "")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("script", ["stage1_rft", "stage2_rl_level2"])
 @pytest.mark.parametrize(("profile", "engine"), VERL)
 def test_p12_every_profile_composes_against_the_pinned_verl(profile: str, engine: str, script: str) -> None:

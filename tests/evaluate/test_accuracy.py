@@ -79,7 +79,8 @@ def model(tmp_path: Path, name: str, content: str = "x") -> str:
 
 def settings(tmp_path: Path, problems: Path, models: Sequence[str], **changes: Any) -> EvaluateSettings:
     paths = [model(tmp_path, name) for name in models]
-    return EvaluateSettings(models=paths, problems=[f"test:{problems}"], output=tmp_path / "out", **changes)
+    given: dict[str, Any] = {"engine": "builtin", **changes}
+    return EvaluateSettings(models=paths, problems=[f"test:{problems}"], output=tmp_path / "out", **given)
 
 
 def test_accuracy_by_level_and_function_of_two_checkpoints(

@@ -201,7 +201,7 @@ def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "weights").write_text(name)
     models = [f"{name}:{tmp_path / name}" for name in ("base", "rl")]
-    return settings(tmp_path, problems, [], models=models, **{"n_samples": 16, "probe": 8, **changes})
+    return settings(tmp_path, problems, [], models=models, engine="builtin", **{"n_samples": 16, "probe": 8, **changes})
 
 
 def test_the_plan_says_what_can_be_seen_and_what_it_costs(
