@@ -8,11 +8,12 @@ from typing import Self
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Completion, Engine, Request, SamplingOptions, Tick, no_tick
-from compositionality.rollout.engines import open_engine
+from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
+from compositionality.types import Completion
 
 OF_ONE_COLLECTION = ("model", "problems", "output", "force")
 
@@ -63,9 +64,11 @@ class SharedEngine:
         """As the engine behind it."""
         return self._opened().parallel_calls
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order."""
-        return self._opened().generate(requests, options, tick)
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
+        return self._opened().generate(prompts, seeds, options, tick)
 
     def close(self) -> None:
         """Close the engine if it was opened."""

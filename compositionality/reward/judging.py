@@ -5,12 +5,9 @@ from typing import Any
 
 from compositionality.tasks.registry import Judge, find_judge
 from compositionality.tasks.truth import truth_text
-from compositionality.types import Reason, Verdict
+from compositionality.types import LENGTH, STOP, Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
-
-LENGTH = "length"
-STOP = "stop"
 
 
 def judge_response(data_source: str, response: str, ground_truth: Any, finish_reason: str = STOP) -> Verdict:

@@ -15,9 +15,8 @@ from multiprocessing.connection import Connection, wait
 from typing import NamedTuple, Self
 
 from compositionality.errors import UserError
-from compositionality.reward.judging import STOP
 from compositionality.tasks.registry import find_judge
-from compositionality.types import Reason, Verdict
+from compositionality.types import STOP, Reason, Verdict
 
 CHUNK = 256
 START_S = 120.0

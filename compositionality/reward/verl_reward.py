@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from compositionality.reward.judging import STOP, judge_response
+from compositionality.reward.judging import judge_response
 from compositionality.reward.shapes import Shape, reward
-from compositionality.types import Reason, Verdict
+from compositionality.types import STOP, Reason, Verdict
 
 
 def compute_score(

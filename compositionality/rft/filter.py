@@ -23,7 +23,7 @@ from compositionality.rft.report import Report, print_facts
 from compositionality.rft.rules import KEPT, Rules, Sample, decide
 from compositionality.rft.split import validation_count, validation_keys
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.rollout.reading import read_by_problem, rollout_manifest
+from compositionality.rollout.store import read_by_problem, rollout_manifest
 from compositionality.tasks import Message, Reason
 from compositionality.tasks.string.prompts import hide_definitions
 

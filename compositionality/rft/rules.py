@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compositionality.rft.rows import has_end_of_turn
-from compositionality.tasks import Reason
+from compositionality.types import LENGTH, Reason
 
 KEPT = "kept"
 UNFINISHED = "unfinished"
@@ -77,7 +77,7 @@ def is_too_easy(samples: Sequence[Sample], max_correct_ratio: float | None) -> b
 
 def _own_fate(sample: Sample, rules: Rules, *, easy: bool) -> str:
     """The fate of a response as far as it does not depend on its siblings' texts."""
-    if sample.finish_reason == "length":
+    if sample.finish_reason == LENGTH:
         return UNFINISHED
     if sample.reason != Reason.CORRECT:
         return sample.reason

@@ -1,9 +1,10 @@
-"""Ask a model every problem ``n_samples`` times, judge the answers, keep them in shards; killed, it goes on."""
+"""Sample ``n_samples`` completions per problem, judge them, store them in shards; resumable after a kill."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,24 +18,23 @@ from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
-from compositionality.rollout.engine import Completion, Engine, Request, request_seed
-from compositionality.rollout.engines import check_room, open_engine
+from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
+from compositionality.rollout.engines.factory import check_room, open_engine
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
-from compositionality.rollout.shards import ROWS_PER_SHARD, ShardPlan, shard_table
+from compositionality.rollout.store import ROWS_PER_SHARD, ShardPlan, WorkingFolder, shard_table, working_path
 from compositionality.rollout.summary import RolloutSummary
-from compositionality.rollout.working import WorkingFolder, working_path
-from compositionality.tasks import Message
+from compositionality.types import Completion
 
-FEWEST_ROWS_PER_SHARD = 1024
+MIN_ROWS_PER_SHARD = 1024
 
 
 def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
-    """Make the rollout folder ``settings.output`` and return it; do nothing if it is there from the same inputs.
+    """Make the rollout folder ``settings.output`` and return it; nothing is done if it exists from the same inputs.
 
-    ``engine``: one that is open already (it stays open), for many problem files with one model.
+    ``engine``: an open one to use for many problem files with one model; it is not closed.
     """
     check_settings(settings)
     output, console = settings.output, new_console()
@@ -58,10 +58,10 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
 
 
 def shard_plan(settings: CollectSettings, n_problems: int) -> ShardPlan:
-    """Shards of 8192 responses; of fewer, down to 1024, where eight would not come together."""
+    """An eighth of all completions per shard, at least 1024 and at most 8192."""
     rows = settings.rows_per_shard or -(-n_problems * settings.n_samples // 8)
     if not settings.rows_per_shard:
-        rows = min(max(rows, FEWEST_ROWS_PER_SHARD), ROWS_PER_SHARD)
+        rows = min(max(rows, MIN_ROWS_PER_SHARD), ROWS_PER_SHARD)
     return ShardPlan(n_problems, settings.n_samples, rows)
 
 
@@ -101,7 +101,7 @@ def _opened(settings: CollectSettings, longest_prompt: int, engine: Engine | Non
 
 @dataclass(frozen=True)
 class _Job:
-    """The shards of one run: from problem rows to requests, answers, verdicts, files."""
+    """The shards of one run: problem rows to completions to verdicts to files."""
 
     settings: CollectSettings
     problems: pa.Table
@@ -116,28 +116,23 @@ class _Job:
             JudgePool(settings.judge_workers, settings.judge_timeout_s, settings.max_error_rate) as pool,
             Meter(self.plan.n_rows, self.plan.n_rows - rows, console) as meter,
         ):
-            ask = self._asker(engine, meter)
-            for shard, completions in answered(ask, missing, engine.parallel_calls):
-                self._keep(shard, completions, pool)
-                meter.add_tokens(sum(completion.tokens for completion in completions))
-        console.print(f"{rows} answers, {meter.tokens} tokens, {meter.tokens_per_second:,.0f} tok/s")
+            generate = partial(self._generate, engine, tick=meter.tick)
+            for shard, completions in generated(generate, missing, engine.parallel_calls):
+                self._judge_and_write(shard, completions, pool)
+                meter.add_tokens(sum(completion.n_tokens for completion in completions))
+        console.print(f"{rows} completions, {meter.tokens} tokens, {meter.tokens_per_second:,.0f} tok/s")
 
-    def _asker(self, engine: Engine, meter: Meter) -> "Ask":
-        sampling = self.settings.sampling()
-        return lambda shard: engine.generate(self._requests(shard), sampling, meter.tick)
-
-    def _requests(self, shard: int) -> list[Request]:
+    def _generate(self, engine: Engine, shard: int, tick: Tick) -> list[Completion]:
         units = self.plan.units(shard)
-        chats = {problem: _chat(row["prompt"]) for problem, row in self._rows(units).items()}
-        seed = self.settings.seed
-        return [Request(chats[problem], request_seed(seed, problem, sample)) for problem, sample in units]
+        chats: dict[int, Chat] = {problem: row["prompt"] for problem, row in self._rows(units).items()}
+        prompts = [chats[problem] for problem, _ in units]
+        seeds = [request_seed(self.settings.seed, problem, sample) for problem, sample in units]
+        return engine.generate(prompts, seeds, self.settings.sampling(), tick)
 
-    def _keep(self, shard: int, completions: Sequence[Completion], pool: JudgePool) -> None:
+    def _judge_and_write(self, shard: int, completions: Sequence[Completion], pool: JudgePool) -> None:
         units = self.plan.units(shard)
         rows = self._rows(units)
-        verdicts = pool.judge(
-            [_item(rows[problem], answer) for (problem, _), answer in zip(units, completions, strict=True)]
-        )
+        verdicts = pool.judge([_item(rows[problem], one) for (problem, _), one in zip(units, completions, strict=True)])
         self.working.write(shard, shard_table(units, completions, verdicts))
 
     def _rows(self, units: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
@@ -147,20 +142,19 @@ class _Job:
         return dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 
-Ask = Callable[[int], list[Completion]]
-
-
-def answered(ask: Ask, shards: Sequence[int], parallel_calls: int) -> Iterator[tuple[int, list[Completion]]]:
-    """Pairs (shard, answers) as they come; no more than ``parallel_calls`` shards are asked at a time."""
+def generated(
+    generate: Callable[[int], list[Completion]], shards: Sequence[int], parallel_calls: int
+) -> Iterator[tuple[int, list[Completion]]]:
+    """Pairs (shard, completions) in the order in which they finish, at most ``parallel_calls`` shards at a time."""
     if parallel_calls == 1:  # in this very thread: vLLM has bound it to its cores
-        yield from ((shard, ask(shard)) for shard in shards)
+        yield from ((shard, generate(shard)) for shard in shards)
         return
     waiting = iter(shards)
     with ThreadPoolExecutor(parallel_calls) as threads:
         running: dict[Future[list[Completion]], int] = {}
         while True:
             for shard in islice(waiting, parallel_calls - len(running)):
-                running[threads.submit(ask, shard)] = shard
+                running[threads.submit(generate, shard)] = shard
             if not running:
                 return
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -168,12 +162,9 @@ def answered(ask: Ask, shards: Sequence[int], parallel_calls: int) -> Iterator[t
                 yield running.pop(future), future.result()
 
 
-def _chat(messages: Sequence[dict[str, str]]) -> tuple[Message, ...]:
-    return tuple(Message(role=message["role"], content=message["content"]) for message in messages)
-
-
-def _item(problem: dict[str, Any], answer: Completion) -> Item:
-    return Item(problem["data_source"], answer.text, problem["reward_model"]["ground_truth"], answer.finish_reason)
+def _item(problem: dict[str, Any], completion: Completion) -> Item:
+    truth = problem["reward_model"]["ground_truth"]
+    return Item(problem["data_source"], completion.text, truth, completion.finish_reason)
 
 
 def _summarise(working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console) -> dict[str, object]:

@@ -1,23 +1,23 @@
 """Chats to prompt tokens, by the tokenizer's own template, and the check that they fit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks import Message
+from compositionality.rollout.engines.base import Chat
 
 
-def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Token ids of a chat up to where the assistant begins."""
+def prompt_tokens(tokenizer: Any, messages: Chat) -> list[int]:
+    """Token ids of a chat up to the point where the assistant's turn begins."""
     encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=True)
     tokens: list[int] = encoded["input_ids"]
     return tokens
 
 
-def prompts_as_tokens(tokenizer: Any, chats: Iterable[tuple[Message, ...]]) -> list[list[int]]:
-    """Token ids of many chats; one that follows itself (many samples of one problem) is encoded once."""
+def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
+    """Token ids of many chats; equal neighbours (samples of one problem) are encoded once."""
     encoded: list[list[int]] = []
-    last: tuple[Message, ...] | None = None
+    last: Chat | None = None
     for chat in chats:
         encoded.append(encoded[-1] if encoded and chat == last else prompt_tokens(tokenizer, chat))
         last = chat

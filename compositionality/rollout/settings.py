@@ -9,8 +9,8 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
-from compositionality.rollout.engine import SamplingOptions
-from compositionality.rollout.reading import STEP
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.store import STEP
 
 ENGINES = {name: name for name in ("vllm", "ray", "transformers", "openai")} | {"builtin": "torch"}  # its package
 

@@ -30,10 +30,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
-from compositionality.reward.judging import LENGTH, STOP
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.reward.shapes import reward
-from compositionality.rollout.engine import SamplingOptions, request_seed
+from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.common.checkpoints import best_step, folder, mend, record_score, scores, sealed_steps
 from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
@@ -60,7 +59,7 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
-from compositionality.types import Reason
+from compositionality.types import STOP, Completion, Reason, Verdict
 
 HEADROOM = 1.25  # a generation batch asks for some more prompts than the share of groups with signal would need
 LONGEST_LOG_RATIO = 20.0
@@ -135,9 +134,9 @@ class Asker:
         flat = [seed for own in seeds for seed in own]
         with self.clock("gen"):
             samples = self.sampler.sample([question.prompt for question in asked], flat, self.options)
-        texts = self.tokenizer.batch_decode([sample.tokens for sample in samples], skip_special_tokens=True)
+        texts = self.tokenizer.batch_decode([sample.token_ids for sample in samples], skip_special_tokens=True)
         items = [
-            Item(question.data_source, text, question.ground_truth, STOP if sample.finished else LENGTH)
+            Item(question.data_source, text, question.ground_truth, sample.finish_reason)
             for question, text, sample in zip(asked, texts, samples, strict=True)
         ]
         with self.clock("reward"):
@@ -145,11 +144,12 @@ class Asker:
         answers = iter(self._answer(*pair) for pair in zip(samples, verdicts, strict=True))
         return [[next(answers) for _ in own] for own in seeds]
 
-    def _answer(self, sample: Any, verdict: Any) -> Answer:
+    def _answer(self, sampled: Completion, verdict: Verdict) -> Answer:
         value = reward(verdict, self.settings.reward.shape)
         if value is not None:
-            value += overlong_penalty(len(sample.tokens), self.settings.algorithm, self.options.max_tokens)
-        return Answer(sample.tokens, sample.logps, sample.finished, value, verdict.reason is Reason.CORRECT)
+            value += overlong_penalty(sampled.n_tokens, self.settings.algorithm, self.options.max_tokens)
+        tokens, logps = list(sampled.token_ids), list(sampled.log_probs)
+        return Answer(tokens, logps, sampled.finish_reason == STOP, value, verdict.reason is Reason.CORRECT)
 
 
 # ---- advantages: one number for each answer, from rewards_GS (groups, samples)
@@ -570,7 +570,7 @@ class GrpoTrainer:
 def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> Any:
     """The rollout engine that is asked for."""
     if settings.rollout.engine == "builtin":
-        from compositionality.rollout.sampler import Sampler
+        from compositionality.rollout.sampler.sampler import Sampler
 
         dtype = getattr(torch, settings.model.dtype)
         return Sampler(config, eos_ids, device=device(), dtype=dtype, max_rows=settings.rollout.max_rows)

@@ -25,11 +25,9 @@ from compositionality.evaluate.counts import Answers
 from compositionality.evaluate.passk.curves import curves_of
 from compositionality.evaluate.passk.samples import choose_all, count_all
 from compositionality.reward.pool import Item, JudgePool
-from compositionality.rollout.engine import Completion
-from compositionality.rollout.reading import STEP
-from compositionality.rollout.shards import ShardPlan, shard_name, shard_table
+from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table
 from compositionality.stats.pass_at_k import pass_at_k
-from compositionality.tasks import Problem, Reason, Verdict
+from compositionality.types import Completion, Problem, Reason, Verdict
 
 PROBLEMS, SAMPLES, DRAWS = 256, 1000, 2000
 GOAL_S = 2.0

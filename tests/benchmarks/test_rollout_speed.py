@@ -13,7 +13,7 @@ import pytest
 
 from compositionality.reward import judge_response
 from compositionality.reward.pool import Item, JudgePool
-from compositionality.rollout.engine import Request, SamplingOptions, request_seed
+from compositionality.rollout.engines.base import SamplingOptions, request_seed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rollout"))
 pytestmark = pytest.mark.slow
@@ -45,20 +45,19 @@ def test_judged_answers_per_second(style):
 def test_rollout_tokens_per_second(tmp_path):
     from random_models import make_tiny_model
 
-    from compositionality.rollout.transformers_engine import TransformersEngine
-    from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+    from compositionality.rollout.engines.transformers import TransformersEngine
+    from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
 
     model = make_tiny_model(tmp_path)
-    requests = [
-        Request(({"role": "user", "content": f"w{i // 4}"},), request_seed(0, i // 4, i % 4)) for i in range(1024)
-    ]
+    prompts = [[{"role": "user", "content": f"w{i // 4}"}] for i in range(1024)]
+    seeds = [request_seed(0, i // 4, i % 4) for i in range(1024)]
     rates = {}
     for name, open_engine in (
         ("transformers", lambda: TransformersEngine(model)),
         ("vllm", lambda: VllmEngine(model, VllmOptions(max_model_len=128))),
     ):
         engine = open_engine()
-        rates[name] = tokens_per_second(engine, requests)
+        rates[name] = tokens_per_second(engine, prompts, seeds)
         engine.close()
     print(
         "\nrollouts, random Llama of 0.1 M: " + ", ".join(f"{name} {rate:,.0f} tok/s" for name, rate in rates.items())
@@ -66,10 +65,10 @@ def test_rollout_tokens_per_second(tmp_path):
     assert rates.keys() == {"transformers", "vllm"}
 
 
-def tokens_per_second(engine, requests):
+def tokens_per_second(engine, prompts, seeds):
     """The second of two equal calls: the first warms up."""
     for _ in range(2):
         start = time.perf_counter()
-        answers = engine.generate(requests, SamplingOptions(max_tokens=64))
+        completions = engine.generate(prompts, seeds, SamplingOptions(max_tokens=64))
         seconds = time.perf_counter() - start
-    return sum(answer.tokens for answer in answers) / seconds
+    return sum(one.n_tokens for one in completions) / seconds

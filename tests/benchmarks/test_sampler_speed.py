@@ -12,8 +12,8 @@ import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from compositionality.rollout.engine import SamplingOptions
-from compositionality.rollout.sampler import Sampler
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.sampler.sampler import Sampler
 
 EOS = (3, 50, 120, 200)  # 4 of 229 nearly equal chances: lengths of 1 to 150, 52 on average
 MAX_TOKENS = 150
@@ -60,7 +60,7 @@ def lengths_of_sampler(model, prompts, batch):
     sampler = Sampler(model.config, EOS, max_rows=batch)
     sampler.load(model.state_dict().items())
     answers = sampler.sample(prompts, range(len(prompts)), SamplingOptions(max_tokens=MAX_TOKENS))
-    return [len(answer.tokens) for answer in answers]
+    return [answer.n_tokens for answer in answers]
 
 
 @pytest.mark.slow

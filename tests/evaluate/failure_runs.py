@@ -10,11 +10,12 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
 from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures.sources import FailureSettings
-from compositionality.rollout.shards import Completion, shard_table
+from compositionality.rollout.store import shard_table
 from compositionality.tasks.registry import judge
 from compositionality.tasks.string.expression import chain_text, parse_program
 from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
 from compositionality.tasks.string.prompts import compact_trace
+from compositionality.types import Completion
 
 Answer = Callable[[int, int, str], str]
 """Problem, sample and gold trace → response."""

@@ -11,8 +11,7 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.rollout.reading import STEP
-from compositionality.rollout.shards import SCHEMA
+from compositionality.rollout.store import SCHEMA, STEP
 from compositionality.tasks import Problem
 
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}

@@ -10,8 +10,8 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 from compositionality.rollout.settings import CollectSettings, recipe
-from compositionality.rollout.shards import Completion, shard_table
-from compositionality.types import Problem, Reason, Verdict
+from compositionality.rollout.store import shard_table
+from compositionality.types import Completion, Problem, Reason, Verdict
 
 Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 """Reasons by model and data source, one answer a problem; every model has the same problems."""

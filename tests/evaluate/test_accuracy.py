@@ -15,9 +15,10 @@ from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 from compositionality.evaluate.counts import read_answers
-from compositionality.rollout.engine import Completion, Request, SamplingOptions
+from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.tasks import Problem
+from compositionality.types import Completion
 
 
 class KnowingEngine:
@@ -29,9 +30,11 @@ class KnowingEngine:
     def __init__(self, model: str) -> None:
         self.model = model
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Any) -> list[Completion]:
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Any
+    ) -> list[Completion]:
         self.asked.append(self.model)
-        return [Completion(self._answer(request.messages[0]["content"]), 7, "stop") for request in requests]
+        return [Completion(self._answer(prompt[0]["content"]), 7, "stop") for prompt in prompts]
 
     def _answer(self, prompt: str) -> str:
         text = prompt.partition(":")[2]

@@ -161,7 +161,7 @@ def test_countdown_is_not_classified(tmp_path: Path) -> None:
 def countdown_rollouts(folder: Path, problems: Path) -> Path:
     from compositionality.data.artefact import Recipe, new_artefact
     from compositionality.data.parquet import write_table
-    from compositionality.rollout.shards import SCHEMA
+    from compositionality.rollout.store import SCHEMA
 
     with new_artefact(folder, Recipe("collect_rollouts", {}, {"problems": problems})) as partial:
         partial.mkdir()

@@ -14,7 +14,8 @@ from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import read_answers
 from compositionality.evaluate.passk.run import PasskSettings, passk
-from compositionality.rollout.engine import Completion, Request, SamplingOptions
+from compositionality.rollout.engines.base import Chat, SamplingOptions
+from compositionality.types import Completion
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4
@@ -177,8 +178,10 @@ class HalfRight:
     parallel_calls = 1
     opened = 0
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Any = None) -> list[Completion]:
-        return [Completion('{"output": "ab"}' if one.seed % 2 else "no", 7, "stop") for one in requests]
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Any = None
+    ) -> list[Completion]:
+        return [Completion('{"output": "ab"}' if seed % 2 else "no", 7, "stop") for seed in seeds]
 
     def close(self) -> None: ...
 

@@ -14,7 +14,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows_of
 from compositionality.evaluate.counts import REASONS, tally
 from compositionality.evaluate.tables import print_results
-from compositionality.rollout.shards import SCHEMA as ROLLOUT_SCHEMA
+from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.tasks import Problem
 
 LABELS = {"model": "base", "problems": "test", "n_samples": 2, "temperature": 1.0, "seed": 0}

@@ -12,7 +12,7 @@ from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.report.page.settings import ReportSettings
-from compositionality.rollout.shards import SCHEMA
+from compositionality.rollout.store import SCHEMA
 from compositionality.tasks import Problem
 
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")

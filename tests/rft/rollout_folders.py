@@ -10,8 +10,7 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.rollout.reading import STEP
-from compositionality.rollout.shards import SCHEMA
+from compositionality.rollout.store import SCHEMA, STEP
 from compositionality.tasks import Problem
 
 

@@ -9,26 +9,26 @@ from pathlib import Path
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Completion, no_tick
+from compositionality.rollout.engines.base import no_tick
 from compositionality.rollout.settings import CollectSettings
-from compositionality.tasks import Problem
+from compositionality.types import Completion, Problem
 
 
 class FakeEngine:
     def __init__(self, parallel_calls=1, pause_s=0.0, words=1):
         self.parallel_calls, self.pause_s, self.words, self.calls = parallel_calls, pause_s, words, []
 
-    def generate(self, requests, options, tick=no_tick):
-        self.calls.append(len(requests))
+    def generate(self, prompts, seeds, options, tick=no_tick):
+        self.calls.append(len(prompts))
         time.sleep(self.pause_s)
-        tick(len(requests))
-        return [self.answer(request) for request in requests]
+        tick(len(prompts))
+        return [self.complete(prompt, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
 
-    def answer(self, request):
+    def complete(self, prompt, seed):
         filler = "hm " * self.words
-        if request.seed % 7 == 0:
+        if seed % 7 == 0:
             return Completion(filler, self.words, "length")
-        answer = request.messages[0]["content"] if request.seed % 2 else "wrong"
+        answer = prompt[0]["content"] if seed % 2 else "wrong"
         return Completion(f'{filler}{{"output": "{answer}"}}', self.words + 5, "stop")
 
     def close(self):

@@ -8,20 +8,19 @@ from random_models import make_tiny_model
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
-from compositionality.rollout.builtin_engine import BuiltinEngine, read_weights
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Request, SamplingOptions, request_seed
-from compositionality.rollout.engines import open_engine
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
+from compositionality.rollout.engines.factory import open_engine
+from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.transformers_engine import TransformersEngine
+from compositionality.rollout.store import read_rollouts
 
 
-def ask(count, run_seed=0):
-    return [
-        Request(({"role": "user", "content": "x" * (i % 9) + str(i)},), request_seed(run_seed, i, 0))
-        for i in range(count)
-    ]
+def inputs(last, first=0, run_seed=0):
+    """Prompts ``first`` to ``last`` and their seeds."""
+    prompts = [[{"role": "user", "content": "x" * (i % 9) + str(i)}] for i in range(first, last)]
+    return prompts, [request_seed(run_seed, i, 0) for i in range(first, last)]
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +30,28 @@ def engine(tiny_model):
 
 def test_answers_end_at_eos_or_at_the_limit(engine):
     ticks = []
-    answers = engine.generate(ask(60), SamplingOptions(max_tokens=40), ticks.append)
+    answers = engine.generate(*inputs(60), SamplingOptions(max_tokens=40), ticks.append)
     assert sum(ticks) == 60
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}
-    assert all((answer.tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
-    assert all(answer.tokens <= 40 and "<|" not in answer.text for answer in answers)
+    assert all((answer.n_tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
+    assert all(answer.n_tokens <= 40 and "<|" not in answer.text for answer in answers)
 
 
 def test_p07_a_call_repeats_itself_and_another_seed_differs(engine):
     options = SamplingOptions(max_tokens=20)
-    first = engine.generate(ask(40), options)
-    assert engine.generate(ask(40), options) == first
-    assert engine.generate(ask(40, run_seed=1), options) != first
+    first = engine.generate(*inputs(40), options)
+    assert engine.generate(*inputs(40), options) == first
+    assert engine.generate(*inputs(40, run_seed=1), options) != first
 
 
 def test_an_answer_does_not_depend_on_its_neighbours(engine):
     options = SamplingOptions(max_tokens=10)
-    assert engine.generate(ask(20), options)[7] == engine.generate(ask(20)[7:8], options)[0]
+    assert engine.generate(*inputs(20), options)[7] == engine.generate(*inputs(8, 7), options)[0]
 
 
 def test_greedy_answers_are_those_of_the_transformers_engine(engine, tiny_model):
     options = SamplingOptions(temperature=0.0, max_tokens=30)
-    assert engine.generate(ask(40), options) == TransformersEngine(tiny_model).generate(ask(40), options)
+    assert engine.generate(*inputs(40), options) == TransformersEngine(tiny_model).generate(*inputs(40), options)
 
 
 def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
@@ -71,7 +70,7 @@ def test_settings_open_it_with_their_dtype(tiny_model, engine):
     settings = CollectSettings(model=str(tiny_model), engine="builtin", dtype="bfloat16")
     coarse = open_engine(settings, 20)
     options = SamplingOptions(temperature=0.0, max_tokens=1)
-    one, other = coarse.generate(ask(40), options), engine.generate(ask(40), options)
+    one, other = coarse.generate(*inputs(40), options), engine.generate(*inputs(40), options)
     assert sum(a == b for a, b in zip(one, other, strict=True)) >= 35
     assert open_engine(settings, 20)._sampler._model.dtype is torch.bfloat16
     assert engine._sampler._model.dtype is torch.float32
@@ -97,7 +96,9 @@ def test_weights_are_read_from_any_usual_form(tiny_model, tmp_path, form):
     assert read.keys() == weights.keys()
     assert all(torch.equal(read[name], weights[name]) for name in weights)
     options = SamplingOptions(max_tokens=5)
-    assert BuiltinEngine(folder).generate(ask(5), options) == BuiltinEngine(tiny_model).generate(ask(5), options)
+    assert BuiltinEngine(folder).generate(*inputs(5), options) == BuiltinEngine(tiny_model).generate(
+        *inputs(5), options
+    )
 
 
 def test_p18_a_model_that_it_does_not_know_is_refused(tmp_path):

@@ -13,11 +13,9 @@ from fake_engine import FakeEngine, contents, fake_settings, write_problems
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import answered, collect, shard_plan
-from compositionality.rollout.engine import request_seed
-from compositionality.rollout.reading import read_by_problem, read_rollouts, rollout_manifest
-from compositionality.rollout.shards import SCHEMA
-from compositionality.rollout.working import working_path
+from compositionality.rollout.collect import collect, generated, shard_plan
+from compositionality.rollout.engines.base import request_seed
+from compositionality.rollout.store import SCHEMA, read_by_problem, read_rollouts, rollout_manifest, working_path
 
 
 @pytest.fixture
@@ -165,7 +163,7 @@ def wait_for(condition, patience_s=30):
 
 @pytest.mark.parametrize("parallel_calls", [1, 2, 5])
 def test_parallel_calls_ask_every_shard_once(parallel_calls):
-    pairs = list(answered(lambda shard: [shard], range(20), parallel_calls))
+    pairs = list(generated(lambda shard: [shard], range(20), parallel_calls))
     assert sorted(pairs) == [(shard, [shard]) for shard in range(20)]
 
 
@@ -235,8 +233,8 @@ class DyingEngine(FakeEngine):
         super().__init__()
         self.left = calls
 
-    def generate(self, requests, options, tick=None):
+    def generate(self, prompts, seeds, options, tick=None):
         if not self.left:
             raise RuntimeError("dead")
         self.left -= 1
-        return super().generate(requests, options)
+        return super().generate(prompts, seeds, options)

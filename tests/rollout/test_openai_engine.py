@@ -7,10 +7,10 @@ from fake_engine import write_problems
 
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Request, SamplingOptions
-from compositionality.rollout.openai_engine import OpenAIEngine
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.store import read_rollouts
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,37 +60,37 @@ def url(server):
     return f"http://127.0.0.1:{server.server_port}/v1"
 
 
-def ask(count):
-    return [Request(({"role": "user", "content": f"w{i}"},), i) for i in range(count)]
+def inputs(count):
+    return [[{"role": "user", "content": f"w{i}"}] for i in range(count)], range(count)
 
 
 def test_answers_come_in_order_with_lengths_and_after_retries(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     engine, ticks = OpenAIEngine(url(server), "m", concurrency=8), []
-    answers = engine.generate(ask(30), SamplingOptions(top_k=5, top_p=0.9), ticks.append)
+    answers = engine.generate(*inputs(30), SamplingOptions(top_k=5, top_p=0.9), ticks.append)
     assert [json.loads(answer.text)["output"] for answer in answers] == [f"w{i}" for i in range(30)]
-    assert [answer.tokens for answer in answers] == [len(answer.text) for answer in answers]
+    assert [answer.n_tokens for answer in answers] == [len(answer.text) for answer in answers]
     assert sum(ticks) == 30
     assert len(server.seen) == 40
     body, key = server.seen[0]
     assert (body["model"], body["top_k"], body["top_p"], key) == ("m", 5, 0.9, "Bearer secret")
-    assert engine.generate(ask(1), SamplingOptions(max_tokens=2))[0].finish_reason == "length"
+    assert engine.generate(*inputs(1), SamplingOptions(max_tokens=2))[0].finish_reason == "length"
 
 
 def test_the_options_of_others_are_not_sent(server):
-    OpenAIEngine(url(server), "m").generate(ask(1), SamplingOptions())
+    OpenAIEngine(url(server), "m").generate(*inputs(1), SamplingOptions())
     assert "top_k" not in server.seen[0][0]
 
 
 def test_a_server_that_refuses_is_one_line(server):
     server.broken = 401
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: .*busy"):
-        OpenAIEngine(url(server), "m").generate(ask(5), SamplingOptions())
+        OpenAIEngine(url(server), "m").generate(*inputs(5), SamplingOptions())
 
 
 def test_no_server_is_one_line():
     with pytest.raises(UserError, match="Connection error"):
-        OpenAIEngine("http://127.0.0.1:9/v1", "m", retries=0).generate(ask(1), SamplingOptions())
+        OpenAIEngine("http://127.0.0.1:9/v1", "m", retries=0).generate(*inputs(1), SamplingOptions())
 
 
 def test_a_whole_collection_from_a_server(server, tmp_path):

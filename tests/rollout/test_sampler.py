@@ -9,8 +9,9 @@ import torch
 from scipy.stats import chisquare, kstest
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import SamplingOptions
-from compositionality.rollout.sampler import Sampler, draw, uniforms
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.sampler.sampler import Sampler, draw, uniforms
+from compositionality.types import LENGTH, STOP
 
 EOS = 1
 LLAMA3 = {
@@ -97,7 +98,7 @@ def test_greedy_answers_are_those_of_generate(any_model):
             output = any_model.generate(
                 torch.tensor([prompt]), max_new_tokens=GREEDY.max_tokens, do_sample=False, eos_token_id=EOS
             )
-        assert answer.tokens == output[0, len(prompt) :].tolist()
+        assert answer.token_ids == output[0, len(prompt) :].tolist()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -105,8 +106,8 @@ def test_logps_are_those_of_a_full_forward_pass(any_model, temperature):
     prompts = some_prompts()
     answers = ask(any_model, prompts, replace(SAMPLING, temperature=temperature))
     for prompt, answer in zip(prompts, answers, strict=True):
-        expected = reference_logps(any_model, prompt, answer.tokens, temperature)
-        assert torch.allclose(torch.tensor(answer.logps), expected, atol=2e-5, rtol=0)
+        expected = reference_logps(any_model, prompt, answer.token_ids, temperature)
+        assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
 
 
 def ask(model, prompts, options, max_rows=12, seeds=None, eos_ids=(EOS,)):
@@ -121,18 +122,18 @@ def test_an_answer_does_not_depend_on_neighbours_order_or_batch(model, max_rows)
     order = np.random.default_rng(2).permutation(len(prompts)).tolist()
     shuffled = ask(model, [prompts[row] for row in order], SAMPLING, max_rows, seeds=order)
     for row, answer in zip(order, shuffled, strict=True):
-        assert answer.tokens == answers[row].tokens
-        assert answer.finished == answers[row].finished
-        assert np.allclose(answer.logps, answers[row].logps, atol=1e-5, rtol=0)
+        assert answer.token_ids == answers[row].token_ids
+        assert answer.finish_reason == answers[row].finish_reason
+        assert np.allclose(answer.log_probs, answers[row].log_probs, atol=1e-5, rtol=0)
     alone = ask(model, prompts[9:10], SAMPLING, max_rows, seeds=[9])
-    assert alone[0].tokens == answers[9].tokens
+    assert alone[0].token_ids == answers[9].token_ids
 
 
 def test_another_seed_is_another_answer_and_the_same_call_the_same_bits(model):
     prompts = [some_prompts()[4]] * 16
     first, again = ask(model, prompts, SAMPLING), ask(model, prompts, SAMPLING)
     assert first == again
-    assert len({tuple(answer.tokens) for answer in first}) == 16
+    assert len({tuple(answer.token_ids) for answer in first}) == 16
     assert ask(model, prompts[:2], SAMPLING, seeds=[3, 3])[0] == ask(model, prompts[:2], SAMPLING, seeds=[3, 3])[1]
 
 
@@ -152,18 +153,19 @@ def test_prompts_of_very_different_lengths(model):
     for max_rows in (2, 8):
         answers = ask(model, prompts, SAMPLING, max_rows)
         for prompt, answer in zip(prompts, answers, strict=True):
-            expected = reference_logps(model, prompt, answer.tokens)
-            assert torch.allclose(torch.tensor(answer.logps), expected, atol=2e-5, rtol=0)
+            expected = reference_logps(model, prompt, answer.token_ids)
+            assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
 
 
 def test_answers_end_at_the_first_eos_or_at_the_limit(model):
     answers = ask(model, some_prompts(), SAMPLING)
-    assert {answer.finished for answer in answers} == {True, False}
+    assert {answer.finish_reason for answer in answers} == {STOP, LENGTH}
     for answer in answers:
-        assert answer.finished == (answer.tokens[-1] == EOS)
-        assert answer.tokens.count(EOS) == answer.finished
-        assert len(answer.logps) == len(answer.tokens) <= SAMPLING.max_tokens
-        assert answer.finished or len(answer.tokens) == SAMPLING.max_tokens
+        finished = answer.finish_reason == STOP
+        assert finished == (answer.token_ids[-1] == EOS)
+        assert answer.token_ids.count(EOS) == finished
+        assert len(answer.log_probs) == len(answer.token_ids) == answer.n_tokens <= SAMPLING.max_tokens
+        assert finished or answer.n_tokens == SAMPLING.max_tokens
 
 
 @pytest.mark.parametrize("max_tokens", [1, 2, 3, 4, 5, 9])
@@ -171,20 +173,20 @@ def test_a_smaller_limit_cuts_the_same_answers(model, max_tokens):
     prompts = some_prompts()
     whole = ask(model, prompts, SAMPLING)
     for short, answer in zip(ask(model, prompts, replace(SAMPLING, max_tokens=max_tokens)), whole, strict=True):
-        assert short.tokens == answer.tokens[:max_tokens]
-        assert short.finished == (EOS in short.tokens)
+        assert short.token_ids == answer.token_ids[:max_tokens]
+        assert short.finish_reason == (STOP if EOS in short.token_ids else LENGTH)
 
 
 def test_several_eos_ids_and_eos_as_the_first_token(model):
     prompts = some_prompts()
     whole = ask(model, prompts, SAMPLING)
-    enders = {whole[0].tokens[0], whole[2].tokens[3], EOS}
+    enders = {whole[0].token_ids[0], whole[2].token_ids[3], EOS}
     for cut, answer in zip(ask(model, prompts, SAMPLING, eos_ids=tuple(enders)), whole, strict=True):
-        end = next((place for place, token in enumerate(answer.tokens) if token in enders), len(answer.tokens))
-        assert cut.tokens == answer.tokens[: end + 1]
+        end = next((place for place, token in enumerate(answer.token_ids) if token in enders), len(answer.token_ids))
+        assert cut.token_ids == answer.token_ids[: end + 1]
     every = ask(model, prompts, SAMPLING, eos_ids=range(97))
-    assert [answer.tokens for answer in every] == [answer.tokens[:1] for answer in whole]
-    assert all(answer.finished for answer in every)
+    assert [answer.token_ids for answer in every] == [answer.token_ids[:1] for answer in whole]
+    assert all(answer.finish_reason == STOP for answer in every)
 
 
 def test_no_prompt_no_answer_and_every_answer_is_told_once(model):
@@ -212,8 +214,8 @@ def test_the_cache_grows_and_lots_unite_without_a_trace(model):
     prompts = some_prompts(60, longest=12)
     options = SamplingOptions(max_tokens=140)
     for prompt, answer in zip(prompts, ask(model, prompts, options, 16, eos_ids=(EOS, 2)), strict=True):
-        expected = reference_logps(model, prompt, answer.tokens)
-        assert torch.allclose(torch.tensor(answer.logps), expected, atol=2e-5, rtol=0)
+        expected = reference_logps(model, prompt, answer.token_ids)
+        assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
 
 
 def test_uniforms_are_uniform_and_independent():
@@ -274,7 +276,7 @@ def test_two_tokens_of_a_model_follow_their_joint_distribution(options):
     tiny = make_model("Qwen3", vocabulary=6, head_dim=8, spread=0.3)
     count, prompt = 4_000, [3, 4, 2]
     answers = ask(tiny, [prompt] * count, options, max_rows=512, eos_ids=())
-    seen = Counter(tuple(answer.tokens) for answer in answers)
+    seen = Counter(tuple(answer.token_ids) for answer in answers)
     with torch.no_grad():
         logits = tiny(torch.tensor([[*prompt, token] for token in range(6)])).logits[:, -2:]
     if options.top_k:

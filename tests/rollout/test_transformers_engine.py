@@ -6,17 +6,17 @@ from fake_engine import write_problems
 
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Request, SamplingOptions, request_seed
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.engines.base import SamplingOptions, request_seed
+from compositionality.rollout.engines.transformers import SeededSampler, TransformersEngine
+from compositionality.rollout.sampler.sampler import truncated
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.transformers_engine import SeededSampler, TransformersEngine, truncated
+from compositionality.rollout.store import read_rollouts
 
 
-def ask(count, run_seed=0):
-    return [
-        Request(({"role": "user", "content": "x" * (i % 9) + str(i)},), request_seed(run_seed, i, 0))
-        for i in range(count)
-    ]
+def inputs(last, first=0, run_seed=0):
+    """Prompts ``first`` to ``last`` and their seeds."""
+    prompts = [[{"role": "user", "content": "x" * (i % 9) + str(i)}] for i in range(first, last)]
+    return prompts, [request_seed(run_seed, i, 0) for i in range(first, last)]
 
 
 @pytest.fixture(scope="module")
@@ -26,28 +26,28 @@ def engine(tiny_model):
 
 def test_answers_end_at_eos_or_at_the_limit(engine):
     ticks = []
-    answers = engine.generate(ask(60), SamplingOptions(max_tokens=40), ticks.append)
+    answers = engine.generate(*inputs(60), SamplingOptions(max_tokens=40), ticks.append)
     assert sum(ticks) == 60
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}
-    assert all((answer.tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
-    assert all(answer.tokens <= 40 and "<|" not in answer.text for answer in answers)
+    assert all((answer.n_tokens == 40) >= (answer.finish_reason == "length") for answer in answers)
+    assert all(answer.n_tokens <= 40 and "<|" not in answer.text for answer in answers)
 
 
 def test_p07_a_call_repeats_itself_and_another_seed_differs(engine):
     options = SamplingOptions(max_tokens=20)
-    first = engine.generate(ask(40), options)
-    assert engine.generate(ask(40), options) == first
-    assert engine.generate(ask(40, run_seed=1), options) != first
+    first = engine.generate(*inputs(40), options)
+    assert engine.generate(*inputs(40), options) == first
+    assert engine.generate(*inputs(40, run_seed=1), options) != first
 
 
 def test_an_answer_does_not_depend_on_its_neighbours(engine):
     options = SamplingOptions(max_tokens=10)
-    assert engine.generate(ask(20), options)[7] == engine.generate(ask(20)[7:8], options)[0]
+    assert engine.generate(*inputs(20), options)[7] == engine.generate(*inputs(8, 7), options)[0]
 
 
 def test_temperature_zero_is_greedy(engine):
     options = SamplingOptions(temperature=0.0, max_tokens=10)
-    assert engine.generate(ask(10), options) == engine.generate(ask(10, run_seed=3), options)
+    assert engine.generate(*inputs(10), options) == engine.generate(*inputs(10, run_seed=3), options)
 
 
 def test_draws_follow_the_tempered_softmax():

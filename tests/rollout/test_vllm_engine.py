@@ -15,10 +15,9 @@ import pytest
 from fake_engine import contents, write_problems
 
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engine import Request, SamplingOptions, request_seed
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.working import working_path
+from compositionality.rollout.store import read_rollouts, working_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
@@ -26,38 +25,37 @@ COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect
 
 @pytest.fixture(scope="module")
 def engine(tiny_model):
-    from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+    from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
 
     engine = VllmEngine(tiny_model, VllmOptions(max_model_len=256))
     yield engine
     engine.close()
 
 
-def ask(count, run_seed=0):
-    return [
-        Request(({"role": "user", "content": "x" * (i % 150) + str(i // 4)},), request_seed(run_seed, i // 4, i % 4))
-        for i in range(count)
-    ]
+def inputs(last, first=0, run_seed=0):
+    """Prompts ``first`` to ``last``, every fourth a new problem, and their seeds."""
+    prompts = [[{"role": "user", "content": "x" * (i % 150) + str(i // 4)}] for i in range(first, last)]
+    return prompts, [request_seed(run_seed, i // 4, i % 4) for i in range(first, last)]
 
 
 def test_p07_two_thousand_seeded_requests_repeat_themselves(engine):
     """More prompt tokens than one step's budget: where vLLM would cut a prompt, its CPU engine would die."""
     ticks, options = [], SamplingOptions(max_tokens=64)
-    answers = engine.generate(ask(2048), options, ticks.append)
+    answers = engine.generate(*inputs(2048), options, ticks.append)
     assert sum(ticks) == 2048
     assert {answer.finish_reason for answer in answers} == {"stop", "length"}
-    assert all(answer.tokens == 64 for answer in answers if answer.finish_reason == "length")
-    assert engine.generate(ask(2048), options) == answers
-    assert engine.generate(ask(2048)[300:340], options) == answers[300:340]
-    assert engine.generate(ask(40, run_seed=1), options) != answers[:40]
+    assert all(answer.n_tokens == 64 for answer in answers if answer.finish_reason == "length")
+    assert engine.generate(*inputs(2048), options) == answers
+    assert engine.generate(*inputs(340, 300), options) == answers[300:340]
+    assert engine.generate(*inputs(40, run_seed=1), options) != answers[:40]
 
 
 def test_greedy_answers_agree_with_transformers(engine, tiny_model):
-    from compositionality.rollout.transformers_engine import TransformersEngine
+    from compositionality.rollout.engines.transformers import TransformersEngine
 
     options = SamplingOptions(temperature=0.0, max_tokens=24)
-    theirs = TransformersEngine(tiny_model).generate(ask(64), options)
-    same = sum(a == b for a, b in zip(engine.generate(ask(64), options), theirs, strict=True))
+    theirs = TransformersEngine(tiny_model).generate(*inputs(64), options)
+    same = sum(a == b for a, b in zip(engine.generate(*inputs(64), options), theirs, strict=True))
     assert same >= 62  # a random model has near ties
 
 

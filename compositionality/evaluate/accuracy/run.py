@@ -25,8 +25,8 @@ from compositionality.evaluate.completions import AskSettings, Folders, all_coll
 from compositionality.evaluate.counts import BY_PROBLEM, Tally, by_problem_table, tally
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import print_results
-from compositionality.rollout.reading import read_rollouts
 from compositionality.rollout.settings import recipe as collection_recipe
+from compositionality.rollout.store import read_rollouts
 
 STEP = "evaluate_accuracy"
 

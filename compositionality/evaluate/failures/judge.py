@@ -23,9 +23,8 @@ from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Group
 from compositionality.evaluate.failures.labels import responses_of
 from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source
-from compositionality.rollout.engine import no_tick
-from compositionality.rollout.reading import read_rollouts
-from compositionality.rollout.side_by_side import side_by_side
+from compositionality.rollout.engines.base import run_concurrently
+from compositionality.rollout.store import read_rollouts
 from compositionality.tasks import Message
 from compositionality.tasks.string.diagnosis.program import Program
 from compositionality.tasks.string.functions import ALIASES
@@ -76,7 +75,7 @@ class JudgeClient:
         self._answers.parent.mkdir(parents=True, exist_ok=True)
         with OpenAI(base_url=self._base_url, api_key=key, max_retries=5, timeout=600.0) as client:
             calls = [partial(self._ask, client, key, question) for key, question in missing.items()]
-            return side_by_side(calls, self._concurrency, no_tick)
+            return run_concurrently(calls, self._concurrency)
 
     def _ask(self, client: Any, key: str, question: Question) -> str:
         from openai import OpenAIError

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.sources import Problems, Source
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.store import read_rollouts
 from compositionality.stats.intervals import Counts
 from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
 from compositionality.tasks.string.diagnosis.program import Program

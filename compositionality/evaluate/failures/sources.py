@@ -11,7 +11,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Group
 from compositionality.evaluate.naming import named_paths
-from compositionality.rollout.reading import rollout_manifest
+from compositionality.rollout.store import rollout_manifest
 from compositionality.tasks.string.diagnosis.program import Program, read_program
 
 

@@ -14,9 +14,9 @@ from rich.console import Console
 from compositionality.console import new_table
 from compositionality.data.parquet import read_table
 from compositionality.evaluate.counts import Answers
-from compositionality.rollout.engine import Engine, Request, request_seed
+from compositionality.rollout.engines.base import Engine, request_seed
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.shards import shard_table
+from compositionality.rollout.store import shard_table
 from compositionality.stats.intervals import CONFIDENCE, Counts
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.tasks import Reason, Verdict
@@ -43,20 +43,21 @@ class Cost:
 
 def probe(engine: Engine, jobs: Sequence[CollectSettings], answers: int) -> Cost:
     """Sample ``answers`` of the answers that ``jobs`` will ask for, spread over their problems, and drop them."""
-    requests, units = [], []
+    prompts, seeds, units = [], [], []
     for job in jobs:
         chats = read_table(job.problems, ["prompt"])["prompt"].to_pylist()
         share = min(-(-answers // len(jobs)), len(chats) * job.n_samples)
         for unit in np.linspace(0, len(chats) * job.n_samples - 1, share).astype(int).tolist():
             problem, sample = divmod(unit, job.n_samples)
-            requests.append(Request(tuple(chats[problem]), request_seed(job.seed, problem, sample)))
+            prompts.append(chats[problem])
+            seeds.append(request_seed(job.seed, problem, sample))
             units.append((problem, sample))
-    engine.generate(requests[:1], jobs[0].sampling())  # the first call may compile
+    engine.generate(prompts[:1], seeds[:1], jobs[0].sampling())  # the first call may compile
     begin = time.perf_counter()
-    completions = engine.generate(requests, jobs[0].sampling())
+    completions = engine.generate(prompts, seeds, jobs[0].sampling())
     seconds = time.perf_counter() - begin
     table = shard_table(units, completions, [Verdict(0.0, Reason.WRONG)] * len(units))
-    return Cost(len(units), sum(one.tokens for one in completions), seconds, _size(table))
+    return Cost(len(units), sum(one.n_tokens for one in completions), seconds, _size(table))
 
 
 def _size(table: pa.Table) -> int:

@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
 from compositionality.evaluate.counts import Tally, tally
 from compositionality.evaluate.evaluations import Group
-from compositionality.rollout.reading import rollout_manifest
+from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.intervals import Counts
 
 STEP = "passk_problems"

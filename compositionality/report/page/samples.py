@@ -11,7 +11,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Group
 from compositionality.report.page.inputs import SEEDS, Inputs
-from compositionality.rollout.reading import read_rollouts
+from compositionality.rollout.store import read_rollouts
 
 AT_MOST = 600
 """Samples in all; the page stays readable and small."""

@@ -17,11 +17,10 @@ import torch
 from torch import Tensor
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import SamplingOptions, Tick, no_tick
-from compositionality.rollout.sampler import Sample
-from compositionality.rollout.side_by_side import side_by_side
-from compositionality.rollout.vllm_engine import VllmOptions, set_environment, start_vllm, tqdm_that_ticks
+from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.rollout.engines.vllm import VllmOptions, set_environment, start_vllm, tqdm_that_ticks
 from compositionality.train.verl.vllm_cpu import use_plain_linears
+from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]
 Json = dict[str, Any]
@@ -49,8 +48,8 @@ class AnySampler(Protocol):
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
-    ) -> list[Sample]:
-        """One answer per prompt and seed, in order; tokens include the EOS."""
+    ) -> list[Completion]:
+        """One completion without text per prompt and seed, in order; token ids include the EOS."""
         ...
 
 
@@ -97,8 +96,8 @@ class VllmSampler:
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
-    ) -> list[Sample]:
-        """One answer per prompt and seed, in order."""
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
         _refuse_truncation(options, "vLLM")
         longest = max(map(len, prompts), default=0) + options.max_tokens
         if longest > self._length:
@@ -111,7 +110,7 @@ class VllmSampler:
             [self._sampling(seed, options) for seed in seeds],
             use_tqdm=tqdm_that_ticks(tick),
         )
-        return [_vllm_sample(output.outputs[0]) for output in outputs]
+        return [_vllm_completion(output.outputs[0]) for output in outputs]
 
     def close(self) -> None:
         """Free the model and its cache."""
@@ -164,15 +163,15 @@ class ServerSampler:
 
     def sample(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
-    ) -> list[Sample]:
-        """One answer per prompt and seed, in order; one request each, up to 256 at a time."""
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order; one request each, up to 256 at a time."""
         if not self._is_sglang:
             _refuse_truncation(options, "a vLLM server")
         if self._waiting:
             self._hand_over()
         ask = self._ask_sglang if self._is_sglang else self._ask_vllm
         calls = [partial(ask, list(p), s, options) for p, s in zip(prompts, seeds, strict=True)]
-        return side_by_side(calls, CONCURRENCY, tick)
+        return run_concurrently(calls, CONCURRENCY, tick)
 
     def close(self) -> None:
         """Close the connections and remove the handed-over folders."""
@@ -181,7 +180,7 @@ class ServerSampler:
             if folder is not None:
                 folder.cleanup()
 
-    def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Sample:
+    def _ask_sglang(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
         sampling = {
             "temperature": options.temperature,
             "top_p": options.top_p,
@@ -194,9 +193,9 @@ class ServerSampler:
         meta = answer["meta_info"]
         tokens = [int(token) for _, token, *_ in meta["output_token_logprobs"]]
         logps = [float(logp) for logp, *_ in meta["output_token_logprobs"]]
-        return self._checked(Sample(tokens, logps, meta["finish_reason"]["type"] == "stop"))
+        return self._checked(_completion(tokens, logps, meta["finish_reason"]["type"]))
 
-    def _ask_vllm(self, prompt: list[int], seed: int, options: SamplingOptions) -> Sample:
+    def _ask_vllm(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
         content = {
             "model": self._name,
             "prompt": prompt,
@@ -211,16 +210,15 @@ class ServerSampler:
         answer = self._call("/v1/completions", content)
         choice = answer["choices"][0]
         logps = [float(logp) for logp in choice["logprobs"]["token_logprobs"]]
-        return self._checked(Sample(list(choice["token_ids"]), logps, choice["finish_reason"] == "stop"))
+        return self._checked(_completion(list(choice["token_ids"]), logps, choice["finish_reason"]))
 
-    def _checked(self, sample: Sample) -> Sample:
-        if len(sample.tokens) != len(sample.logps) or not sample.tokens:
-            raise UserError(f"{self._url}: {len(sample.tokens)} tokens came with {len(sample.logps)} log-probs")
-        if sample.finished and sample.tokens[-1] not in self._eos_ids:
-            raise UserError(
-                f"{self._url}: an answer ended with token {sample.tokens[-1]}, which is no EOS of the model"
-            )
-        return sample
+    def _checked(self, sampled: Completion) -> Completion:
+        tokens = sampled.token_ids
+        if len(tokens) != len(sampled.log_probs) or not tokens:
+            raise UserError(f"{self._url}: {len(tokens)} tokens came with {len(sampled.log_probs)} log-probs")
+        if sampled.finish_reason == STOP and tokens[-1] not in self._eos_ids:
+            raise UserError(f"{self._url}: a completion ended with token {tokens[-1]}, which is no EOS of the model")
+        return sampled
 
     def _write(self, bucket: dict[str, Tensor]) -> None:
         from safetensors.torch import save_file
@@ -285,10 +283,15 @@ class ServerSampler:
         return answer
 
 
-def _vllm_sample(output: Any) -> Sample:
+def _completion(token_ids: list[int], log_probs: list[float], finish_reason: str) -> Completion:
+    """A completion without text; any finish reason but "stop" means that the limit of tokens ended it."""
+    return Completion("", len(token_ids), STOP if finish_reason == STOP else LENGTH, token_ids, log_probs)
+
+
+def _vllm_completion(output: Any) -> Completion:
     tokens = list(output.token_ids)
     logps = [float(entry[token].logprob) for token, entry in zip(tokens, output.logprobs, strict=True)]
-    return Sample(tokens, logps, output.finish_reason == "stop")
+    return _completion(tokens, logps, output.finish_reason)
 
 
 def _load_into(weights: Sequence[tuple[str, Tensor]], model: Any) -> None:

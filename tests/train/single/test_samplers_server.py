@@ -19,8 +19,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import SamplingOptions
+from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.train.common.samplers import ServerSampler, open_sampler
+from compositionality.types import LENGTH, STOP
 
 END = 3
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.weight": torch.ones(2)}
@@ -114,15 +115,15 @@ def test_token_ids_log_probs_and_seeds_arrive_in_order(server, folder):
     ticks, sampler = [], sampler_of(server, folder)
     prompts, seeds = [[row + 10, 5] for row in range(40)], [2**63 + 7 * row for row in range(40)]
     answers = sampler.sample(prompts, seeds, SamplingOptions(temperature=0.5, max_tokens=8), ticks.append)
-    assert [answer.tokens for answer in answers] == [[row + 10, 7 * row % 100, END] for row in range(40)]
-    assert all(answer.logps == [-0.5, -1.5, -2.5] and answer.finished for answer in answers)
+    assert [answer.token_ids for answer in answers] == [[row + 10, 7 * row % 100, END] for row in range(40)]
+    assert all(answer.log_probs == [-0.5, -1.5, -2.5] and answer.finish_reason == STOP for answer in answers)
     assert sum(ticks) == 40
     asked = calls(server, "/generate" if server.kind == "sglang" else "/v1/completions")
     assert len(asked) == 40
     options = asked[0]["sampling_params"] if server.kind == "sglang" else asked[0]
     assert (options["temperature"], options["stop_token_ids"]) == (0.5, [END])
     short = sampler.sample(prompts[:1], seeds[:1], SamplingOptions(max_tokens=2))[0]
-    assert (short.tokens, short.finished) == ([10, 0], False)
+    assert (short.token_ids, short.finish_reason) == ([10, 0], LENGTH)
     sampler.close()
 
 
@@ -168,7 +169,7 @@ def test_a_server_that_refuses_is_one_line(server, folder):
 def test_truncation_is_for_servers_that_tell_what_they_drew_from(server, folder):
     sampler, options = sampler_of(server, folder), SamplingOptions(top_k=5, top_p=0.9)
     if server.kind == "sglang":
-        assert sampler.sample([[1]], [0], options)[0].finished
+        assert sampler.sample([[1]], [0], options)[0].finish_reason == STOP
         assert calls(server, "/generate")[0]["sampling_params"]["top_k"] == 5
     else:
         with pytest.raises(UserError, match="top_k=5: a vLLM server"):
@@ -212,7 +213,7 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
         sampler = open_sampler(settings(server_url=url), model, [END], "cpu", 32)
         before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
         assert max(gaps(policy, before, SAMPLED.temperature)) <= 1e-4
-        assert {sample.finished for sample in before} == {True, False}
+        assert {sample.finish_reason for sample in before} == {STOP, LENGTH}
         change(policy)
         sampler.load(policy.named_parameters())
         assert max(gaps(policy, sampler.sample(PROMPTS, SEEDS, SAMPLED), SAMPLED.temperature)) <= 1e-4

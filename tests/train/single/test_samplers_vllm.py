@@ -3,9 +3,10 @@
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import SamplingOptions
-from compositionality.rollout.vllm_engine import VllmOptions
+from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.train.common.samplers import VllmSampler
+from compositionality.types import LENGTH, STOP
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 END = 3
@@ -65,9 +66,9 @@ def gaps(policy, samples, temperature):
 
     for prompt, sample in zip(PROMPTS, samples, strict=True):
         with torch.no_grad():
-            logits = policy(torch.tensor([prompt + sample.tokens])).logits[0, len(prompt) - 1 : -1]
-        logps = (logits / temperature).log_softmax(-1)[range(len(sample.tokens)), sample.tokens]
-        yield from (logps - torch.tensor(sample.logps)).abs().tolist()
+            logits = policy(torch.tensor([prompt + sample.token_ids])).logits[0, len(prompt) - 1 : -1]
+        logps = (logits / temperature).log_softmax(-1)[range(len(sample.token_ids)), sample.token_ids]
+        yield from (logps - torch.tensor(sample.log_probs)).abs().tolist()
 
 
 def change(policy):
@@ -82,9 +83,9 @@ def change(policy):
 def test_p09_log_probs_are_those_of_the_weights_before_and_after_a_load(policy, sampler):
     before = sampler.sample(PROMPTS, SEEDS, SAMPLED)
     assert max(gaps(policy, before, 0.7)) <= 1e-4
-    assert {sample.finished for sample in before} == {True, False}
-    assert all((sample.tokens[-1] == END) == sample.finished for sample in before)
-    assert all(len(sample.tokens) == 24 for sample in before if not sample.finished)
+    assert {sample.finish_reason for sample in before} == {STOP, LENGTH}
+    assert all((sample.token_ids[-1] == END) == (sample.finish_reason == STOP) for sample in before)
+    assert all(len(sample.token_ids) == 24 for sample in before if sample.finish_reason == LENGTH)
     change(policy)
     assert max(gaps(policy, before, 0.7)) > 0.1
     named = list(policy.named_parameters())
@@ -101,7 +102,7 @@ def test_greedy_answers_are_those_of_transformers(policy, sampler):
     assert max(gaps(policy, greedy, 1.0)) <= 1e-4
     for prompt, sample in zip(PROMPTS, greedy, strict=True):
         theirs = policy.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=16, eos_token_id=END)
-        assert theirs[0, len(prompt) :].tolist() == sample.tokens
+        assert theirs[0, len(prompt) :].tolist() == sample.token_ids
 
 
 def test_p07_an_answer_hangs_on_its_seed_and_not_on_its_neighbours(policy, sampler):

@@ -1,16 +1,16 @@
-"""From settings to an engine."""
+"""The engine that the settings name."""
 
 from pathlib import Path
 
 from compositionality.errors import UserError
-from compositionality.rollout.builtin_engine import BuiltinEngine
-from compositionality.rollout.engine import Engine
+from compositionality.rollout.engines.base import Engine
+from compositionality.rollout.engines.builtin import BuiltinEngine
+from compositionality.rollout.engines.openai import OpenAIEngine
+from compositionality.rollout.engines.ray import RayEngine
+from compositionality.rollout.engines.transformers import TransformersEngine
+from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
 from compositionality.rollout.model_folder import ModelFolder
-from compositionality.rollout.openai_engine import OpenAIEngine
-from compositionality.rollout.ray_engine import RayEngine
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.transformers_engine import TransformersEngine
-from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
@@ -35,7 +35,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
 
 
 def check_room(model: ModelFolder, longest_prompt: int, max_tokens: int) -> None:
-    """UserError if prompt and answer together are longer than what the model was made for."""
+    """UserError if prompt and completion together are longer than the model's context."""
     if model.max_positions is not None and longest_prompt + max_tokens > model.max_positions:
         raise UserError(
             f"{model.path}: takes {model.max_positions} tokens, but the longest prompt has {longest_prompt} and "

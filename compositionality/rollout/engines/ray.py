@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
-from compositionality.rollout.vllm_engine import VllmEngine, VllmOptions
+from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
+from compositionality.types import Completion
 
 
 class RayEngine:
@@ -28,13 +29,15 @@ class RayEngine:
         for replica in self._actors:
             self._free.put(replica)
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order; call it from ``parallel_calls`` threads to keep all replicas busy."""
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy."""
         import ray
 
         replica = self._free.get()
         try:
-            completions: list[Completion] = ray.get(replica.generate.remote(requests, options))
+            completions: list[Completion] = ray.get(replica.generate.remote(prompts, seeds, options))
         finally:
             self._free.put(replica)
         tick(len(completions))

@@ -1,4 +1,4 @@
-"""Rows in lockstep with a key-value cache of their own: all of a lot's rows end at the same column.
+"""The key-value cache of rows that are decoded together, aligned so that all of them end at the same column.
 
 Names of tensors: N rows, U different prompts, P padded prompt length, T columns of the cache, L layers, G key-value
 heads, Q query heads per key-value head, H = G·Q, D head width, V vocabulary.
@@ -15,20 +15,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compositionality.rollout.decoder import Decoder
+from compositionality.rollout.sampler.decoder import Decoder
 
 PREFILL_TOKENS = 16384
-SPARE_COLUMNS, SPARE_COLUMNS_CPU = 64, 8  # on a CPU few: a gap behind every head's columns halves the reading speed
-FEWEST_PRODUCTS = 400  # of fewer multiplications a matrix torch makes a slow loop of its own on a CPU
+SPARE_COLUMNS, SPARE_COLUMNS_CPU = 64, 8  # few on a CPU: unused columns after each head's halve the read speed
+MIN_PRODUCTS = 400  # with fewer multiplications per matrix torch uses a slow loop on a CPU
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(eq=False)
-class Lot:
-    """``rows``: which request each live row answers; ``starts``: the column where its prompt begins.
+class CachedBatch:
+    """Rows with their cached keys and values. ``rows``: the number of each row's prompt; ``starts``: where it begins.
 
-    Keys lie as (L, N, G, D, T), values as (L, N, G, T, D): so both products of attention read along memory. The first
-    rows are live; columns are used up to ``end``, and at least ``narrowest`` of them are read.
+    Keys are laid out as (L, N, G, D, T), values as (L, N, G, T, D), so that both products of attention read contiguous
+    memory. The first ``len(rows)`` rows are live; columns up to ``end`` are used and at least ``min_columns`` read.
     """
 
     keys_LNGDT: Tensor
@@ -36,20 +36,20 @@ class Lot:
     rows: Numbers
     starts: Numbers
     end: int
-    narrowest: int
+    min_columns: int
 
     @property
     def begin(self) -> int:
         """The first column that is read."""
-        return min(int(self.starts.min()), self.end - self.narrowest)
+        return min(int(self.starts.min()), self.end - self.min_columns)
 
     @property
     def lengths(self) -> Numbers:
-        """Tokens of each row that are in the cache."""
+        """Cached tokens of each row."""
         return self.end - self.starts
 
     def bias(self, columns: int) -> Tensor | None:
-        """What to add to the scores of columns begin … ``columns`` (N·G, 1, T): −inf before a row's start."""
+        """Bias (N·G, 1, T) on scores of columns begin to ``columns``: −inf before a row's start; None: no padding"""
         if (self.starts == self.begin).all():
             return None
         heads = self.keys_LNGDT.shape[2]
@@ -59,55 +59,56 @@ class Lot:
         return zeros_NT.masked_fill_(before_NT, -torch.inf).unsqueeze(1)
 
     def keep(self, alive: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        """Drop the other rows: the last live ones move into the holes."""
+        """Drop the other rows: the last live ones are copied into the freed places."""
         count = int(alive.sum())
-        holes, movers = np.flatnonzero(~alive[:count]), count + np.flatnonzero(alive[count:])
-        if len(holes):
+        free, moved = np.flatnonzero(~alive[:count]), count + np.flatnonzero(alive[count:])
+        if len(free):
             used = slice(self.begin, self.end)
-            to, of = torch.from_numpy(holes), torch.from_numpy(movers)
+            to, of = torch.from_numpy(free), torch.from_numpy(moved)
             self.keys_LNGDT[:, to, ..., used] = self.keys_LNGDT[:, of, ..., used]
             self.values_LNGTD[:, to, :, used] = self.values_LNGTD[:, of, :, used]
-            self.rows[holes], self.starts[holes] = self.rows[movers], self.starts[movers]
+            self.rows[free], self.starts[free] = self.rows[moved], self.starts[moved]
         self.rows, self.starts = self.rows[:count], self.starts[:count]
 
-    def with_room(self, steps: int) -> "Lot":
-        """This lot, or a copy of it with columns for so many steps more."""
-        return self if self.end + steps <= self.keys_LNGDT.shape[-1] else united([self])
+    def with_capacity(self, steps: int) -> "CachedBatch":
+        """This batch if it has columns for ``steps`` more tokens, else a copy that has."""
+        return self if self.end + steps <= self.keys_LNGDT.shape[-1] else concatenate([self])
 
 
-def united(lots: Sequence[Lot]) -> Lot:
-    """One lot of all their rows, aligned so that all end together."""
-    width, count = max(lot.end - lot.begin for lot in lots), sum(len(lot.rows) for lot in lots)
-    keys_LNGDT, values_LNGTD = _new_cache(lots[0].keys_LNGDT, count, width)
+def concatenate(batches: Sequence[CachedBatch]) -> CachedBatch:
+    """One batch of the rows of all ``batches``, realigned so that all end at the same column."""
+    width, count = max(batch.end - batch.begin for batch in batches), sum(len(batch.rows) for batch in batches)
+    keys_LNGDT, values_LNGTD = _new_cache(batches[0].keys_LNGDT, count, width)
     first = 0
-    for lot in lots:
-        live, used, place = len(lot.rows), slice(lot.begin, lot.end), slice(first, first + len(lot.rows))
-        pad = width - (lot.end - lot.begin)
+    for batch in batches:
+        live, used, place = len(batch.rows), slice(batch.begin, batch.end), slice(first, first + len(batch.rows))
+        pad = width - (batch.end - batch.begin)
         keys_LNGDT[:, place, ..., :pad] = 0  # masked, but never NaN
         values_LNGTD[:, place, :, :pad] = 0
-        keys_LNGDT[:, place, ..., pad:width] = lot.keys_LNGDT[:, :live, ..., used]
-        values_LNGTD[:, place, :, pad:width] = lot.values_LNGTD[:, :live, :, used]
+        keys_LNGDT[:, place, ..., pad:width] = batch.keys_LNGDT[:, :live, ..., used]
+        values_LNGTD[:, place, :, pad:width] = batch.values_LNGTD[:, :live, :, used]
         first += live
-    rows = np.concatenate([lot.rows for lot in lots])
-    starts = np.concatenate([lot.starts - lot.end for lot in lots]) + width
-    return Lot(keys_LNGDT, values_LNGTD, rows, starts, width, lots[0].narrowest)
+    rows = np.concatenate([batch.rows for batch in batches])
+    starts = np.concatenate([batch.starts - batch.end for batch in batches]) + width
+    return CachedBatch(keys_LNGDT, values_LNGTD, rows, starts, width, batches[0].min_columns)
 
 
 def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tensor]:
-    """Keys and values for so many rows, with columns for ``width`` tokens and some to come."""
+    """Empty keys and values for ``rows`` rows, with columns for ``width`` tokens and spare ones."""
     layers, _, heads, head_width, _ = like_LNGDT.shape
     columns = width + (SPARE_COLUMNS_CPU if like_LNGDT.device.type == "cpu" else SPARE_COLUMNS)
     keys_LNGDT = like_LNGDT.new_empty(layers, rows, heads, head_width, columns)
     return keys_LNGDT, like_LNGDT.new_empty(layers, rows, heads, columns, head_width)
 
 
-def start(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[Lot, Tensor]:
-    """A lot that has read these prompts, and the logits (N, V) after each. Equal neighbours are computed once."""
-    longest, narrowest = max(map(len, prompts)), _narrowest(model)
-    shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, narrowest)
+def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[CachedBatch, Tensor]:
+    """The cache of these prompts, and the logits (N, V) after each. Equal neighbours are computed once."""
+    longest, min_columns = max(map(len, prompts)), _min_columns(model)
+    shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, min_columns)
     keys, values = _new_cache(torch.empty(shape, device=model.device, dtype=model.dtype), len(prompts), width)
     keys[..., : width - longest], values[:, :, :, : width - longest] = 0, 0
-    lot = Lot(keys, values, np.array(rows), np.array([width - len(prompt) for prompt in prompts]), width, narrowest)
+    starts = np.array([width - len(prompt) for prompt in prompts])
+    batch = CachedBatch(keys, values, np.array(rows), starts, width, min_columns)
     firsts = [row for row, prompt in enumerate(prompts) if row == 0 or prompt != prompts[row - 1]]
     per_pass = max(1, PREFILL_TOKENS // longest)
     passes = []
@@ -115,20 +116,22 @@ def start(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]])
         chosen = firsts[number : number + per_pass]
         after = firsts[number + per_pass] if number + per_pass < len(firsts) else len(prompts)
         copies = np.diff([*chosen, after])
-        passes.append(_prefill(lot, model, [prompts[row] for row in chosen], copies, chosen[0]))
-    return lot, torch.cat(passes)
+        passes.append(_prefill_distinct(batch, model, [prompts[row] for row in chosen], copies, chosen[0]))
+    return batch, torch.cat(passes)
 
 
-def _narrowest(model: Decoder) -> int:
-    """How many columns attention reads at least, so that no product is too small to be fast."""
+def _min_columns(model: Decoder) -> int:
+    """The least number of columns that attention reads, so that no matrix product is too small to be fast."""
     per_column = model.head_width * model.heads // model.kv_heads
-    return -(-FEWEST_PRODUCTS // per_column) if model.device.type == "cpu" else 0
+    return -(-MIN_PRODUCTS // per_column) if model.device.type == "cpu" else 0
 
 
-def _prefill(lot: Lot, model: Decoder, prompts: Sequence[Sequence[int]], copies: Numbers, first_row: int) -> Tensor:
-    """One pass over different prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
+def _prefill_distinct(
+    batch: CachedBatch, model: Decoder, prompts: Sequence[Sequence[int]], copies: Numbers, first_row: int
+) -> Tensor:
+    """One pass over distinct prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
     device, width, count = model.device, max(map(len, prompts)), len(prompts)
-    columns = slice(lot.end - width, lot.end)
+    columns = slice(batch.end - width, batch.end)
     tokens_UP = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
     starts_U = torch.tensor([width - len(prompt) for prompt in prompts], device=device)
     columns_P = torch.arange(width, device=device)
@@ -139,8 +142,8 @@ def _prefill(lot: Lot, model: Decoder, prompts: Sequence[Sequence[int]], copies:
 
     def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
         q_UHPD, k_UGPD, v_UGPD = (x.unflatten(0, (count, width)).transpose(1, 2) for x in (q_NHD, k_NGD, v_NGD))
-        lot.keys_LNGDT[layer, place, ..., columns] = k_UGPD.mT.repeat_interleave(copies_U, 0)
-        lot.values_LNGTD[layer, place, :, columns] = v_UGPD.repeat_interleave(copies_U, 0)
+        batch.keys_LNGDT[layer, place, ..., columns] = k_UGPD.mT.repeat_interleave(copies_U, 0)
+        batch.values_LNGTD[layer, place, :, columns] = v_UGPD.repeat_interleave(copies_U, 0)
         read_UHPD = functional.scaled_dot_product_attention(
             q_UHPD, k_UGPD, v_UGPD, attn_mask=seen_U1PP, enable_gqa=model.heads != model.kv_heads
         )
@@ -152,32 +155,32 @@ def _prefill(lot: Lot, model: Decoder, prompts: Sequence[Sequence[int]], copies:
 
 
 def _visible(starts_U: Tensor, columns_P: Tensor) -> Tensor:
-    """(U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
+    """Causal mask (U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
     causal_PP = columns_P[:, None] >= columns_P
     inside_U1P = columns_P >= starts_U[:, None, None]
     itself_PP = columns_P[:, None] == columns_P  # so that padding, which nothing reads, never becomes NaN
     return (causal_PP & inside_U1P | itself_PP).unsqueeze(1)
 
 
-class LotAttention:
-    """Attention of one new token per row, lot by lot: one step moves every lot one column on."""
+class CachedAttention:
+    """Attention of one new token per row, batch by batch; each step appends one column to every batch."""
 
-    def __init__(self, lots: Sequence[Lot], model: Decoder, steps: int) -> None:
+    def __init__(self, batches: Sequence[CachedBatch], model: Decoder, steps: int) -> None:
         self._scale = model.head_width**-0.5
-        self._parts: list[tuple[Lot, slice, int, Tensor | None]] = []
+        self._parts: list[tuple[CachedBatch, slice, int, Tensor | None]] = []
         first = 0
-        for lot in lots:
-            here = slice(first, first + len(lot.rows))
-            self._parts.append((lot, here, lot.begin, lot.bias(lot.end + steps)))
+        for batch in batches:
+            here = slice(first, first + len(batch.rows))
+            self._parts.append((batch, here, batch.begin, batch.bias(batch.end + steps)))
             first = here.stop
 
     def __call__(self, layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
-        """Store keys and values at each lot's next column and attend up to it."""
+        """Store keys and values in each batch's next column and attend up to it."""
         q_NGQD = (q_NHD * self._scale).unflatten(1, (k_NGD.shape[1], -1))
         read_NGQD = torch.empty_like(q_NGQD)
-        for lot, here, begin, bias_NT in self._parts:
-            live, column = here.stop - here.start, lot.end
-            keys_NGDT, values_NGTD = lot.keys_LNGDT[layer, :live], lot.values_LNGTD[layer, :live]
+        for batch, here, begin, bias_NT in self._parts:
+            live, column = here.stop - here.start, batch.end
+            keys_NGDT, values_NGTD = batch.keys_LNGDT[layer, :live], batch.values_LNGTD[layer, :live]
             keys_NGDT.select(3, column).copy_(k_NGD[here])
             values_NGTD.select(2, column).copy_(v_NGD[here])
             bias = None if bias_NT is None else bias_NT[..., : column + 1 - begin]
@@ -187,13 +190,13 @@ class LotAttention:
         return read_NGQD
 
     def advance(self) -> None:
-        """The column is complete in all layers."""
-        for lot, *_ in self._parts:
-            lot.end += 1
+        """Move on to the next column, when all layers have filled this one."""
+        for batch, *_ in self._parts:
+            batch.end += 1
 
 
 def _attend(q_NQD: Tensor, keys_NDT: Tensor, values_NTD: Tensor, bias_N1T: Tensor | None, *, out: Tensor) -> None:
-    """Softmax attention into ``out`` (N, Q, D); the queries are scaled already, N counts rows and heads."""
+    """Softmax attention into ``out`` (N, Q, D); the queries are already scaled, N = rows x key-value heads."""
     scores_NQT = torch.bmm(q_NQD, keys_NDT) if bias_N1T is None else torch.baddbmm(bias_N1T, q_NQD, keys_NDT)
-    shares_NQT = scores_NQT.softmax(-1, dtype=torch.float32).to(values_NTD.dtype)
-    torch.bmm(shares_NQT, values_NTD, out=out)
+    weights_NQT = scores_NQT.softmax(-1, dtype=torch.float32).to(values_NTD.dtype)
+    torch.bmm(weights_NQT, values_NTD, out=out)

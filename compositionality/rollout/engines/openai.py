@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
-from compositionality.rollout.side_by_side import side_by_side
+from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.types import LENGTH, STOP, Completion
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 
@@ -26,34 +26,36 @@ class OpenAIEngine:
         self._client = OpenAI(base_url=base_url, api_key=key, max_retries=retries, timeout=timeout_s)
         self._base_url, self._model, self._concurrency = base_url, model, concurrency
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order."""
-        calls = [partial(self._ask, request, options) for request in requests]
-        return side_by_side(calls, self._concurrency, tick)
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
+        calls = [partial(self._complete, prompt, seed, options) for prompt, seed in zip(prompts, seeds, strict=True)]
+        return run_concurrently(calls, self._concurrency, tick)
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _ask(self, request: Request, options: SamplingOptions) -> Completion:
+    def _complete(self, prompt: Chat, seed: int, options: SamplingOptions) -> Completion:
         from openai import OpenAIError
 
         extra = {"top_k": options.top_k} if options.top_k else {}  # no part of the protocol, but vLLM knows it
-        messages: Any = list(request.messages)
+        messages: Any = list(prompt)
         try:
-            answer = self._client.chat.completions.create(
+            reply = self._client.chat.completions.create(
                 model=self._model,
                 messages=messages,
                 temperature=options.temperature,
                 top_p=options.top_p,
                 max_tokens=options.max_tokens,
-                seed=request.seed,
+                seed=seed,
                 extra_body=extra,
             )
         except OpenAIError as error:
             raise UserError(f"{self._base_url}: {' '.join(str(error).split())[:300]}") from error
-        if answer.usage is None or not answer.choices:
-            raise UserError(f"{self._base_url}: the server's answer has no choices or no usage (token counts)")
-        choice = answer.choices[0]
-        reason = "length" if choice.finish_reason == "length" else "stop"
-        return Completion(choice.message.content or "", answer.usage.completion_tokens, reason)
+        if reply.usage is None or not reply.choices:
+            raise UserError(f"{self._base_url}: the server's reply has no choices or no usage (token counts)")
+        choice = reply.choices[0]
+        reason = LENGTH if choice.finish_reason == LENGTH else STOP
+        return Completion(choice.message.content or "", reply.usage.completion_tokens, reason)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompts_as_tokens
+from compositionality.types import LENGTH, STOP, Completion
 
 TOKEN_BUDGET = 8192
 CPU_BLOCK = 128
@@ -19,7 +20,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class VllmOptions:
-    """``max_model_len`` = prompt + answer in tokens. ``dtype`` "auto": fp32 on CPU, the checkpoint's own on GPU."""
+    """``max_model_len`` = prompt + completion in tokens. ``dtype`` "auto": fp32 on CPU, the checkpoint's own on GPU."""
 
     max_model_len: int
     tensor_parallel: int = 1
@@ -30,10 +31,10 @@ class VllmOptions:
 
 
 class VllmEngine:
-    """Offline generation with a seed per request.
+    """Offline generation with a seed per completion.
 
-    Two measures make a call a function of its requests alone: the prefix cache is emptied before each call, and
-    no prompt is cut by chunked prefill (which also kills vLLM's CPU engine when requests have seeds).
+    Two measures make the result of a call depend on its arguments alone: the prefix cache is emptied before each
+    call, and no prompt is cut by chunked prefill (which also crashes vLLM's CPU engine when requests have seeds).
     """
 
     parallel_calls = 1
@@ -42,13 +43,14 @@ class VllmEngine:
         self._tokenizer = load_tokenizer(model)
         self._llm = start_vllm(model, options)
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order."""
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
         self._llm.reset_prefix_cache()
-        prompts = prompts_as_tokens(self._tokenizer, (request.messages for request in requests))
         outputs = self._llm.generate(
-            [{"prompt_token_ids": tokens} for tokens in prompts],
-            [_sampling(request, options) for request in requests],
+            [{"prompt_token_ids": tokens} for tokens in prompts_as_tokens(self._tokenizer, prompts)],
+            [_sampling(seed, options) for seed in seeds],
             use_tqdm=tqdm_that_ticks(tick),
         )
         return [_completion(output.outputs[0]) for output in outputs]
@@ -86,14 +88,14 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
 
 
 def set_environment() -> None:
-    """What vLLM reads from the environment when it is imported; the user's own values win."""
-    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: two process starts less, reproducible
+    """Set the environment variables that vLLM reads on import; those already set are kept."""
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # in process: starts faster, reproducible
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
 def _cpu_cache_bytes(model: Path, options: VllmOptions) -> int:
-    """Room for as many answers of full length as run at once, at most 1 GiB (VLLM_CPU_KVCACHE_SPACE wins)."""
+    """Space for as many completions of full length as run at once, at most 1 GiB (VLLM_CPU_KVCACHE_SPACE wins)."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()
@@ -104,7 +106,7 @@ def _cpu_cache_bytes(model: Path, options: VllmOptions) -> int:
     return min(GIB, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
-def _sampling(request: Request, options: SamplingOptions) -> Any:
+def _sampling(seed: int, options: SamplingOptions) -> Any:
     from vllm import SamplingParams
 
     return SamplingParams(
@@ -112,18 +114,18 @@ def _sampling(request: Request, options: SamplingOptions) -> Any:
         top_p=options.top_p,
         top_k=options.top_k,
         max_tokens=options.max_tokens,
-        seed=request.seed,
+        seed=seed,
         skip_special_tokens=True,
         detokenize=True,
     )
 
 
 def _completion(output: Any) -> Completion:
-    return Completion(output.text, len(output.token_ids), "length" if output.finish_reason == "length" else "stop")
+    return Completion(output.text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
 
 
 def tqdm_that_ticks(tick: Tick) -> Any:
-    """A silent tqdm through which vLLM tells how many requests are done."""
+    """A silent tqdm class that passes vLLM's count of finished requests to ``tick``."""
     from tqdm import tqdm
 
     class Ticking(tqdm):  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """Hugging Face generate in batches: for small models, on CPU or GPU, without vLLM.
 
-Names of tensors: B requests, T tokens, V vocabulary.
+Names of tensors: B prompts, T tokens, V vocabulary.
 """
 
 # ruff: noqa: N803, N806
@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
+from compositionality.types import LENGTH, STOP, Completion
 
 BATCH = 256
 
 
 class TransformersEngine:
-    """Batches of ``batch_size`` prompts of similar length. Every request draws from a generator of its own."""
+    """Batches of ``batch_size`` prompts of similar length; every completion has a random generator of its own."""
 
     parallel_calls = 1
 
@@ -32,17 +33,17 @@ class TransformersEngine:
         wanted = "float32" if self._device == "cpu" and dtype == "auto" else dtype
         self._model: Any = AutoModelForCausalLM.from_pretrained(str(model), dtype=wanted).to(self._device).eval()
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order."""
-        prompts = prompts_as_tokens(self._tokenizer, (request.messages for request in requests))
-        by_length = sorted(range(len(prompts)), key=lambda row: len(prompts[row]))
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
+        token_ids = prompts_as_tokens(self._tokenizer, prompts)
+        by_length = sorted(range(len(prompts)), key=lambda row: len(token_ids[row]))
         completions: dict[int, Completion] = {}
         for start in range(0, len(by_length), self._batch_size):
             rows = by_length[start : start + self._batch_size]
-            answers = self._generate_batch(
-                [prompts[row] for row in rows], [requests[row].seed for row in rows], options
-            )
-            completions.update(zip(rows, answers, strict=True))
+            batch = self._generate_batch([token_ids[row] for row in rows], [seeds[row] for row in rows], options)
+            completions.update(zip(rows, batch, strict=True))
             tick(len(rows))
         return [completions[row] for row in range(len(prompts))]
 
@@ -82,15 +83,15 @@ class TransformersEngine:
     def _completion(self, tokens: list[int]) -> Completion:
         """Cut after the first EOS, which counts as a token."""
         end = next((place for place, token in enumerate(tokens) if token in self._eos_ids), None)
-        answer = tokens if end is None else tokens[: end + 1]
-        text = self._tokenizer.decode(answer, skip_special_tokens=True)
-        return Completion(text, len(answer), "length" if end is None else "stop")
+        token_ids = tokens if end is None else tokens[: end + 1]
+        text = self._tokenizer.decode(token_ids, skip_special_tokens=True)
+        return Completion(text, len(token_ids), LENGTH if end is None else STOP)
 
 
 class SeededSampler:
-    """A logits processor after which the argmax is a draw: the Gumbel-max trick, one generator per request.
+    """A logits processor after which the argmax is a draw: the Gumbel-max trick, one generator per row.
 
-    ``generate`` itself has one random stream for a whole batch, so an answer would depend on its neighbours.
+    ``generate`` itself has one random stream for a whole batch, so a completion would depend on its neighbours.
     """
 
     def __init__(self, seeds: Sequence[int], options: SamplingOptions, device: str) -> None:
@@ -103,6 +104,8 @@ class SeededSampler:
         """Scores (batch, vocabulary) whose argmax is distributed as the tempered, truncated softmax."""
         import torch
 
+        from compositionality.rollout.sampler.sampler import truncated
+
         if self._options.temperature == 0:
             return logits_BV
         scores_BV = truncated(logits_BV.float() / self._options.temperature, self._options)
@@ -110,19 +113,3 @@ class SeededSampler:
         for row, generator in enumerate(self._generators):
             noise_BV[row].exponential_(generator=generator)
         return scores_BV - noise_BV.log()
-
-
-def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
-    """Scores with everything outside top-k and outside the nucleus top-p at −inf."""
-    import torch
-
-    if 0 < options.top_k < scores_BV.shape[-1]:
-        least_B1 = scores_BV.topk(options.top_k, dim=-1).values[:, -1:]
-        scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -torch.inf)
-    if options.top_p < 1:
-        sorted_BV, order_BV = scores_BV.sort(dim=-1, descending=True)
-        probability_BV = sorted_BV.softmax(dim=-1)
-        before_BV = probability_BV.cumsum(dim=-1) - probability_BV
-        outside_BV = (before_BV >= options.top_p).scatter(-1, order_BV, before_BV >= options.top_p)
-        scores_BV = scores_BV.masked_fill(outside_BV, -torch.inf)
-    return scores_BV

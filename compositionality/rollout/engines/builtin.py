@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.rollout.engine import Completion, Request, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
 from compositionality.rollout.model_folder import check_model
 from compositionality.rollout.prompts import prompts_as_tokens
+from compositionality.types import Completion
 
 ROWS = 256
 GPU_ROWS = 1024
 
 
 class BuiltinEngine:
-    """At most ``max_rows`` answers grow at a time (0 = 256 on CPU, 1024 on GPU). Every request has its own stream."""
+    """At most ``max_rows`` completions are sampled at a time (0 = 256 on CPU, 1024 on GPU)."""
 
     parallel_calls = 1
 
@@ -22,7 +23,7 @@ class BuiltinEngine:
         import torch
         from transformers import AutoConfig
 
-        from compositionality.rollout.sampler import Sampler
+        from compositionality.rollout.sampler.sampler import Sampler
 
         folder = check_model(model)
         self._tokenizer = folder.tokenizer
@@ -37,15 +38,14 @@ class BuiltinEngine:
         )
         self._sampler.load(read_weights(model))
 
-    def generate(self, requests: Sequence[Request], options: SamplingOptions, tick: Tick = no_tick) -> list[Completion]:
-        """One completion per request, in order."""
-        prompts = prompts_as_tokens(self._tokenizer, (request.messages for request in requests))
-        samples = self._sampler.sample(prompts, [request.seed for request in requests], options, tick)
-        texts = self._tokenizer.batch_decode([sample.tokens for sample in samples], skip_special_tokens=True)
-        return [
-            Completion(text, len(sample.tokens), "stop" if sample.finished else "length")
-            for text, sample in zip(texts, samples, strict=True)
-        ]
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
+        token_ids = prompts_as_tokens(self._tokenizer, prompts)
+        sampled: list[Completion] = self._sampler.sample(token_ids, seeds, options, tick)
+        texts = self._tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
+        return [Completion(text, one.n_tokens, one.finish_reason) for text, one in zip(texts, sampled, strict=True)]
 
     def close(self) -> None:
         """Free the weights."""
@@ -72,7 +72,7 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _dtype(name: str, config: Any, device: str) -> Any:
-    """The type of the weights: float32 on CPU and the checkpoint's own on GPU, unless ``name`` says another."""
+    """Data type of the weights; ``auto``: float32 on CPU, the checkpoint's own on GPU."""
     import torch
 
     if name == "auto":

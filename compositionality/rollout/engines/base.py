@@ -1,0 +1,67 @@
+"""What every engine takes and returns, so that the collector does not depend on which one is used."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from compositionality.types import Completion, Message
+
+Chat = Sequence[Message]
+Tick = Callable[[int], None]
+"""Called with the number of newly finished completions while ``generate`` runs."""
+Result = TypeVar("Result")
+
+
+def no_tick(_: int) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """``temperature`` 0 is greedy, ``top_k`` 0 and ``top_p`` 1 are off, ``max_tokens`` limits the new tokens."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_tokens: int = 1024
+
+
+class Engine(Protocol):
+    """A model that completes chats. The result of a call depends on its arguments alone, not on earlier calls."""
+
+    @property
+    def parallel_calls(self) -> int:
+        """How many calls of ``generate`` may run at the same time, each in a thread of its own."""
+        ...
+
+    def generate(
+        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = ...
+    ) -> list[Completion]:
+        """One completion per prompt and seed, in order."""
+        ...
+
+    def close(self) -> None:
+        """Release processes and memory."""
+        ...
+
+
+def request_seed(run_seed: int, problem: int, sample: int) -> int:
+    """Seed of one completion, 31 bits: a hash of run, problem row and sample, so that no two runs share a stream."""
+    key = f"{run_seed}/{problem}/{sample}".encode()
+    return int.from_bytes(hashlib.blake2b(key, digest_size=4).digest(), "big") >> 1
+
+
+def run_concurrently(calls: Sequence[Callable[[], Result]], concurrency: int, tick: Tick = no_tick) -> list[Result]:
+    """Results of the calls, in order, at most ``concurrency`` threads at a time; an error cancels those not begun."""
+    with ThreadPoolExecutor(concurrency) as threads:
+        futures = [threads.submit(call) for call in calls]
+        try:
+            for done in as_completed(futures):
+                done.result()
+                tick(1)
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
+    return [future.result() for future in futures]

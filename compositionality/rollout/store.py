@@ -1,0 +1,220 @@
+"""A rollout folder on disk: its rows, how they are cut into shards, writing them resumably, reading them as a stream.
+
+Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; shard ``i`` holds the completions
+``i * rows_per_shard`` up to the first of the next shard. So the cut depends on the numbers alone, not on the machine.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compositionality.data.artefact import Manifest, publish, remove, verify, write_text
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.types import Completion, Verdict
+
+STEP = "collect_rollouts"
+ROWS_PER_SHARD = 8192
+SCHEMA = pa.schema(
+    [
+        ("problem", pa.int64()),
+        ("sample", pa.int32()),
+        ("response", pa.string()),
+        ("tokens", pa.int32()),
+        ("finish_reason", pa.string()),
+        ("score", pa.float32()),
+        ("reason", pa.string()),
+        ("answer", pa.string()),
+    ]
+)
+
+Identity = tuple[str, str, dict[str, str]]
+
+
+# ---- the cut
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """Which completions belong to which shard."""
+
+    n_problems: int
+    n_samples: int
+    rows_per_shard: int = ROWS_PER_SHARD
+
+    @property
+    def n_rows(self) -> int:
+        """Completions in all shards together."""
+        return self.n_problems * self.n_samples
+
+    @property
+    def n_shards(self) -> int:
+        """Number of shards."""
+        return -(-self.n_rows // self.rows_per_shard)
+
+    def units(self, shard: int) -> list[tuple[int, int]]:
+        """The (problem, sample) pairs of one shard, in order."""
+        first = shard * self.rows_per_shard
+        last = min(first + self.rows_per_shard, self.n_rows)
+        return [divmod(unit, self.n_samples) for unit in range(first, last)]
+
+
+def shard_name(shard: int) -> str:
+    """File name of a shard; names sort as numbers do."""
+    return f"shard-{shard:05d}.parquet"
+
+
+# ---- rows
+
+
+def shard_table(
+    units: Sequence[tuple[int, int]], completions: Sequence[Completion], verdicts: Sequence[Verdict]
+) -> pa.Table:
+    """The rows of one shard from three sequences of the same length."""
+    return pa.table(
+        {
+            "problem": [problem for problem, _ in units],
+            "sample": [sample for _, sample in units],
+            "response": [_storable(completion.text) for completion in completions],
+            "tokens": [completion.n_tokens for completion in completions],
+            "finish_reason": [completion.finish_reason for completion in completions],
+            "score": [verdict.score for verdict in verdicts],
+            "reason": [verdict.reason.value for verdict in verdicts],
+            "answer": [None if verdict.answer is None else _storable(verdict.answer) for verdict in verdicts],
+        },
+        schema=SCHEMA,
+    )
+
+
+def _storable(text: str) -> str:
+    """A lone surrogate (a server may send one) has no UTF-8 form: it becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+# ---- writing
+
+
+class WorkingFolder:
+    """``.OUT.working`` beside OUT, from which a killed collection is resumed.
+
+    ``recipe.json`` holds the identity of the collection, ``shards/`` the finished shards.
+    """
+
+    def __init__(self, output: Path, identity: Identity, plan: ShardPlan, *, force: bool = False) -> None:
+        """UserError if the folder holds the shards of another collection, unless ``force`` deletes them."""
+        self._output, self._identity, self._plan = output, identity, plan
+        self.path = working_path(output)
+        self.shards = self.path / "shards"
+        self._open(force)
+        self._delete_strays()
+
+    def missing(self) -> list[int]:
+        """Numbers of the shards that are still to be made; a damaged shard is deleted and counts as missing."""
+        lost = [shard for shard in range(self._plan.n_shards) if not self._is_whole(shard)]
+        for shard in lost:
+            remove(self.shards / shard_name(shard))
+        return lost
+
+    def write(self, shard: int, table: pa.Table) -> None:
+        """Add one finished shard."""
+        write_shard(table, self.shards / shard_name(shard))
+
+    def read(self, shard: int) -> pa.Table:
+        """One finished shard."""
+        return pq.read_table(self.shards / shard_name(shard))
+
+    def publish(self, facts: dict[str, object]) -> None:
+        """Write the manifest of the complete shards and rename their folder to the output."""
+        publish(self.shards, self._output, self._identity, facts)
+        remove(self.path)
+
+    def _open(self, force: bool) -> None:
+        recipe = json.dumps(self._identity, indent=1)
+        recipe_file = self.path / "recipe.json"
+        if recipe_file.is_file() and recipe_file.read_text() != recipe:
+            if not force:
+                raise UserError(
+                    f"{self.path}: holds half-finished rollouts of other settings or inputs; "
+                    f"run those again to finish them, or pass --force to drop them"
+                )
+            remove(self.path)
+        self.shards.mkdir(parents=True, exist_ok=True)
+        write_text(recipe_file, recipe)
+
+    def _delete_strays(self) -> None:
+        """Delete what is no shard: a run killed while publishing leaves an unfinished manifest."""
+        expected = {shard_name(shard) for shard in range(self._plan.n_shards)}
+        for path in self.shards.iterdir():
+            if path.name not in expected:
+                remove(path)
+
+    def _is_whole(self, shard: int) -> bool:
+        path = self.shards / shard_name(shard)
+        if not path.is_file():
+            return False
+        try:
+            table = self.read(shard)
+        except (pa.ArrowInvalid, OSError):
+            return False
+        found = zip(table["problem"].to_pylist(), table["sample"].to_pylist(), strict=True)
+        return list(found) == self._plan.units(shard)
+
+
+def working_path(output: Path) -> Path:
+    """The folder of the half-finished rollouts of ``output``."""
+    return output.with_name(f".{output.name}.working")
+
+
+def write_shard(table: pa.Table, path: Path) -> None:
+    """Write one shard whole or not at all; the unfinished file lies beside the folder of shards, not in it."""
+    partial = path.parent.with_name(f".{path.name}.partial")
+    pq.write_table(table, partial, compression="zstd")
+    with partial.open("rb") as stream:
+        os.fsync(stream.fileno())
+    os.replace(partial, path)
+
+
+# ---- reading
+
+
+def rollout_manifest(folder: Path) -> Manifest:
+    """The manifest of a rollout folder, every file checked against it. UserError if it is none or was altered."""
+    manifest = verify(folder)
+    if manifest.step != STEP:
+        raise UserError(f"{folder}: was made by step {manifest.step!r}; a folder of rollouts is needed")
+    return manifest
+
+
+def read_rollouts(folder: Path) -> Iterator[pa.Table]:
+    """The rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
+    manifest = rollout_manifest(folder)
+    for name in sorted(manifest.files):
+        yield read_table(folder / name, SCHEMA.names)
+
+
+def read_by_problem(folder: Path) -> Iterator[tuple[int, pa.Table]]:
+    """Pairs (problem, all its rows), in order; a problem whose rows lie in two shards comes once."""
+    pending: pa.Table = SCHEMA.empty_table()
+    for shard in read_rollouts(folder):
+        rows = pa.concat_tables([pending, shard])
+        *whole, pending = _split_by_problem(rows)
+        yield from ((_problem_of(table), table) for table in whole)
+    if pending.num_rows:
+        yield _problem_of(pending), pending
+
+
+def _split_by_problem(rows: pa.Table) -> list[pa.Table]:
+    """Cut rows sorted by problem wherever the problem changes (zero-copy slices)."""
+    lengths = pc.run_end_encode(rows["problem"].combine_chunks()).run_ends.to_pylist()
+    return [rows.slice(start, end - start) for start, end in zip([0, *lengths], lengths, strict=False)]
+
+
+def _problem_of(rows: pa.Table) -> int:
+    problem: int = rows["problem"][0].as_py()
+    return problem
