@@ -22,7 +22,7 @@ from compositionality.rft import rows as sft
 from compositionality.rft.report import Report, print_facts
 from compositionality.rft.rules import KEPT, Rules, Sample, decide
 from compositionality.rft.split import validation_count, validation_keys
-from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.rollout.model_folder import load_tokenizer, resolve_model
 from compositionality.rollout.store import read_by_problem, rollout_manifest
 from compositionality.tasks import Message, Reason
 from compositionality.tasks.string.prompts import hide_definitions
@@ -104,7 +104,7 @@ def _recipe(settings: FilterSettings) -> Recipe:
     inputs = {f"rollouts/{number}": Path(path) for number, path in enumerate(settings.rollouts)}
     inputs["problems"] = Path(settings.problems)
     if settings.tokenizer is not None:
-        inputs["tokenizer"] = Path(settings.tokenizer)
+        inputs["tokenizer"] = resolve_model(settings.tokenizer)
     return Recipe(STEP, {key: value for key, value in asdict(settings).items() if key not in apart}, inputs)
 
 
@@ -172,7 +172,7 @@ def _sample(answer: Mapping[str, Any], prompt: list[Message], measure: Measure |
 
 def _measure(tokenizer_path: str) -> Measure:
     """A function that counts the tokens of a chat as the tokenizer's template renders it."""
-    tokenizer = load_tokenizer(Path(tokenizer_path))
+    tokenizer = load_tokenizer(tokenizer_path)
 
     def measure(messages: list[Message]) -> int:
         text = tokenizer.apply_chat_template(messages, tokenize=False)

@@ -78,7 +78,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table) -> int:
     """Longest prompt in tokens, after checking model and prompts; a server checks its own (0)."""
     if settings.engine == "openai":
         return 0
-    model = check_model(Path(settings.model))
+    model = check_model(settings.model)
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
     lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in chats)
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, str(settings.problems))

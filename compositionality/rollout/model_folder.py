@@ -1,16 +1,22 @@
-"""Is this folder a model that can be asked? Checked before any engine starts, without torch."""
+"""From a model folder or a Hub id to a checked model folder, before any engine starts and without torch."""
 
 import json
+import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
 
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+MODEL_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken")
+OTHER_FILES = ("*/*", "consolidated*")  # sub-folders and weights in other formats
+
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A checked Hugging Face folder: its tokenizer, every id that ends an answer, its longest sequence in tokens."""
+    """A checked Hugging Face folder: its tokenizer, every id that ends a completion, its context length in tokens."""
 
     path: Path
     tokenizer: Any
@@ -18,10 +24,52 @@ class ModelFolder:
     max_positions: int | None
 
 
-def check_model(path: Path) -> ModelFolder:
-    """Check config, weights, tokenizer, chat template and EOS. UserError says what is missing."""
-    if not path.is_dir():
-        raise UserError(f"{path}: no such model folder; give a folder in Hugging Face format")
+def resolve_model(path_or_id: str | Path) -> Path:
+    """The folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
+
+    Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache; with HF_HUB_OFFLINE=1 only
+    the cache is used. UserError if there is neither such a folder nor such a model.
+    """
+    path, name = Path(path_or_id).expanduser(), str(path_or_id)
+    if path.is_dir():
+        return path
+    if not HUB_ID.fullmatch(name):
+        raise UserError(f"{name}: no such model folder; give a folder in Hugging Face format or a Hub id (owner/name)")
+    return _snapshot(name)
+
+
+@cache
+def _snapshot(hub_id: str) -> Path:
+    """The folder of a Hub model in the Hugging Face cache; safetensors, or pytorch_model*.bin where there are none."""
+    import httpx
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = snapshot_download(hub_id, allow_patterns=list(MODEL_FILES), ignore_patterns=list(OTHER_FILES))
+        if not list(Path(folder).glob("*.safetensors")):
+            folder = snapshot_download(hub_id, allow_patterns="pytorch_model*.bin")
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        raise UserError(
+            f"{hub_id}: no such folder, and no such model in the Hugging Face cache ({_why_not_the_hub(error)}); "
+            f"download it first with hf download {hub_id}, or give a folder"
+        ) from error
+    return Path(folder)
+
+
+def _why_not_the_hub(error: Exception) -> str:
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+    if isinstance(error, HfHubHTTPError):
+        return "the Hub knows no such model, or only after hf auth login"
+    return "the Hub cannot be reached"
+
+
+def check_model(path_or_id: str | Path) -> ModelFolder:
+    """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing."""
+    path = resolve_model(path_or_id)
     config = _read_json(path / "config.json", "no model folder: config.json is missing")
     _check_weights(path)
     tokenizer = load_tokenizer(path)
@@ -32,8 +80,9 @@ def check_model(path: Path) -> ModelFolder:
     return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), max_positions)
 
 
-def load_tokenizer(path: Path) -> Any:
-    """The tokenizer of a model folder, with a chat template and an EOS token for certain."""
+def load_tokenizer(path_or_id: str | Path) -> Any:
+    """The tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
+    path = resolve_model(path_or_id)
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
     from transformers import AutoTokenizer
@@ -45,7 +94,7 @@ def load_tokenizer(path: Path) -> Any:
     if not tokenizer.chat_template:
         raise UserError(f"{path}: the tokenizer has no chat template; add one (tokenizer_config.json, chat_template)")
     if tokenizer.eos_token_id is None:
-        raise UserError(f"{path}: the tokenizer has no EOS token; answers would never end; set eos_token")
+        raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")
     return tokenizer
 
 
@@ -72,7 +121,7 @@ def _check_weights(path: Path) -> None:
 
 
 def _check_safetensors(path: Path) -> None:
-    """A safetensors file says how long it must be: eight bytes, a header, the tensors."""
+    """UserError unless the file is as long as its header says: eight bytes, the header, the tensors."""
     if not path.is_file():
         raise UserError(f"{path}: weights are missing although the index names them")
     with path.open("rb") as stream:
@@ -89,7 +138,7 @@ def _check_safetensors(path: Path) -> None:
 def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
     """EOS of the tokenizer, and those of generation_config.json or config.json."""
     generation = path / "generation_config.json"
-    told = _read_json(generation, "") if generation.is_file() else config
-    more = told.get("eos_token_id")
+    source = _read_json(generation, "") if generation.is_file() else config
+    more = source.get("eos_token_id")
     ids = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])}
     return tuple(sorted(eos for eos in ids if eos is not None))

@@ -10,6 +10,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
 ENGINES = {name: name for name in ("vllm", "ray", "transformers", "openai")} | {"builtin": "torch"}  # its package
@@ -21,7 +22,7 @@ class CollectSettings:
 
     problems: Path = MISSING
     output: Path = MISSING
-    model: str = MISSING  # a model folder; for engine=openai the name that the server knows
+    model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
     engine: str = "vllm"
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY
     n_samples: int = 1
@@ -80,5 +81,5 @@ def recipe(settings: CollectSettings) -> Recipe:
         same |= {"engine": "openai", "base_url": settings.base_url, "model": settings.model}
     else:
         same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
-        inputs["model"] = Path(settings.model)
+        inputs["model"] = resolve_model(settings.model)
     return Recipe(STEP, same, inputs)

@@ -1,7 +1,5 @@
 """The engine that the settings name."""
 
-from pathlib import Path
-
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Engine
 from compositionality.rollout.engines.builtin import BuiltinEngine
@@ -9,7 +7,7 @@ from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
-from compositionality.rollout.model_folder import ModelFolder
+from compositionality.rollout.model_folder import ModelFolder, resolve_model
 from compositionality.rollout.settings import CollectSettings
 
 
@@ -17,7 +15,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
     if settings.engine == "openai":
         return OpenAIEngine(settings.base_url, settings.model, concurrency=settings.concurrency)
-    model = Path(settings.model)
+    model = resolve_model(settings.model)
     if settings.engine == "builtin":
         return BuiltinEngine(model, dtype=settings.dtype)
     if settings.engine == "transformers":
