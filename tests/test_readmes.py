@@ -1,0 +1,63 @@
+"""What the READMEs name exists: paths, links, commands, tests, and the code of "Use it with other tools"."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+READMES = sorted(
+    path for path in ROOT.glob("**/README.md") if not {".venv", "data"} & set(path.relative_to(ROOT).parts[:-2])
+)
+TREES = ("bash", "compositionality", "examples", "tests")
+TOP = ("pyproject.toml", "LICENSE", "README.md")
+
+
+def ids(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def names(path: str) -> set[str]:
+    """Functions that a test file defines."""
+    tree = ast.parse((ROOT / path).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@pytest.mark.parametrize("readme", READMES, ids=ids)
+def test_links_lead_somewhere(readme: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", readme.read_text())
+    missing = [target for target in targets if "://" not in target and not (readme.parent / target).exists()]
+    assert not missing
+
+
+def named_paths(readme: Path) -> Iterator[str]:
+    """Paths of the repository that a README names, in text or in commands."""
+    for path in re.findall(r"(?<![\w./{-])([\w.-]+(?:/[\w.{},*-]+)+)", readme.read_text()):
+        if path.split("/")[0] in TREES and not re.search(r"NAME|[{}*]", path):
+            yield path.rstrip(".,")
+
+
+@pytest.mark.parametrize("readme", READMES, ids=ids)
+def test_paths_exist(readme: Path) -> None:
+    """From the repository's root, or beside the README."""
+    missing = [
+        path for path in named_paths(readme) if not any((base / path).exists() for base in (ROOT, readme.parent))
+    ]
+    assert not missing
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    text = (ROOT / "compositionality/README.md").read_text()
+    held, open_ = text.split("## Promises")[1].split("Not promised yet")
+    promised = re.findall(r"^\| (P\d+) \|.*\| (.+) \|$", held, re.MULTILINE)
+    assert {name for name, _ in promised} | set(re.findall(r"^\| (P\d+) \|", open_, re.MULTILINE)) == {
+        f"P{number}" for number in range(1, 23)
+    }
+    for promise, tests in promised:
+        found = re.findall(r"`([^`]+)::(\w+)`", tests)
+        assert found, promise
+        for path, name in found:
+            assert name in names(path), f"{promise}: {path}::{name}"
+            assert f"_p{int(promise[1:]):02d}_" in name, f"{promise}: {name}"

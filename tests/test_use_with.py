@@ -1,0 +1,144 @@
+"""The code of README, "Use it with other tools", on problems made here: right completions score 1, wrong ones 0."""
+
+import asyncio
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
+from compositionality.types import Problem
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
+PROBLEMS = [
+    Problem(
+        "string-trained-level2",
+        2,
+        "trained",
+        "func_1func_2:abc",
+        json.dumps({"ref_output": "cba"}),
+        0,
+    ),
+    Problem("countdown-clean-level2", 2, "countdown", "3, 4 → 12", json.dumps({"target": 12, "numbers": [3, 4]}), 1),
+]
+RIGHT = ['{"output": "cba"}', "<answer>3 * 4</answer>"]
+WRONG = ['{"output": "abc"}', "<answer>3 + 4</answer>"]
+TRUTHS = [problem.ground_truth for problem in PROBLEMS]
+SOURCES = [problem.data_source for problem in PROBLEMS]
+
+
+def code(tool: str, language: str = "python") -> str:
+    """The code block of ``tool`` in ``language``."""
+    section = README.split(f"**{tool}**")[1].split("\n**")[0]
+    found = re.search(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    assert found
+    return found.group(1)
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, package: str, **modules: dict[str, Any]) -> None:
+    """Stands for ``package`` and its modules if it is not installed."""
+    if importlib.util.find_spec(package) is None:
+        for name, content in {"": {}, **modules}.items():
+            module = ModuleType(f"{package}.{name}".rstrip("."))
+            vars(module).update(content or modules.get("root", {}))
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """Files of the names that the README uses, in the current folder; their rows."""
+    table = to_table(PROBLEMS, "test")
+    for name in ("train", "validation", "test"):
+        write_table(table, tmp_path / f"{name}.parquet")
+    monkeypatch.chdir(tmp_path)
+    return pd.read_parquet(tmp_path / "test.parquet")
+
+
+def turns(text: str) -> list[dict[str, str]]:
+    return [{"role": "assistant", "content": text}]
+
+
+@pytest.mark.full
+def test_p12_verl_alone_loads_our_reward(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hydra import compose, initialize_config_module
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+
+    words = [word for word in code("verl", "bash").replace("\\\n", " ").split() if "=" in word]
+    monkeypatch.chdir(ROOT)
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        reward = get_custom_reward_fn(compose("ppo_trainer", words))
+    assert reward is not None
+    for answers, score in ((RIGHT, 1.0), (WRONG, 0.0)):
+        rows = zip(SOURCES, answers, TRUTHS, strict=True)
+        given = [reward(data_source=s, solution_str=a, ground_truth=t, extra_info={}) for s, a, t in rows]
+        assert [row["score"] for row in given] == [score, score]
+
+
+def test_trl_rewards(files: pd.DataFrame) -> None:
+    """The reward function, with the arguments that TRL's GRPOTrainer gives it; no trainer is started."""
+    scope: dict[str, Any] = {}
+    definition = (
+        code("TRL")
+        .split("\ndataset =")[0]
+        .replace("from datasets import load_dataset\nfrom trl import GRPOTrainer\n", "")
+    )
+    exec(definition, scope)
+    columns = {name: [files[name][0], files[name][1]] for name in ("data_source", "reward_model", "extra_info")}
+    for answers, score in ((RIGHT, 1.0), (WRONG, 0.0)):
+        rewards = scope["reward"](
+            prompts=list(files["prompt"]),
+            completions=[turns(text) for text in answers],
+            completion_ids=[[1], [2]],
+            **columns,
+        )
+        assert rewards == [score, score]
+
+
+def test_inspect_scores(files: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    def same(function: Any) -> Any:
+        return function
+
+    fake(
+        monkeypatch,
+        "inspect_ai",
+        root={"Task": SimpleNamespace, "task": same},
+        dataset={"Sample": SimpleNamespace},
+        scorer={"Score": SimpleNamespace, "scorer": lambda metrics: same, "accuracy": list, "stderr": list},
+        solver={"generate": list},
+    )
+    scope: dict[str, Any] = {}
+    exec(code("inspect_ai"), scope)
+    score = scope["judge"]()
+    for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
+        for sample, text in zip(scope["composition"]().dataset, answers, strict=True):
+            state = SimpleNamespace(metadata=sample.metadata, output=SimpleNamespace(completion=text))
+            assert asyncio.run(score(state, SimpleNamespace(text=sample.target))).value == value
+            assert sample.input in {problem.prompt for problem in PROBLEMS}
+
+
+def test_lm_eval_scores(files: pd.DataFrame) -> None:
+    scope: dict[str, Any] = {}
+    exec(code("lm-eval"), scope)
+    for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
+        rows = zip(files.to_dict("records"), answers, strict=True)
+        assert [scope["process_results"](row, [text]) for row, text in rows] == [{"acc": value}] * 2
+
+
+@pytest.mark.full
+def test_verifiers_score(files: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Needs datasets, which comes with the full set-up."""
+    fake(monkeypatch, "verifiers", root={"SingleTurnEnv": SimpleNamespace, "Rubric": SimpleNamespace})
+    scope: dict[str, Any] = {}
+    exec(code("verifiers"), scope)
+    rows = scope["load_environment"]().dataset
+    for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
+        for row, text in zip(rows, answers, strict=True):
+            assert scope["correct"](completion=turns(text), info=row["info"]) == value
