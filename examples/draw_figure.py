@@ -10,7 +10,7 @@ models=[stage1,rl-level2] draws these arms only. The paper's panel holds what it
 """
 
 from compositionality.config.cli import run
-from compositionality.report.figure import FigureSettings, draw
+from compositionality.report.draw import FigureSettings, draw_accuracy
 
 if __name__ == "__main__":
-    run(FigureSettings, draw, __doc__)
+    run(FigureSettings, draw_accuracy, __doc__)

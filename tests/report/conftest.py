@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-from report_study import make_study
+from report_study import EVERYTHING, make_study
 
 from compositionality.report.page.build import report
-from compositionality.report.page.settings import ReportSettings
-
-EVERYTHING = ("claims", "passk", "failures", "runs", "data", "countdown")
+from compositionality.report.page.inputs import ReportSettings
 
 
 @pytest.fixture(scope="session")

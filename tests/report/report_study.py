@@ -1,27 +1,39 @@
-"""A whole study made by hand, in the files that the steps before the report write; its figures mean nothing."""
+"""A small study in the files that the steps before the report write; its numbers are drawn at random."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from compositionality.data.artefact import Recipe, file_hash, new_artefact
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.report.page.settings import ReportSettings
-from compositionality.rollout.store import SCHEMA
-from compositionality.tasks import Problem
+from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+from compositionality.evaluate.failures.labels import LABELS_SCHEMA, by_problem, count_labels
+from compositionality.evaluate.failures.summary import summarise as summarise_failures
+from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.report.page.inputs import ReportSettings
+from compositionality.rollout.settings import recipe
+from compositionality.rollout.store import shard_table
+from compositionality.types import FAILURES, Completion, Problem, Reason, Verdict
 
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")
 LEVELS = (1, 2, 3)
 SETS = ("trained", "heldout")
-PER_LEVEL = 4
+PER_LEVEL = 8
+SAMPLES = 16
+"""Completions of each problem for pass@k."""
 ATTACK = '</script><img src=x onerror="window.attacked=1"><svg onload="window.attacked=1"> {{ 7*7 }} & "quoted"'
 """What a model could write to take over a page."""
-VERDICTS = ("supported", "contradicted", "undecided", "not run")
+DECISIONS = ("supported", "contradicted", "undecided", "not run")
+REASONS = (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
+EVERYTHING = ("claims", "passk", "failures", "runs", "data", "countdown")
+DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
+"""Accuracy at a level over that at the level before."""
 
 
 def write_json(path: Path, content: Any, inputs: Mapping[str, Path] | None = None, step: str = "by hand") -> Path:
@@ -32,100 +44,161 @@ def write_json(path: Path, content: Any, inputs: Mapping[str, Path] | None = Non
 
 
 def make_study(
-    root: Path, *, n_seeds: int = 1, parts: Sequence[str] = ("claims", "passk", "failures", "runs", "data")
+    root: Path,
+    *,
+    n_seeds: int = 1,
+    parts: Sequence[str] = EVERYTHING[:-1],
+    per_level: int = PER_LEVEL,
+    levels: Sequence[int] = LEVELS,
 ) -> ReportSettings:
     """Folders results/tiny, checkpoints/tiny, data/tiny … below ``root``, and the report's settings for them."""
     study, data = root / "results" / "tiny", root / "data" / "tiny"
-    problems = {f"test_{name}": _problems(data / "string_task" / f"test_{name}.parquet", name) for name in SETS}
-    for model in MODELS:
-        for name, path in problems.items():
-            _rollouts(study / "section41_42" / "rollouts" / model / name, path)
-    _accuracy(study, problems, n_seeds)
+    folder = data / "string_task"
+    problems = {f"test_{name}": _problems(folder / f"test_{name}.parquet", name, levels, per_level) for name in SETS}
+    accuracy = [_accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed) for seed in range(n_seeds)]
+    _summarise(study / "section41_42" / "seeds.json", accuracy)
     _times(study)
+    for seed in range(n_seeds):
+        if "passk" in parts:
+            _pass_at_k(of_seed(study, seed) / "section44", problems["test_heldout"], seed)
+        if "failures" in parts:
+            _failures(of_seed(study, seed) / "section45", problems, seed)
+        if "runs" in parts:
+            _runs(of_seed(root / "checkpoints" / "tiny", seed), seed, levels)
+            _iterations(of_seed(data, seed))
     if "claims" in parts:
         write_json(study / "claims.json", claims(n_seeds), step="claims")
-    if "passk" in parts:
-        write_json(study / "section44" / "passk.json", pass_at_k(), step="passk")
-    if "failures" in parts:
-        failures(study / "section45")
-    if "runs" in parts:
-        for seed in range(n_seeds):
-            _runs(root / "checkpoints" / ("tiny" if seed == 0 else f"tiny-seed{seed}"), seed)
-        _iterations(data)
     if "countdown" in parts:
-        _countdown(root / "results" / "tiny-countdown")
+        _countdown(root, per_level)
     return ReportSettings(
         study, study / "report", str(root / "results" / "tiny-countdown") if "countdown" in parts else "",
         str(root / "checkpoints" / "tiny") if "runs" in parts else "", str(data) if "data" in parts else "",
     )  # fmt: skip
 
 
-def _problems(path: Path, name: str) -> Path:
+def of_seed(folder: Path, seed: int) -> Path:
+    return folder.with_name(f"{folder.name}-seed{seed}") if seed else folder
+
+
+def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> Path:
+    truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else {"ref_output": "abc"}
+    source = "countdown-clean" if name == "countdown" else f"string-{name}"
     made = [
         Problem(
-            f"string-{name}-level{level}", level, name, f"p{index} of level {level} {ATTACK}",
-            json.dumps({"ref_output": "abc"}), index, {"functions": []},
+            f"{source}-level{level}", level, name, f"p{index} of level {level} {ATTACK}", json.dumps(truth), index,
+            {"functions": []},
         )
-        for level in LEVELS
-        for index in range(PER_LEVEL)
+        for level in levels
+        for index in range(per_level)
     ]  # fmt: skip
-    facts = {"rows": len(made), "by_level": {str(level): PER_LEVEL for level in LEVELS}}
+    facts = {"rows": len(made), "by_level": {str(level): per_level for level in levels}}
     with new_artefact(path, Recipe("create_problems", {"mode": "clean", "split": "test", "seed": 7}), facts) as partial:
         write_table(to_table(made, "test"), partial)
     return path
 
 
-def _rollouts(folder: Path, problems: Path) -> None:
-    rows = [
-        {
-            "problem": number, "sample": 0, "response": f"{folder.parent.name} says {ATTACK} {number}", "tokens": 3,
-            "finish_reason": "stop", "score": 0.0, "reason": ("correct", "wrong", "no_answer", "malformed")[number % 4],
-            "answer": ATTACK,
-        }
-        for number in range(PER_LEVEL * len(LEVELS))
-    ]  # fmt: skip
-    with new_artefact(folder, Recipe("collect_rollouts", {"engine": "builtin"}, {"problems": problems})) as partial:
-        partial.mkdir()
-        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial / "shard-00000.parquet")
+def solved(model: str, level: int, seed: int, per_level: int) -> int:
+    """How many problems of a level a model solves: at least one, and some unsolved ones for every other reason."""
+    random = np.random.default_rng([seed, level, *model.encode()])
+    share = 0.95 * DECAY[model] ** (level - 1) * random.uniform(0.85, 1.1)
+    return int(np.clip(round(share * per_level), 1, per_level - len(REASONS)))
 
 
-def accuracy_rows(models: Sequence[str], sets: Sequence[str], n_seeds: int) -> list[dict[str, Any]]:
-    """Falling accuracies."""
-    return [
-        {
-            "model": model, "problems": f"test_{functions}", "functions": functions, "level": level,
-            "data_source": f"string-{functions}-level{level}", "accuracy": (0.9 - 0.1 * place) / level,
-            "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "problems_low": 0.1, "problems_high": 0.9,
-            "interval": "problems" if n_seeds == 1 else "seeds and problems", "values": [0.5] * n_seeds,
-            "n_seeds": n_seeds, "n_problems": PER_LEVEL,
-        }
-        for functions in sets
-        for level in LEVELS
-        for place, model in enumerate(models)
-    ]  # fmt: skip
+def _levels(problems: Path) -> list[int]:
+    levels: list[int] = pa.parquet.read_table(problems, columns=["level"])["level"].to_pylist()
+    return levels
 
 
-def _summary(models: Sequence[str], sets: Sequence[str], problems: Mapping[str, Path], n_seeds: int) -> dict[str, Any]:
-    return {
-        "seeds": [{"name": f"seed{seed}", "sampling_seed": seed} for seed in range(n_seeds)], "models": list(models),
-        "problems": {name: file_hash(path) for name, path in problems.items()},
-        "sampling": {"n_samples": 1, "temperature": 1.0, "engine": "builtin"},
-        "accuracy": accuracy_rows(models, sets, n_seeds), "differences": [], "claims": [],
-    }  # fmt: skip
+def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> Path:
+    """accuracy.json of one seed, by the code that evaluates, from rollouts that are complete already."""
+    settings = EvaluateSettings(
+        models=[f"{model}:{model}" for model in models], problems=[f"{name}:{path}" for name, path in problems.items()],
+        output=section, engine="openai", base_url="http://localhost", seed=seed,
+    )  # fmt: skip
+    for model in models:
+        for name, path in problems.items():
+            job = settings.collection(model, str(path), section / "rollouts" / model / name)
+            with new_artefact(job.output, recipe(job)) as partial:
+                partial.mkdir()
+                write_table(_shard(model, _levels(path), seed), partial / "shard-00000.parquet")
+    return evaluate(settings) / "accuracy.json"
 
 
-def _accuracy(study: Path, problems: Mapping[str, Path], n_seeds: int) -> None:
-    sources = {}
-    for seed in range(n_seeds):
-        folder = study if seed == 0 else study.with_name(f"{study.name}-seed{seed}")
-        sources[f"seed{seed}/accuracy.json"] = write_json(folder / "section41_42" / "accuracy.json", {"seed": seed})
-    content = _summary(MODELS, SETS, problems, n_seeds)
-    write_json(study / "section41_42" / "seeds.json", content, sources, step="summarise_seeds")
+def _shard(model: str, levels: Sequence[int], seed: int) -> pa.Table:
+    per_level = levels.count(levels[0])
+    verdicts = []
+    for number, level in enumerate(levels):
+        place = number % per_level
+        right = place < solved(model, level, seed, per_level)
+        reason = Reason.CORRECT if right else REASONS[place % len(REASONS)]
+        verdicts.append(Verdict(float(right), reason, ATTACK))
+    texts = [f"{model}, seed {seed}, says {ATTACK} {number}" for number in range(len(levels))]
+    return shard_table([(n, 0) for n in range(len(levels))], [Completion(text, 3, "stop") for text in texts], verdicts)
 
 
-def _countdown(study: Path) -> None:
-    content = _summary(("multi-base", "multi-rl-level1to2"), ("countdown",), {}, 1)
-    write_json(study / "section43" / "seeds.json", content, step="summarise_seeds")
+def _summarise(output: Path, accuracy: Sequence[Path]) -> None:
+    summarise(SummariseSettings(inputs=[f"seed{seed}:{path}" for seed, path in enumerate(accuracy)], output=output))
+
+
+def _countdown(root: Path, per_level: int) -> None:
+    problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5), per_level)
+    section = root / "results" / "tiny-countdown" / "section43"
+    _summarise(section / "seeds.json", [_accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)])
+
+
+def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
+    """passk.json and by_problem.parquet of one seed, by the code that computes them, from rollouts made here."""
+    models, levels = ("stage1", "rl-level2"), _levels(problems)
+    random = np.random.default_rng(seed)
+    for model in models:
+        chances = [0.9 * DECAY[model] ** (level - 1) * random.beta(2, 2) for level in levels]
+        right = [bool(random.random() < chance) for chance in chances for _ in range(SAMPLES)]
+        units = [(problem, sample) for problem in range(len(levels)) for sample in range(SAMPLES)]
+        done = [Completion(f"seed {seed}", 3, "stop")] * len(units)
+        verdicts = [Verdict(float(one), Reason.CORRECT if one else Reason.WRONG) for one in right]
+        settings = {"n_samples": SAMPLES, "temperature": 1.0}
+        folder = section / "rollouts" / model / problems.stem
+        with new_artefact(folder, Recipe("collect_rollouts", settings, {"problems": problems})) as partial:
+            partial.mkdir()
+            write_table(shard_table(units, done, verdicts), partial / "shard-00000.parquet")
+    rollouts = [f"{model}:{section / 'rollouts' / model / problems.stem}" for model in models]
+    passk(
+        PasskSettings(
+            rollouts=rollouts, problems=[f"{problems.stem}:{problems}"], output=section, n_samples=SAMPLES, draws=200,
+        )
+    )  # fmt: skip
+
+
+def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
+    """labels.parquet with classes drawn at random, and what the code for failure modes makes of it."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for model in MODELS:
+        for name, path in problems.items():
+            for number, level in enumerate(_levels(path)):
+                right = random.random() < 0.95 * DECAY[model] ** (level - 1)
+                names = [f"func_{function}" for function in random.integers(1, 6, 2)]
+                rows.append(
+                    {
+                        "model": model, "problems": name, "problem": number, "sample": 0,
+                        "data_source": f"string-{name.removeprefix('test_')}-level{level}",
+                        "class": "correct" if right else str(random.choice(FAILURES[1:])),
+                        "outer": names[0] if level <= 2 else None, "inner": names[1] if level == 2 else None,
+                        "composed": right, "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
+                    }
+                )  # fmt: skip
+    labels = section / "labels.parquet"
+    inputs = {
+        f"rollouts/{model}/{name}": section.parent / f"section41_42/rollouts/{model}/{name}"
+        for model in MODELS
+        for name in problems
+    }
+    with new_artefact(labels, Recipe("find_failures", {}, inputs)) as partial:
+        write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
+    counted = count_labels(labels)
+    write_json(section / "failure_modes.json", summarise_failures(counted, None), {"labels": labels})
+    with new_artefact(section / "by_problem.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
+        write_table(by_problem(counted), partial)
 
 
 def _times(study: Path) -> None:
@@ -135,7 +208,7 @@ def _times(study: Path) -> None:
     (study / "section41_42" / "machine.json").write_text(json.dumps(machine))
 
 
-def _runs(folder: Path, seed: int) -> None:
+def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
     for place, arm in enumerate(("rl-level1", "rl-level2")):
         run = folder / f"stage2-{arm}"
         run.mkdir(parents=True)
@@ -147,7 +220,7 @@ def _runs(folder: Path, seed: int) -> None:
                 if step:
                     row["critic/acc/mean"] = step / 40 + place / 4
                 for name in SETS:
-                    for level in LEVELS:
+                    for level in levels:
                         key = f"val-core/string-{name}-level{level}/acc/mean@1"
                         row[key] = min(1.0, (step / 20 + place + seed / 10) / level / 2)
                 stream.write(json.dumps(row) + "\n")
@@ -162,7 +235,7 @@ def _iterations(data: Path) -> None:
 
 
 def claims(n_seeds: int) -> dict[str, Any]:
-    """A claim of every verdict, and a control."""
+    """A claim of every decision, and a control."""
 
     def comparison(place: int, verdict: str) -> dict[str, Any]:
         known = verdict != "not run"
@@ -181,59 +254,7 @@ def claims(n_seeds: int) -> dict[str, Any]:
             "verdict_these_seeds": "supported", "needs": "about 12 seeds" if verdict == "undecided" else None,
             "comparisons": [comparison(place, verdict)],
         }
-        for place, verdict in enumerate(VERDICTS)
+        for place, verdict in enumerate(DECISIONS)
     ]  # fmt: skip
     seeds = [f"seed{seed}" for seed in range(n_seeds)]
     return {"claims": rows, "controls": rows[:1], "n_seeds": n_seeds, "seeds": seeds, "notes": ["A note."]}
-
-
-def pass_at_k() -> dict[str, Any]:
-    """Two models, both sets, three levels and all of them together."""
-    ks = list(range(1, 33))
-    curves = [
-        {
-            "model": model, "problems": f"test_{name}", "functions": name, "level": level, "n_problems": 4, "k": ks,
-            "pass_at_k": [1 - math.exp(-k * (place + 1) / 9 / (level + 1)) for k in ks],
-            "low": [max(0, 0.9 - math.exp(-k * (place + 1) / 9 / (level + 1))) for k in ks],
-            "high": [min(1, 1.1 - math.exp(-k * (place + 1) / 9 / (level + 1))) for k in ks],
-            "pass_hat_k": [0.5**k for k in ks], "coverage": 0.5, "coverage_low": 0.4, "coverage_high": 0.6,
-        }
-        for name in SETS
-        for level in (0, *LEVELS)
-        for place, model in enumerate(("stage1", "rl-level2"))
-    ]  # fmt: skip
-    pairs = [
-        {
-            "model": "rl-level2", "base": "stage1", "problems": "test_heldout", "functions": "heldout", "level": level,
-            "n_problems": 4, "k": ks, "difference": [0.1] * 32, "low": [0.0] * 32, "high": [0.2] * 32,
-            "crossover": {"k": 9, "low": 3, "high": None} if level == 1 else None,
-        }
-        for level in LEVELS
-    ]  # fmt: skip
-    return {
-        "models": ["stage1", "rl-level2"], "n_samples": 32, "temperature": 1.0, "problems": {}, "draws": 2000,
-        "curves": curves, "differences": pairs,
-    }  # fmt: skip
-
-
-def failures(folder: Path) -> None:
-    """failure_modes.json and its figures."""
-    from matplotlib.figure import Figure
-
-    shares = [{"model": "stage1", "problems": "test_heldout", "functions": "heldout", "level": 3, "class": "correct",
-               "share": 0.1, "low": 0.0, "high": 0.2, "n_problems": 4, "n_responses": 4}]  # fmt: skip
-    content = {
-        "models": ["stage1"],
-        "classes": ["correct"],
-        "shares": shares,
-        "by_function": [],
-        "by_pair": [],
-        "judge": None,
-    }
-    write_json(folder / "failure_modes.json", content, step="failure_modes")
-    for name in ("failure_modes", "functions"):
-        drawing = Figure(figsize=(6, 3))
-        drawing.subplots().bar([1, 2], [3, 4])
-        for ending in ("svg", "png", "pdf"):
-            with new_artefact(folder / f"{name}.{ending}", Recipe("failure_modes", {"figure": name})) as partial:
-                drawing.savefig(partial, format=ending)

@@ -10,8 +10,10 @@ import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.errors import UserError
-from compositionality.report.failure_figure import BEFORE, COLOURS, STATED_SHARES, _grid, draw_failures
-from compositionality.report.figure import LOOKS
+from compositionality.report.draw import draw_failures
+from compositionality.report.failure_figures import FIRST_COLUMNS, cells_of, short_names
+from compositionality.report.paper import SHARES
+from compositionality.report.styles import ARMS, class_colours
 from compositionality.types import FAILURES
 
 
@@ -19,6 +21,7 @@ def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
     """A failure_modes.json with equal shares of all classes at levels 1 to 3."""
     shares = [
         {"model": model, "problems": "h", "functions": "heldout", "level": level, "class": kind, "share": 0.125,
+         "data_source": f"string-heldout-level{level}",
          "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
         for model in models for level in (1, 2, 3) for kind in FAILURES
     ]  # fmt: skip
@@ -53,15 +56,15 @@ def texts_of(svg: Path) -> list[str]:
 def test_they_say_what_they_show(tmp_path: Path) -> None:
     paths = draw_failures(failures(tmp_path))
     assert [path.name for path in paths] == [
-        f"{name}.{ending}" for name in ("failure_modes", "functions") for ending in ("png", "svg", "pdf")
+        f"{name}.{ending}" for name in ("failure_modes", "functions") for ending in ("svg", "png", "pdf")
     ]
     texts = texts_of(tmp_path / "failure_modes.svg")
     for text in (
-        "here: held-out functions",
-        "n = 500 problems a level",
+        "held-out functions, level 1",
+        "n = 500",
         "level 3",
-        "rl-level2",
-        "paper: level 3, held-out functions",
+        "RL on level 2",
+        "paper: Llama-3.1-8B, held-out functions, level 3",
         "&gt; 50",
         "&gt; 35",
         "28.1",
@@ -70,9 +73,9 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
         *(kind.replace("_", " ") for kind in FAILURES),
     ):
         assert text in texts
-    assert LOOKS["rft"].label not in texts
+    assert ARMS["rft"].title not in texts
     maps = texts_of(tmp_path / "functions.svg")
-    assert {"L1", "step", "2", "10", "50", "75", f"{LOOKS['stage1'].label}, held-out functions"} <= set(maps)
+    assert {"L1", "step", "2", "10", "50", "75", f"{ARMS['stage1'].title}, held-out functions"} <= set(maps)
 
 
 def test_p07_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
@@ -86,7 +89,7 @@ def test_p15_they_name_what_they_were_drawn_from_and_follow_it(tmp_path: Path) -
     assert manifest is not None
     assert manifest.inputs == {"failure_modes": file_hash(tmp_path / "failure_modes.json")}
     draw_failures(failures(tmp_path, ("stage1", "rft")))
-    assert LOOKS["rft"].label in texts_of(tmp_path / "failure_modes.svg")
+    assert ARMS["rft"].title in texts_of(tmp_path / "failure_modes.svg")
     (tmp_path / "failure_modes.json").write_text("{}")
     with pytest.raises(UserError, match=r"failure_modes.json: altered"):
         draw_failures(tmp_path)
@@ -98,23 +101,33 @@ def test_without_readable_steps_there_is_no_heat_map(tmp_path: Path) -> None:
 
 
 def test_the_cells_of_a_heat_map(tmp_path: Path) -> None:
-    summary = json.loads((failures(tmp_path) / "failure_modes.json").read_text())
-    grid, names = _grid(summary, "stage1", "h")
+    summary = json.loads((failures(tmp_path, ["stage1"]) / "failure_modes.json").read_text())
+    grid, names = cells_of(summary["by_function"], summary["by_pair"])
     assert names == ["func_2", "func_10"]
     assert grid[:, 1].tolist() == [75, 75]
     assert grid[0, 0] == 50
-    assert grid[0, BEFORE + 1] == 75
-    assert [bool(value) for value in (grid[1, BEFORE:] == grid[1, BEFORE:])] == [False, False]  # nan: no such pair
+    assert grid[0, len(FIRST_COLUMNS) + 1] == 75
+    assert [bool(value) for value in (grid[1, len(FIRST_COLUMNS) :] == grid[1, len(FIRST_COLUMNS) :])] == [
+        False,
+        False,
+    ]  # nan: no such pair
 
 
 def test_every_class_has_a_colour_of_its_own() -> None:
-    assert tuple(COLOURS) == FAILURES
-    assert len(set(COLOURS.values())) == len(FAILURES)
+    for classes in (FAILURES, ("correct", "wrong order", "not sorted")):
+        colours = class_colours(classes)
+        assert tuple(colours) == classes
+        assert len(set(colours.values())) == len(classes)
+
+
+def test_functions_that_are_numbered_are_named_by_their_number() -> None:
+    assert short_names(["func_2", "func_10"]) == ["2", "10"]
+    assert short_names(["sort", "reverse"]) == ["sort", "reverse"]
 
 
 def test_the_papers_shares_are_what_its_text_states() -> None:
-    stated = {(one.arm, one.kind): (one.percent, one.bound) for one in STATED_SHARES}
-    assert len(stated) == len(STATED_SHARES)
+    stated = {(one.arm, one.failure): (one.percent, one.bound) for one in SHARES}
+    assert len(stated) == len(SHARES)
     assert stated["rl-level2", "correct"] == (28.1, False)
     assert stated["rl-level2", "atomic_error"] == (55, False)
     assert stated["rl-level2", "ignores_composition"] == (0, False)

@@ -10,9 +10,12 @@ import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.errors import UserError
-from compositionality.report.figure import COUNTDOWN_LOOKS, LOOKS, STRING_LOOKS, FigureSettings, Look, draw
-from compositionality.report.paper import STATED
+from compositionality.report.draw import FigureSettings, draw_accuracy
+from compositionality.report.paper import ACCURACY
+from compositionality.report.styles import ARMS as STYLES
+from compositionality.report.styles import arm_styles, group_title
 
+COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 
 
@@ -27,9 +30,10 @@ def summary_file(
     rows = [
         {
             "model": arm, "problems": f"test_{functions}", "functions": functions, "level": level,
-            "data_source": f"string-{functions}-level{level}", "accuracy": (0.9 - 0.1 * place) / level,
+            "data_source": f"{'' if functions == 'countdown' else 'string-'}{functions}-level{level}",
+            "accuracy": (0.9 - 0.1 * place) / level,
             "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "interval": "seeds and problems",
-            "n_seeds": n_seeds, "n_problems": 500,
+            "n_seeds": n_seeds, "n_problems": 500, "values": [0.9 / level - 0.1 * seed for seed in range(n_seeds)],
         }
         for functions in kinds
         for level in range(1, 7)
@@ -42,7 +46,7 @@ def summary_file(
 
 
 def drawn(tmp_path: Path, seeds: Path, name: str = "figure", **changes: Any) -> tuple[bytes, str]:
-    png, svg = draw(FigureSettings(seeds, tmp_path / name, **changes))
+    svg, png = draw_accuracy(FigureSettings(seeds, tmp_path / name, **changes))
     return png.read_bytes(), svg.read_text()
 
 
@@ -59,26 +63,26 @@ def test_the_drawing_says_what_it_shows(tmp_path: Path, seeds: Path) -> None:
     _, svg = drawn(tmp_path, seeds, title="tiny profile")
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
     for text in (
-        "here: trained functions",
-        "here: held-out functions",
+        "trained functions",
+        "held-out functions",
         "paper: Llama-3.1-8B, held-out functions",
         "from the text of arXiv 2509.25123; open marker: upper bound",
         "n = 500 problems a level",
-        "correct answers, %",
-        "tiny profile: accuracy by level, mean of 3 seeds; bars: 95 % interval over seeds and problems",
-        *(LOOKS[arm].label for arm in ARMS),
+        "correct, %",
+        "tiny profile: accuracy by level, mean of 3 seeds (dots: seeds); bars: 95 % interval over seeds and problems",
+        *(STYLES[arm].title for arm in ARMS),
     ):
         assert text in texts
-    assert LOOKS["base"].label not in texts
+    assert STYLES["base"].title not in texts
     assert "<dc:date>" not in svg
 
 
 def test_the_transfer_to_countdown_beside_the_papers(tmp_path: Path) -> None:
-    seeds = summary_file(tmp_path / "countdown.json", tuple(COUNTDOWN_LOOKS), kinds=("countdown",))
+    seeds = summary_file(tmp_path / "countdown.json", COUNTDOWN_ARMS, kinds=("countdown",))
     _, svg = drawn(tmp_path, seeds)
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
-    assert {"here: Countdown", "paper: Llama-3.1-8B, Countdown", "level (numbers given)"} <= set(texts)
-    assert {look.label for look in COUNTDOWN_LOOKS.values()} <= set(texts)
+    assert {"Countdown", "paper: Llama-3.1-8B, Countdown"} <= set(texts)
+    assert {STYLES[arm].title for arm in COUNTDOWN_ARMS} <= set(texts)
 
 
 def test_the_picture_is_1200_pixels_wide(tmp_path: Path, seeds: Path) -> None:
@@ -129,21 +133,48 @@ def test_arms_that_it_does_not_know_and_few_arms_are_drawn(tmp_path: Path) -> No
     assert len(re.findall(r">RL on level 2<", svg)) == 1
 
 
-@pytest.mark.parametrize("looks", [STRING_LOOKS, COUNTDOWN_LOOKS])
-def test_colours_and_markers_tell_the_arms_apart(looks: dict[str, Look]) -> None:
-    assert len({look.colour for look in looks.values()}) == len({look.marker for look in looks.values()}) == len(looks)
+@pytest.mark.parametrize(
+    "arms", [tuple(STYLES)[:10], COUNTDOWN_ARMS, ("a", "b", "c"), ("stage1", "rl-level2", "new", "newer")]
+)
+def test_colours_and_markers_tell_the_arms_apart(arms: tuple[str, ...]) -> None:
+    styles = arm_styles(arms).values()
+    assert len({style.colour for style in styles}) == len({style.marker for style in styles}) == len(arms)
+
+
+def test_titles_and_colours_of_arms_can_be_given() -> None:
+    styles = arm_styles(["rl-level2", "mine"], {"mine": {"title": "My arm", "colour": "#123456"}})
+    assert (styles["mine"].title, styles["mine"].colour) == ("My arm", "#123456")
+    assert styles["rl-level2"] == STYLES["rl-level2"]
+    with pytest.raises(UserError, match="arms: 'color' unknown"):
+        arm_styles(["mine"], {"mine": {"color": "#123456"}})
+
+
+def test_every_seed_is_a_dot(tmp_path: Path) -> None:
+    """As many points in the scatter as there are rows × seeds; none with one seed."""
+    for n_seeds in (1, 3):
+        seeds = summary_file(tmp_path / f"{n_seeds}.json", arms=("stage1",), n_seeds=n_seeds, kinds=("heldout",))
+        _, svg = drawn(tmp_path, seeds, f"figure{n_seeds}")
+        dots = re.search(r'<g id="PathCollection_1">.*?</g>\s*</g>', svg, re.DOTALL)
+        assert (dots[0].count("<use") if dots else 0) == (6 * n_seeds if n_seeds > 1 else 0)
+
+
+def test_a_task_that_the_paper_does_not_have_gets_no_panel_of_the_papers(tmp_path: Path) -> None:
+    _, svg = drawn(tmp_path, summary_file(tmp_path / "seeds.json", kinds=("short_lists", "long_lists")))
+    assert ">short lists<" in svg
+    assert "paper:" not in svg
+    assert group_title("heldout") == "held-out functions"
 
 
 def test_the_papers_figures_are_what_its_text_states() -> None:
-    stated = {(one.arm, one.level): (one.percent, one.bound) for one in STATED}
-    assert len(stated) == len(STATED)
+    stated = {(one.arm, one.level): (one.percent, one.bound) for one in ACCURACY}
+    assert len(stated) == len(ACCURACY)
     assert stated["rl-level2", 2] == (64, False)
     assert stated["rl-level2", 3] == (27, False)
     assert stated["rft", 3] == (2.6, True)
     assert stated["stage1", 3] == (5, False)
     assert {level for arm, level in stated if arm == "rl-level2"} == {2, 3, 4}
     on_countdown = {
-        arm: percent for (arm, level), (percent, _) in stated.items() if arm in COUNTDOWN_LOOKS and level == 3
+        arm: percent for (arm, level), (percent, _) in stated.items() if arm in COUNTDOWN_ARMS and level == 3
     }
     assert on_countdown == {
         "multi-base": 17,

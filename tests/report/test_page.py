@@ -11,19 +11,18 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from report_study import ATTACK, MODELS, VERDICTS, make_study
+from report_study import ATTACK, DECISIONS, MODELS, make_study
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
-from compositionality.report.page import figures
 from compositionality.report.page.build import report
-from compositionality.report.page.drawing import Drawn
-from compositionality.report.page.inputs import find_inputs
+from compositionality.report.page.figures import PageFigure, page_figures, stamp
+from compositionality.report.page.inputs import ReportSettings, find_inputs
+from compositionality.report.page.results import read_results
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
-from compositionality.report.page.settings import ReportSettings
 
 ROOT = Path(__file__).parents[2]
-FIGURES = ("training", "budget", "accuracy", "countdown", "passk", "failure_modes", "functions")
+FIGURES = ("accuracy", "training", "budget", "countdown", "passk", "failure_modes", "functions")
 
 
 def elsewhere(settings: ReportSettings, root: Path) -> ReportSettings:
@@ -49,10 +48,10 @@ def check(settings: ReportSettings) -> None:
 
 def test_the_page_holds_every_part_in_order(page: Path) -> None:
     html = page.read_text()
-    places = [html.index(f'<section id="{name}"') for name in ("claims", *FIGURES, "samples", "data", "settings")]
+    places = [html.index(f'<section id="{name}"') for name in (FIGURES[0], "claims", *FIGURES[1:], "samples", "data")]
     assert places == sorted(places)
     assert "Not run." not in re.sub(r"The audit of the test files.*", "", html[: html.index('<section id="data"')])
-    for verdict in VERDICTS:
+    for verdict in DECISIONS:
         assert f"</span> {verdict}</span>" in html
     for words in (
         "needs about 12 seeds",
@@ -68,7 +67,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
     made = make_study(tmp_path, parts=())
     html = report(made).read_text()
     assert "bash bash/claims.sh" in html
-    assert "one seed: what other seeds would give is not known" in html
+    assert "one seed: how much other seeds would differ is not known" in html
     for command in ("section41_42/run_all", "section43/run_all", "section44/passk", "section45/failure_modes"):
         assert f"bash bash/{command}.sh" in html
     assert {path.name for path in (made.output / "figures").iterdir()} == {
@@ -88,17 +87,16 @@ def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, pag
     assert manifest.inputs == inputs.hashes
     assert set(manifest.facts["made_from"]) == set(manifest.files)
     html = page.read_text()
-    assert figures.stamp(inputs, tuple(inputs.files)) in html
+    assert stamp(inputs, tuple(inputs.files)) in html
     for name in FIGURES:
         sources = manifest.facts["made_from"][f"figures/{name}.svg"]
         assert sources
         assert set(sources) <= set(manifest.inputs)
-        stamp = figures.stamp(inputs, tuple(sources))
-        assert code_version() in stamp
-        assert stamp in html
-        if name not in ("failure_modes", "functions"):
-            assert stamp in (settings.output / f"figures/{name}.svg").read_text()
-            assert stamp.encode("latin-1") in (settings.output / f"figures/{name}.png").read_bytes()
+        mark = stamp(inputs, tuple(sources))
+        assert code_version() in mark
+        assert mark in html
+        assert mark in (settings.output / f"figures/{name}.svg").read_text()
+        assert mark.encode("latin-1") in (settings.output / f"figures/{name}.png").read_bytes()
 
 
 def test_p07_the_same_inputs_give_the_same_bytes(settings: ReportSettings, copied: ReportSettings) -> None:
@@ -144,6 +142,14 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
             r"seeds.json: stale, \S+accuracy.json has",
         ),
         (lambda folder: one_byte(folder / "section44" / "passk.json"), r"passk.json: altered or truncated"),
+        (
+            lambda folder: one_byte(next((folder / "section44" / "rollouts").glob("*/*/shard*"))),
+            r"by_problem.parquet: stale, \S+section44/rollouts/\S+ has changed",
+        ),
+        (
+            lambda folder: one_byte(folder.with_name("tiny-seed1") / "section45" / "failure_modes.json"),
+            r"tiny-seed1/section45/failure_modes.json: altered",
+        ),
         (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
         (lambda folder: one_byte(folder / "report" / "figures" / "passk.svg"), r"figures/passk.svg: altered"),
         (lambda folder: one_byte(folder / "report" / "index.html"), r"index.html: altered"),
@@ -155,7 +161,7 @@ def test_p15_check_names_the_file_in_one_line_and_exits_with_2(
     copied: ReportSettings, change: Callable[[Path], object], told: str
 ) -> None:
     change(copied.study)
-    words = [f"{entry.name}={getattr(copied, entry.name)}" for entry in fields(copied)][:5]
+    words = [f"{entry.name}={getattr(copied, entry.name)}" for entry in fields(copied)[:5]]
     command = [sys.executable, "examples/report.py", *words, "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -203,13 +209,13 @@ def test_tables_are_csv(settings: ReportSettings) -> None:
         with (settings.output / "tables" / f"{name}.csv").open() as stream:
             return list(csv.DictReader(stream))
 
-    assert {row["verdict"] for row in rows("claims")} == set(VERDICTS)
-    assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "32")}
+    assert {row["verdict"] for row in rows("claims")} == set(DECISIONS)
+    assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
     assert len(rows("accuracy")) == len(MODELS) * 6
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
-    budget = rows("budget")
-    assert [int(row["answers"]) for row in budget if row["arm"] == "rft"] == [40, 80]
-    assert [int(row["answers"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]
+    budget = [row for row in rows("budget") if row["seed"] == "seed0"]
+    assert [int(row["completions"]) for row in budget if row["arm"] == "rft"] == [40, 80]
+    assert [int(row["completions"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]
 
 
 def test_every_figure_has_its_files(settings: ReportSettings) -> None:
@@ -217,9 +223,10 @@ def test_every_figure_has_its_files(settings: ReportSettings) -> None:
     for name in FIGURES:
         for ending, start in starts.items():
             assert (settings.output / "figures" / f"{name}.{ending}").read_bytes().startswith(start)
-    drawn = list(figures.draw_figures(find_inputs(settings)))
+    inputs = find_inputs(settings)
+    drawn = list(page_figures(inputs, read_results(inputs)))
     assert [figure.name for figure in drawn] == list(FIGURES)
-    assert all(isinstance(figure, Drawn) for figure in drawn)
+    assert all(isinstance(figure, PageFigure) for figure in drawn)
 
 
 def test_ids_in_the_page_are_unique(page: Path) -> None:

@@ -42,6 +42,7 @@ def _levels(model: str, name: str, counts: Counted) -> Iterator[tuple[Row, list[
     for source in sorted(members, key=by_number):
         group = Group(name, source)
         labels = {"model": model, "problems": name, "functions": group.functions, "level": group.level}
+        labels["data_source"] = source
         yield labels, members[source]
 
 

@@ -1,7 +1,9 @@
 """The report as one artefact: index.html, figures/, tables/. It follows its inputs; ``check`` refuses a stale one."""
 
+import base64
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from compositionality.data.artefact import (
     Manifest,
     Recipe,
+    code_version,
     config_hash,
     exclusive,
     file_hash,
@@ -18,21 +21,26 @@ from compositionality.data.artefact import (
     verify,
 )
 from compositionality.errors import UserError
-from compositionality.report.page import claims, facts, figures, render
-from compositionality.report.page.drawing import Drawn
-from compositionality.report.page.inputs import CLAIMS, Inputs, find_inputs
-from compositionality.report.page.runs import budget_rows, training_rows
+from compositionality.report.page import content
+from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
+from compositionality.report.page.inputs import CLAIMS, SEEDS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
-from compositionality.report.page.settings import ReportSettings
-from compositionality.report.page.tables import csv_of, tables_of
+from compositionality.report.record import versions
+from compositionality.report.styles import group_title, unique
 
 STEP = "report"
 PAGE = "index.html"
-SOURCES = Path(__file__).resolve().parents[1]
+FOLDER = Path(__file__).parent
+SOURCES = FOLDER.parent
+KINDS = (".py", ".j2", ".css", ".js")
+"""Suffixes of the report's source files."""
+TABLES = {"functions": "failures_by_function"}
+"""The table behind a figure, where its name is not the figure's."""
 
 
 @dataclass(frozen=True)
-class Product:
+class ReportFile:
     """A file of the report and the inputs it was made from."""
 
     content: bytes
@@ -40,9 +48,12 @@ class Product:
 
 
 def report(settings: ReportSettings) -> Path:
-    """Write the report, or with ``check`` refuse one that is stale or altered. The path of the page."""
+    """Write the report, or with ``check`` refuse one that is stale or altered; the path of the page.
+
+    UserError if the study's seeds.json is missing, or an input is altered or older than what it was made from.
+    """
     inputs = find_inputs(settings)
-    recipe = Recipe(STEP, _identity(), inputs.files)
+    recipe = Recipe(STEP, _identity(settings), inputs.files)
     output = settings.output
     page = output / PAGE
     if settings.check:
@@ -51,16 +62,15 @@ def report(settings: ReportSettings) -> Path:
         return page
     with exclusive(output):
         old = read_manifest(output) if output.is_dir() else None
-        if not is_done(
-            output, recipe, force=settings.force or (old is not None and old.step == STEP and _changed(old, recipe))
-        ):
-            _write(output, recipe, products(inputs))
+        changed = old is not None and old.step == STEP and _changed(old, recipe)
+        if not is_done(output, recipe, force=settings.force or changed):
+            _write(output, recipe, files_of(inputs))
     print(page)
     return page
 
 
 def check(output: Path, recipe: Recipe) -> None:
-    """UserError that names the first file that is altered, or stale and the input that made it so."""
+    """UserError that names the first altered file, or the first stale one and the input that changed."""
     manifest = verify(output)
     if manifest.step != STEP:
         raise UserError(f"{output}: was made by step {manifest.step!r}, not {STEP!r}")
@@ -68,67 +78,118 @@ def check(output: Path, recipe: Recipe) -> None:
     again = "run examples/report.py again"
     for name in sorted(manifest.inputs.keys() | inputs.keys()):
         if manifest.inputs.get(name) != inputs.get(name):
-            what = (
-                "has changed since"
-                if name in manifest.inputs and name in inputs
-                else "is new"
-                if name in inputs
-                else "is gone"
+            change = (
+                "is gone" if name not in inputs else "is new" if name not in manifest.inputs else "has changed since"
             )
             stale = sorted(file for file, sources in manifest.facts["made_from"].items() if name in sources) or [PAGE]
             place = recipe.inputs.get(name, name)
-            raise UserError(f"{output / stale[0]}: stale, {place} {what} ({len(stale)} files in all); {again}")
+            raise UserError(f"{output / stale[0]}: stale, {place} {change} ({len(stale)} files in all); {again}")
     if manifest.settings != json.loads(settings):
         raise UserError(
             f"{output / PAGE}: stale, made by another version of the report's code ({manifest.code}); {again}"
         )
 
 
-def products(inputs: Inputs) -> dict[str, Product]:
+def files_of(inputs: Inputs) -> dict[str, ReportFile]:
     """Every file of the report by its path."""
-    drawn = list(figures.draw_figures(inputs))
-    found = {name: Product(*table) for name, table in _tables(inputs)}
-    for figure in drawn:
-        if isinstance(figure, Drawn):
-            found |= {
-                f"figures/{figure.name}.{end}": Product(data, figure.inputs) for end, data in figure.files.items()
-            }
-    everything = tuple(inputs.files)
-    return {PAGE: Product(render.page(inputs, drawn, samples(inputs)).encode(), everything), **found}
+    results = read_results(inputs)
+    figures = list(page_figures(inputs, results))
+    files = {PAGE: ReportFile(render(inputs, results, figures).encode(), tuple(inputs.files))}
+    for name, (rows, sources) in content.tables(inputs, results).items():
+        files[f"tables/{name}.csv"] = ReportFile(content.csv_of(rows), sources)
+    for figure in figures:
+        if isinstance(figure, PageFigure):
+            for ending, data in figure.files.items():
+                files[f"figures/{figure.name}.{ending}"] = ReportFile(data, figure.inputs)
+    return files
 
 
-def _tables(inputs: Inputs) -> Iterable[tuple[str, tuple[bytes, tuple[str, ...]]]]:
-    metrics = tuple(inputs.starting("runs/"))
-    made: dict[str, tuple[bytes, tuple[str, ...]]] = tables_of(inputs)
-    if CLAIMS in inputs:
-        made["claims"] = (csv_of(claims.table(claims.claims_of(inputs)["claims"])), (CLAIMS,))
-    for name, rows, sources in (
-        ("training", training_rows(inputs), metrics),
-        ("budget", budget_rows(inputs), (*metrics, *inputs.starting("rft/"))),
-        ("problems", facts.problem_rows(inputs), tuple(inputs.starting("data/"))),
-    ):
-        if rows:
-            made[name] = (csv_of(rows), sources)
-    return ((f"tables/{name}.csv", table) for name, table in made.items())
+def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | MissingFigure]) -> str:
+    """The template filled in. Every text from a file is escaped; the page requests nothing from outside."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    script = (FOLDER / "page.js").read_text()
+    shown = [_shown(inputs, figure) for figure in figures if isinstance(figure, PageFigure)]
+    chosen = samples(inputs)
+    groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "functions")
+    return environment.get_template("page.html.j2").render(
+        title=f"Compositionality: {inputs.title}",
+        style=Markup((FOLDER / "page.css").read_text()),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        facts=content.facts(inputs),
+        stages=[row for name in TIMES for row in content.stages(inputs, name)],
+        **_claims(inputs),
+        headline=[figure for figure in shown if figure["name"] == "accuracy"],
+        figures=[figure for figure in shown if figure["name"] != "accuracy"],
+        missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
+        crossovers=content.crossovers(results.differences),
+        failures=content.failure_table(results.failure_shares),
+        samples=chosen,
+        group_titles={group: group_title(group) for group in groups},
+        problems=content.problem_files(inputs),
+        audit=content.audit(inputs),
+        configs=content.configs(inputs),
+        versions=versions(),
+        stamp=stamp(inputs, tuple(inputs.files)),
+        code=code_version(),
+        n_inputs=len(inputs.files),
+    )
 
 
-def _write(output: Path, recipe: Recipe, files: Mapping[str, Product]) -> None:
-    made_from = {name: list(product.inputs) for name, product in files.items()}
+def _claims(inputs: Inputs) -> dict[str, Any]:
+    found = content.claims_of(inputs)
+    scale = content.scale_of([*found["claims"], *found["controls"]])
+    return {
+        "claims": content.claim_rows(found["claims"], scale),
+        "controls": content.claim_rows(found["controls"], scale),
+        "scale": f"{100 * scale:.0f}",
+        "tally": content.tally(found["claims"]),
+        "n_seeds": len(inputs.seeds),
+        "notes": found["notes"],
+        "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",
+    }
+
+
+def _shown(inputs: Inputs, figure: PageFigure) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    from compositionality.report.drawing import inline_svg
+
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "caption": figure.caption,
+        "svg": Markup(inline_svg(figure.files["svg"], figure.name)),
+        "files": [f"figures/{figure.name}.{ending}" for ending in figure.files],
+        "table": f"tables/{TABLES.get(figure.name, figure.name)}.csv",
+        "stamp": stamp(inputs, figure.inputs),
+    }
+
+
+def _write(output: Path, recipe: Recipe, files: Mapping[str, ReportFile]) -> None:
+    made_from = {name: list(file.inputs) for name, file in files.items()}
     with new_artefact(output, recipe, {"made_from": made_from}) as partial:
-        for name, product in files.items():
+        for name, file in files.items():
             path = partial / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(product.content)
+            path.write_bytes(file.content)
 
 
-def _identity() -> dict[str, Any]:
-    """What besides its inputs decides the report: the code that writes it, and matplotlib."""
+def _identity(settings: ReportSettings) -> dict[str, Any]:
+    """What besides its inputs decides the report: the arms' titles and colours, the code that writes it, matplotlib."""
     from matplotlib import __version__
 
-    code = {
-        str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in render.KINDS
-    }
-    return {"report": config_hash(code), "matplotlib": __version__}
+    code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
+    return {"report": config_hash(code), "matplotlib": __version__, "arms": settings.arms}
 
 
 def _changed(old: Manifest, recipe: Recipe) -> bool:

@@ -1,156 +1,186 @@
-"""Every figure that the inputs allow, with a caption that says n, seeds, interval and the paper's."""
+"""The page's figures: each with its files, a caption that says n, seeds and interval, and the inputs it shows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
 from compositionality.evaluate.tables import plural
-from compositionality.report import paper
-from compositionality.report.figure import draw_summary
-from compositionality.report.page import plots
-from compositionality.report.page.claims import points
-from compositionality.report.page.drawing import FORMATS, PAGE_STYLE, Drawn, files_of
-from compositionality.report.page.inputs import (
-    COUNTDOWN,
-    FAILURE_FIGURES,
-    FAILURES,
-    PASS_AT_K,
-    SEEDS,
-    Inputs,
-)
-from compositionality.report.page.runs import budget_rows, metric_files, training_rows
+from compositionality.report import drawing, failure_figures, figures, paper
+from compositionality.report.draw import by_level
+from compositionality.report.page.inputs import COUNTDOWN, FAILURES, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.results import Results, metric_files
+from compositionality.report.styles import Styles, arm_styles, unique
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A figure that cannot be drawn, and the command that makes what it needs."""
+class PageFigure:
+    """A figure: its files by format, what it shows, and the inputs that it was drawn from."""
+
+    name: str
+    title: str
+    caption: str
+    files: Mapping[str, bytes]
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MissingFigure:
+    """A figure without inputs, and the command that makes them."""
 
     name: str
     title: str
     command: str
 
 
-def draw_figures(inputs: Inputs) -> Iterator[Drawn | Missing]:
-    """The paper's figures in its order, from these inputs."""
-    import matplotlib as mpl
+def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | MissingFigure]:
+    """The headline figure, then the others in the order of the paper's sections."""
+    yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
+    yield training(inputs, results)
+    yield budget(inputs, results)
+    if COUNTDOWN in inputs:
+        yield accuracy(inputs, COUNTDOWN, "countdown", "Transfer to Countdown")
+    else:
+        yield MissingFigure("countdown", "Transfer to Countdown", "bash bash/section43/run_all.sh")
+    yield pass_at_k(inputs, results)
+    yield failure_modes(inputs, results)
+    yield functions(inputs, results)
 
-    with mpl.rc_context({**mpl.rcParamsDefault, **PAGE_STYLE}):
-        yield _training(inputs)
-        yield _budget(inputs)
-        yield _accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
-        if COUNTDOWN in inputs:
-            yield _accuracy(inputs, COUNTDOWN, "countdown", "Transfer to Countdown")
-        else:
-            yield Missing("countdown", "Transfer to Countdown", "bash bash/section43/run_all.sh")
-        yield _pass_at_k(inputs)
-        yield from _failures(inputs)
+
+def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure | MissingFigure:
+    """Accuracy by level of one study."""
+    summary = inputs.json(source)
+    rows = by_level(summary)
+    if not rows:
+        return MissingFigure(name, title, f"bash bash/{source.split('/')[-2]}/run_all.sh")
+    n_samples = summary["sampling"]["n_samples"]
+    caption = (
+        f"n = {figures.sizes(rows)} problems a level, {plural(n_samples, 'completion')} to each, "
+        f"{_seeds(rows[0]['n_seeds'], 'lines: their mean; dots: each seed')}; bars: 95 % interval over "
+        f"{rows[0]['interval']}."
+    )
+    if test := paper.matching_test(rows):
+        caption += (
+            f" Right: what the paper’s text states (Fig. {test.figure}): a model of 8 B parameters, one run, no "
+            "intervals; nothing is read off its curves."
+        )
+    styles = arm_styles(summary["models"], inputs.arms)
+    return _draw(inputs, name, title, caption, (source,), lambda: figures.accuracy(rows, styles))
+
+
+def training(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Validation accuracy over the steps of RL."""
+    title, rows = "Accuracy by level during RL", results.training
+    if not rows:
+        return MissingFigure("training", title, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=…")
+    seeds = _seeds(len(unique(rows, "seed")), "thick lines: their mean; thin lines: each seed")
+    caption = (
+        f"Validation problems, one completion each, {seeds}. No intervals: for those of the final models see “Accuracy "
+        f"by level”.{_paper(inputs, '2', paper.TRAINING)}"
+    )
+    styles = _styles(inputs, unique(rows, "arm"))
+    return _draw(inputs, "training", title, caption, metric_files(inputs), lambda: figures.training(rows, styles))
+
+
+def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Share correct among the training completions of RL and RFT, by completions sampled."""
+    title, rows = "RFT against RL by completions sampled", results.budget
+    if not rows:
+        command = "bash bash/section41_42/run_all.sh, then report.py with checkpoints=… data=…"
+        return MissingFigure("budget", title, command)
+    names = [name for name in inputs.starting("runs/") if "/stage2-rl-" in name]
+    caption = (
+        "Share correct among the completions that a method samples from its training problems, against how many it "
+        f"has sampled so far, {_seeds(len(unique(rows, 'seed')), 'a line each')}. RL: a moving mean over a twentieth "
+        "of its steps. RFT: one mark an iteration, of the model that the iteration starts from, with its 95 % interval "
+        "(Wilson, completions as independent). Arms learn from different problems (level 1, 2, or both): compare arms "
+        f"on the same level.{_paper(inputs, '3', paper.BUDGET)}"
+    )
+    styles = _styles(inputs, unique(rows, "arm"))
+    names += inputs.starting("rft/")
+    return _draw(inputs, "budget", title, caption, names, lambda: figures.budget(rows, styles))
+
+
+def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """pass@k over all seeds."""
+    title, curves = "pass@k by level", results.curves
+    if not curves:
+        return MissingFigure("passk", title, "bash bash/section44/passk.sh")
+    found = inputs.json(f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/passk.json")
+    caption = (
+        f"Unbiased estimate from {found['n_samples']:,} completions of each problem at temperature "
+        f"{found['temperature']:g}, n = {figures.sizes(curves)} problems a level, "
+        f"{_seeds(curves[0]['n_seeds'], 'their mean')}; bands: 95 % interval over {curves[0]['interval']}."
+        f"{_paper(inputs, '5', paper.PASS_AT_K)}"
+    )
+    styles, names = _styles(inputs, unique(curves, "model")), inputs.starting(f"{PASS_AT_K}/")
+    return _draw(inputs, "passk", title, caption, names, lambda: figures.pass_at_k(curves, styles))
+
+
+def failure_modes(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Shares of the failure classes over all seeds."""
+    title, rows = "Failure modes", [row for row in results.failure_shares if row["share"] is not None]
+    if not rows:
+        return MissingFigure("failure_modes", title, "bash bash/section45/failure_modes.sh")
+    caption = (
+        "Share of each class among all completions, classified by program, "
+        f"n = {figures.sizes(rows)} problems a level, {_seeds(rows[0]['n_seeds'], 'their mean')}. 95 % intervals over "
+        f"{rows[0]['interval']}: in the table below.{_paper(inputs, '6, level 3', paper.FAILURES)}"
+    )
+    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{FAILURES}/")
+    return _draw(inputs, "failure_modes", title, caption, names, lambda: failure_figures.shares(rows, styles))
+
+
+def functions(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Which functions and pairs of functions fail, over all seeds."""
+    title, rows = "Accuracy by function and by pair", results.by_function
+    if not rows:
+        return MissingFigure("functions", title, "bash bash/section45/failure_modes.sh")
+    caption = (
+        "Correct completions to outer(inner(x)); the first columns are the function alone (L1) and all steps at any "
+        f"level that apply it (step). {_seeds(len(inputs.seeds_with(FAILURES)), 'their mean')}; the number of "
+        "completions is in the CSV; no intervals."
+    )
+    caption = caption[0].upper() + caption[1:]
+    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{FAILURES}/")
+    return _draw(
+        inputs, "functions", title, caption, names, lambda: failure_figures.heat_maps(rows, results.by_pair, styles)
+    )
 
 
 def stamp(inputs: Inputs, names: tuple[str, ...]) -> str:
     """Data hash, config hash and code version of what is made from these inputs."""
-    return f"data {inputs.data_hash(names)} · config {inputs.config_hash_of(names)} · code {code_version()}"
+    return f"data {inputs.data_hash(names)} · config {inputs.config_hash(names)} · code {code_version()}"
 
 
-def _training(inputs: Inputs) -> Drawn | Missing:
-    title, rows = "Accuracy by level during RL", training_rows(inputs)
-    if not rows:
-        return Missing("training", title, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=…")
-    seeds = len(plots.unique(rows, "seed"))
-    caption = (
-        f"Validation problems, one answer each, {_seeds(seeds, 'thin lines: each seed; thick: their mean')}. No "
-        f"intervals: for those of the final models see “Accuracy by level”. Paper (Fig. 2): {paper.TRAINING}"
-    )
-    return _drawn(inputs, "training", title, caption, tuple(metric_files(inputs)), lambda: plots.training(rows))
+def _draw(
+    inputs: Inputs,
+    name: str,
+    title: str,
+    caption: str,
+    sources: Sequence[str],
+    make: "Callable[[], Figure]",
+) -> PageFigure:
+    names = tuple(sources)
+    return PageFigure(name, title, caption, drawing.save(make, drawing.FORMATS, stamp(inputs, names)), names)
 
 
-def _budget(inputs: Inputs) -> Drawn | Missing:
-    title, rows = "RFT against RL, answer by answer", budget_rows(inputs)
-    if not rows:
-        return Missing("budget", title, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=… data=…")
-    names = (*metric_files(inputs), *inputs.starting("rft/"))
-    names += tuple(name for name in inputs.starting("runs/") if "/stage2-rl-" in name and name.endswith("recipe.json"))
-    caption = (
-        "Share correct among the answers that a method samples from its training problems, against how many it has "
-        "sampled so far. RL: a moving mean over a twentieth of its steps. RFT: one mark an iteration, of the model "
-        "that the iteration starts from, 95 % interval (Wilson, answers as independent), first seed. Arms learn from "
-        f"different problems (level 1, 2, or both): compare arms on level 2. Paper (Fig. 3): {paper.BUDGET}"
-    )
-    return _drawn(inputs, "budget", title, caption, names, lambda: plots.budget(rows))
+def _styles(inputs: Inputs, models: list[str]) -> Styles:
+    """Styles of these models in the order of the study's table; the same colours as there."""
+    known = inputs.json(SEEDS)["models"]
+    styles = arm_styles([*known, *models], inputs.arms)
+    return {model: style for model, style in styles.items() if model in models}
 
 
-def _accuracy(inputs: Inputs, source: str, name: str, title: str) -> Drawn | Missing:
-    summary = inputs.json(source)
-    rows = [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
-    if not rows:
-        return Missing(name, title, f"bash bash/{source.split('/')[-2]}/run_all.sh")
-    sizes = sorted({row["n_problems"] for row in rows})
-    size = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
-    samples = summary["sampling"]["n_samples"]
-    caption = (
-        f"n = {size} problems a level, {plural(samples, 'answer')} to each, {_seeds(rows[0]['n_seeds'], 'the mean')}; "
-        f"bars: 95 % interval over {rows[0]['interval']}. Right: the figures that the paper’s text states (Fig. "
-        f"{4 if name == 'countdown' else 2}), a model of 8 B parameters, one run, no intervals; nothing is read off "
-        "its curves."
-    )
-    return _drawn(inputs, name, title, caption, (source,), lambda: draw_summary(summary, summary["models"], ""))
-
-
-def _pass_at_k(inputs: Inputs) -> Drawn | Missing:
-    title = "pass@k by level"
-    if PASS_AT_K not in inputs:
-        return Missing("passk", title, "bash bash/section44/passk.sh")
-    found = inputs.json(PASS_AT_K)
-    caption = (
-        f"Unbiased estimate from {found['n_samples']:,} answers to each problem at temperature "
-        f"{found['temperature']:g}, first seed; bands: 95 % bootstrap over problems ({found['draws']:,} draws). Paper "
-        f"(Fig. 5): {paper.PASS_AT_K}"
-    )
-    return _drawn(inputs, "passk", title, caption, (PASS_AT_K,), lambda: plots.pass_at_k(found["curves"]))
-
-
-def _failures(inputs: Inputs) -> Iterator[Drawn | Missing]:
-    """The figures of section 4.5 as that section drew them."""
-    titles = ("Failure modes", "Accuracy by function and by pair")
-    captions = (
-        "Share of each class among all answers, told by program, first seed. Paper (Fig. 6, level 3): "
-        f"{paper.FAILURE_WORDS}",
-        "Which steps go wrong: by function, and by which function is applied to the result of which, first seed. The "
-        "paper has no such figure.",
-    )
-    for source, title, caption in zip(FAILURE_FIGURES, titles, captions, strict=True):
-        name = source.removeprefix("section45/").removesuffix(".svg")
-        if source not in inputs or FAILURES not in inputs:
-            yield Missing(name, title, "bash bash/section45/failure_modes.sh")
-            continue
-        names = tuple(other for ending in FORMATS if (other := source.replace("svg", ending)) in inputs)
-        files = {other.rpartition(".")[2]: inputs.files[other].read_bytes() for other in names}
-        yield Drawn(name, title, caption, files, (FAILURES, *names), ours=False)
-
-
-def _drawn(
-    inputs: Inputs, name: str, title: str, caption: str, names: tuple[str, ...], make: Callable[[], Any]
-) -> Drawn:
-    return Drawn(name, title, caption, files_of(make(), stamp(inputs, names)), names)
+def _paper(inputs: Inputs, figure: str, text: str) -> str:
+    """What the paper says, where this study repeats its test."""
+    return f" Paper (Fig. {figure}): {text}" if paper.matching_test(by_level(inputs.json(SEEDS))) else ""
 
 
 def _seeds(n: int, several: str) -> str:
-    return f"{plural(n, 'seed')} ({several})" if n > 1 else "one seed: what other seeds would give is not known"
-
-
-def crossovers(found: Mapping[str, Any]) -> Rows:
-    """Differences at k = 1 and at the largest k, with the k where the sign changes, as words for a table."""
-    rows = []
-    for row in found["differences"]:
-        ends = [f"{points(row['difference'][i])} [{points(row['low'][i])}, {points(row['high'][i])}]" for i in (0, -1)]
-        told = _crossing(row["crossover"], row["k"][-1]) if row["crossover"] else "none"
-        rows.append({**row, "first": ends[0], "last": ends[1], "crossover_words": told})
-    return rows
-
-
-def _crossing(crossing: Mapping[str, Any], largest: int) -> str:
-    """The k with its interval; an end that is not known lies beyond the largest k."""
-    low, high = (f"{end:g}" if (end := crossing[key]) is not None else f"> {largest}" for key in ("low", "high"))
-    return f"{crossing['k']:g} [{low}, {high}]"
+    return f"{plural(n, 'seed')} ({several})" if n > 1 else "one seed: how much other seeds would differ is not known"

@@ -1,12 +1,14 @@
-"""What a page is made from: every file of the study that is there, by a name without a place."""
+"""Every file of a study that the page is made from, by a name without a path; altered and stale files are refused."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from omegaconf import MISSING
 
 from compositionality.data.artefact import (
     Manifest,
@@ -18,37 +20,50 @@ from compositionality.data.artefact import (
     verify,
 )
 from compositionality.errors import UserError
-from compositionality.report.page.settings import ReportSettings
 
 SEEDS = "section41_42/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"
 CLAIMS = "claims.json"
-PASS_AT_K = "section44/passk.json"
-FAILURES = "section45/failure_modes.json"
-FAILURE_FIGURES = ("section45/failure_modes.svg", "section45/functions.svg")
 AUDIT = "data_audit.json"
 TIMES = ("section41_42/times.tsv", "countdown/section43/times.tsv")
 MACHINE = "section41_42/machine.json"
-OF_THE_STUDY = (
-    *(SEEDS, CLAIMS, PASS_AT_K, FAILURES, AUDIT, TIMES[0], MACHINE),
-    *(name.replace(".svg", ending) for name in FAILURE_FIGURES for ending in (".svg", ".png", ".pdf")),
-)
-SECTIONS = {
-    "accuracy": "section41_42",
-    "countdown": "section43",
-    "passk": "section44",
-    "failures": "section45",
+PASS_AT_K, FAILURES = "section44", "section45"
+OF_EVERY_SEED = {
+    PASS_AT_K: ("passk.json", "by_problem.parquet"),
+    FAILURES: ("failure_modes.json", "by_problem.parquet", "labels.parquet"),
 }
-"""The folders that claims.json has its figures from."""
-_RFT_ROLLOUTS = re.compile(r"stage2_level2_(rft\w*)/iteration(\d+)/rollouts")
+"""Sections that the page shows over all seeds, each seed's folder read by the page itself."""
+SECTIONS = {"accuracy": "section41_42", "countdown": "section43", "passk": PASS_AT_K, "failures": FAILURES}
+"""The folders that claims.json names."""
+_RFT = re.compile(r"/(?:\w+_)?(rft\w*)/iteration(\d+)/rollouts/")
+
+
+@dataclass
+class ReportSettings:
+    """Settings of ``report``. ``study``: a results folder with section41_42/seeds.json; folders are those of seed 0.
+
+    ``countdown``: the results folder of section 4.3; ``checkpoints``, ``data``: of the same study; empty: not shown.
+    The folders of seed N are those with ``-seedN`` behind their names. ``arms``: title and colour of arms that the
+    report does not know, ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare colours.
+    """
+
+    study: Path = MISSING
+    output: Path = MISSING
+    countdown: str = ""
+    checkpoints: str = ""
+    data: str = ""
+    arms: dict[str, dict[str, str]] = field(default_factory=dict)
+    check: bool = False
+    force: bool = False
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and folders by name; ``seeds``: names of the study's seeds, seed 0's folders first."""
+    """Files and folders by name; ``seeds``: names of the study's seeds, in order; ``arms``: as in the settings."""
 
     files: Mapping[str, Path]
     seeds: tuple[str, ...]
+    arms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -61,21 +76,24 @@ class Inputs:
             raise UserError(f"{self.files[name]}: no JSON ({error}); run the step that makes it again") from error
 
     def starting(self, prefix: str) -> list[str]:
-        """Names that start so, in order."""
+        """Names that start with ``prefix``, sorted."""
         return sorted(name for name in self.files if name.startswith(prefix))
+
+    def seeds_with(self, section: str) -> list[str]:
+        """The seeds that have every file of a section of ``OF_EVERY_SEED``."""
+        return [
+            seed for seed in self.seeds if all(f"{section}/{seed}/{file}" in self for file in OF_EVERY_SEED[section])
+        ]
+
+    @property
+    def title(self) -> str:
+        """The name of the study's results folder."""
+        return self.files[SEEDS].resolve().parents[1].name
 
     @cached_property
     def hashes(self) -> dict[str, str]:
         """sha256 of every input."""
         return {name: tree_hash(path) for name, path in self.files.items()}
-
-    def data_hash(self, names: Iterator[str] | tuple[str, ...]) -> str:
-        """Short hash of these inputs' contents."""
-        return config_hash({name: self.hashes[name] for name in names})[:12]
-
-    def config_hash_of(self, names: Iterator[str] | tuple[str, ...]) -> str:
-        """Short hash of the settings by which these inputs were made, as far as their manifests say them."""
-        return config_hash({name: self.settings.get(name) for name in names})[:12]
 
     @cached_property
     def settings(self) -> dict[str, dict[str, Any]]:
@@ -83,32 +101,30 @@ class Inputs:
         manifests = {name: _manifest(path) for name, path in self.files.items()}
         return {name: manifest.settings for name, manifest in manifests.items() if manifest}
 
+    def data_hash(self, names: Iterable[str]) -> str:
+        """Short hash of these inputs' contents."""
+        return config_hash({name: self.hashes[name] for name in names})[:12]
+
+    def config_hash(self, names: Iterable[str]) -> str:
+        """Short hash of the settings by which these inputs were made, as far as they have manifests."""
+        return config_hash({name: self.settings.get(name) for name in names})[:12]
+
 
 def find_inputs(settings: ReportSettings) -> Inputs:
-    """Everything that is there. UserError without the study's seeds.json, or if a result is stale or altered."""
+    """The files that exist. UserError without the study's seeds.json, or if a result is stale or altered."""
     summary = settings.study / SEEDS
     if not summary.is_file():
         raise UserError(f"{summary}: no such file; make it with bash bash/section41_42/summarise.sh")
     verify(summary)
+    for name in ("countdown", "checkpoints", "data"):
+        folder = getattr(settings, name)
+        if folder and not Path(folder).is_dir():
+            raise UserError(f"{name}={folder}: no such folder")
     seeds = tuple(seed["name"] for seed in json.loads(summary.read_text())["seeds"]) or ("seed0",)
-    files = {name: settings.study / name for name in OF_THE_STUDY}
-    if settings.countdown:
-        files |= {name: Path(settings.countdown, name.removeprefix("countdown/")) for name in (COUNTDOWN, TIMES[1])}
-    files |= dict(_rollouts(settings.study))
-    if settings.checkpoints:
-        files |= dict(_runs(settings.checkpoints, seeds))
-    if settings.data:
-        files |= dict(_problems(Path(settings.data)))
-    for name, given in (
-        ("countdown", settings.countdown),
-        ("checkpoints", settings.checkpoints),
-        ("data", settings.data),
-    ):
-        if given and not Path(given).is_dir():
-            raise UserError(f"{name}={given}: no such folder")
+    files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)
-    return Inputs(found, seeds)
+    return Inputs(found, seeds, settings.arms)
 
 
 def of_seed(folder: str | Path, name: str) -> Path:
@@ -117,31 +133,53 @@ def of_seed(folder: str | Path, name: str) -> Path:
     return Path(folder) if number == "0" else Path(f"{folder}-seed{number}")
 
 
-def _rollouts(study: Path) -> Iterator[tuple[str, Path]]:
-    for folder in (study / "section41_42" / "rollouts").glob("*/*"):
-        if manifest_path(folder).is_file():
-            yield f"rollouts/{folder.parent.name}/{folder.name}", folder
-
-
-def _runs(checkpoints: str, seeds: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    """Metrics and settings of every training run; how the base model was made."""
+def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    study = settings.study
+    yield from ((name, study / name) for name in (SEEDS, CLAIMS, AUDIT, TIMES[0], MACHINE))
+    yield from _rollouts(study / "section41_42", "rollouts")
+    if settings.countdown:
+        yield from ((name, Path(settings.countdown, name.removeprefix("countdown/"))) for name in (COUNTDOWN, TIMES[1]))
     for seed in seeds:
-        folder = of_seed(checkpoints, seed)
-        yield f"runs/{seed}/base/manifest.json", folder / "base" / "manifest.json"
-        for run in sorted(folder.glob("stage*/metrics.jsonl")):
-            for name in ("metrics.jsonl", "recipe.json"):
-                yield f"runs/{seed}/{run.parent.name}/{name}", run.with_name(name)
+        folder = of_seed(study, seed)
+        for section, names in OF_EVERY_SEED.items():
+            yield from ((f"{section}/{seed}/{name}", folder / section / name) for name in names)
+        yield from _rollouts(folder / PASS_AT_K, f"{PASS_AT_K}/{seed}/rollouts")
+        if settings.checkpoints:
+            yield from _runs(of_seed(settings.checkpoints, seed), seed)
+        if settings.data:
+            yield from _rft(of_seed(settings.data, seed), seed)
+    if settings.data:
+        yield from _problems(Path(settings.data))
+
+
+def _rollouts(section: Path, name: str) -> Iterator[tuple[str, Path]]:
+    for folder in (section / "rollouts").glob("*/*"):
+        if manifest_path(folder).is_file():
+            yield f"{name}/{folder.parent.name}/{folder.name}", folder
+
+
+def _runs(checkpoints: Path, seed: str) -> Iterator[tuple[str, Path]]:
+    """Metrics and settings of every training run; how the base model was made."""
+    yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
+    for run in sorted(checkpoints.glob("stage*/metrics.jsonl")):
+        for name in ("metrics.jsonl", "recipe.json"):
+            yield f"runs/{seed}/{run.parent.name}/{name}", run.with_name(name)
+
+
+def _rft(data: Path, seed: str) -> Iterator[tuple[str, Path]]:
+    """The manifests of the rollouts of iterative RFT."""
+    for manifest in data.glob("*/*/iteration*/rollouts/manifest.json"):
+        if found := _RFT.search(manifest.as_posix()):
+            yield f"rft/{seed}/{found[1].replace('_', '-')}/{found[2]}", manifest
 
 
 def _problems(data: Path) -> Iterator[tuple[str, Path]]:
-    """Problem files with a manifest, and the manifests of what iterative RFT sampled (of seed 0)."""
-    for manifest in data.glob("*_task/**/*.parquet.manifest.json"):
+    """Parquet files with a manifest, not those of rollouts and of ablations."""
+    for manifest in data.glob("*/**/*.parquet.manifest.json"):
         path = manifest.with_name(manifest.name.removesuffix(".manifest.json"))
-        if "rollouts" not in path.parts:
-            yield f"data/{path.relative_to(data).as_posix()}", path
-    for manifest in data.glob("string_task/*/iteration*/rollouts/manifest.json"):
-        if found := _RFT_ROLLOUTS.search(manifest.as_posix()):
-            yield f"rft/{found[1].replace('_', '-')}/{found[2]}", manifest
+        name = path.relative_to(data)
+        if "rollouts" not in name.parts and name.parts[0] != "ablation":
+            yield f"data/{name.as_posix()}", path
 
 
 def _manifest(path: Path) -> Manifest | None:
@@ -150,7 +188,7 @@ def _manifest(path: Path) -> Manifest | None:
 
 
 def _check_sources(settings: ReportSettings, files: Mapping[str, Path]) -> None:
-    """UserError if a result is altered, or a file it was made from (that is still there) has changed since."""
+    """UserError if a result is altered, or a file it was made from (that still exists) has changed since."""
     for path in files.values():
         manifest = _manifest(path) if path.is_file() else None
         if manifest is None:
@@ -159,15 +197,21 @@ def _check_sources(settings: ReportSettings, files: Mapping[str, Path]) -> None:
             raise UserError(f"{path}: altered or truncated since it was made; run the step again with --force")
         for source, expected in manifest.inputs.items():
             for place in _places(source, settings, path):
-                if place.is_file() and file_hash(place) != expected:
+                if place.exists() and tree_hash(place) != expected:
                     raise UserError(f"{path}: stale, {place} has changed since; run the step that makes it again")
 
 
 def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Path]:
-    """Where an input of a result may lie: ``seed1/accuracy.json``, ``passk/seed1/by_problem.parquet``, ``labels``."""
+    """Where an input of a result may lie.
+
+    ``labels``; ``seed1/accuracy.json``; ``passk/seed1/by_problem.parquet``; ``rollouts/MODEL/PROBLEMS``.
+    """
     *section, name = source.split("/")
     if not section:
         yield from (result.with_name(name), result.with_name(f"{name}.json"), result.with_name(f"{name}.parquet"))
+    elif section[0] == "rollouts":
+        evaluated = result.parents[1] / SECTIONS["accuracy"] if result.parent.name == FAILURES else result.parent
+        yield evaluated / source
     elif re.fullmatch(r"seed\d+", section[-1]):
         study, folder = result.parents[1], result.parent.name
         if len(section) > 1:

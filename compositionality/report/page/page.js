@@ -6,7 +6,7 @@
     const now = root.dataset.theme || (dark.matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
-  // Paper is white, and what is folded away cannot be opened on it.
+  // In print the page is light, and folded details are opened.
   let before = [];
   window.addEventListener("beforeprint", () => {
     before = [...document.querySelectorAll("details:not([open])")];
@@ -17,7 +17,7 @@
   const source = document.getElementById("sample-data");
   if (!source) return;
   const samples = JSON.parse(source.textContent);
-  const titles = JSON.parse(document.getElementById("function-titles").textContent);
+  const titles = JSON.parse(document.getElementById("group-titles").textContent);
   const [form, list, count, more] = ["filters", "sample-list", "sample-count", "more"].map((id) => document.getElementById(id));
   const PAGE = 6;
   let limit = PAGE;
@@ -29,7 +29,7 @@
     if (kind) made.className = kind;
     return made;
   };
-  const fields = { model: "model", functions: "functions", level: "level", reason: "verdict" };
+  const fields = { model: "model", functions: "group", level: "level", reason: "verdict" };
   const words = (key, value) => (key === "functions" ? titles[value] || value : String(value).replaceAll("_", " "));
   for (const [key, title] of Object.entries(fields)) {
     const label = element("label", title);
@@ -57,8 +57,8 @@
       element("span", `${one.model} · ${words("functions", one.functions)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
     );
     const answer = element("p", undefined, "answer");
-    answer.append("answer read: ", element("code", one.answer || "none"), " · right answer: ", element("code", one.gold));
-    made.append(head, block("Prompt", one.prompt), block("Response", one.response), answer);
+    answer.append("answer read by the judge: ", element("code", one.answer || "none"), " · gold answer: ", element("code", one.gold));
+    made.append(head, block("Prompt", one.prompt), block("Completion", one.response), answer);
     return made;
   };
   const show = () => {

@@ -1,4 +1,4 @@
-"""A bounded, stratified sample of answers to read: some of every model, file, level and verdict, of seed 0."""
+"""A bounded, stratified sample of completions to read: some of every model, file, level and reason, of seed 0."""
 
 import json
 from collections import defaultdict
@@ -14,11 +14,11 @@ from compositionality.report.page.inputs import SEEDS, Inputs
 from compositionality.rollout.store import read_rollouts
 
 AT_MOST = 600
-"""Samples in all; the page stays readable and small."""
+"""Completions in all; the page stays readable and small."""
 OF_A_FOLDER = 12
-"""Samples at most of one model, file, level and verdict."""
+"""Completions at most of one model, file, level and reason."""
 LONGEST = 4000
-"""Characters of a prompt or an answer that are shown."""
+"""Characters of a prompt or a completion that are shown."""
 Row = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def samples(inputs: Inputs) -> list[Row]:
 
 
 def problem_files(inputs: Inputs) -> dict[str, Path]:
-    """The problem files of the study's tables, found by their hash among those that are there."""
+    """The problem files of the study's tables, found by their hash among the inputs."""
     wanted = inputs.json(SEEDS).get("problems") or {}
     there = {}
     for name in inputs.starting("data/"):
@@ -65,7 +65,7 @@ def _cell(row: Row) -> tuple[str, ...]:
 
 
 def _of_folder(folder: Path, model: str, problems: str, path: Path) -> Iterator[Row]:
-    """The first answers of every level and verdict; each problem once."""
+    """The first completions of every level and reason; each problem once."""
     table = read_problems(path).select(["data_source", "prompt", "reward_model"])
     sources = table["data_source"].to_pylist()
     counts: dict[tuple[str, str], int] = defaultdict(int)
@@ -79,18 +79,18 @@ def _of_folder(folder: Path, model: str, problems: str, path: Path) -> Iterator[
             if sample == 0 and counts[cell] < OF_A_FOLDER:
                 counts[cell] += 1
                 chosen.append(row)
-        for answer in shard.take(chosen).to_pylist():
-            group = Group(problems, sources[answer["problem"]])
+        for row in shard.take(chosen).to_pylist():
+            group = Group(problems, sources[row["problem"]])
             yield {
-                "model": model, "functions": group.functions, "level": group.level, "reason": answer["reason"],
-                "problem": answer["problem"], "tokens": answer["tokens"], "finish": answer["finish_reason"],
-                "answer": cut(answer["answer"] or ""), "response": cut(answer["response"]),
-                **_asked(table.slice(answer["problem"], 1).to_pylist()[0]),
+                "model": model, "functions": group.functions, "level": group.level, "reason": row["reason"],
+                "problem": row["problem"], "tokens": row["tokens"], "finish": row["finish_reason"],
+                "answer": cut(row["answer"] or ""), "response": cut(row["response"]),
+                **_question(table.slice(row["problem"], 1).to_pylist()[0]),
             }  # fmt: skip
 
 
-def _asked(row: Mapping[str, Any]) -> Row:
-    """The prompt's last message and what would have been right."""
+def _question(row: Mapping[str, Any]) -> Row:
+    """The prompt's last message and the gold answer."""
     return {"prompt": cut(row["prompt"][-1]["content"]), "gold": cut(_gold(row["reward_model"]["ground_truth"]))}
 
 

@@ -1,0 +1,109 @@
+"""The figures that steps write beside their tables: accuracy by level of a study, failure modes of one seed."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, verify, write_derived
+from compositionality.errors import UserError
+from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
+from compositionality.evaluate.failures.run import SUMMARY as FAILURES
+from compositionality.report import failure_figures, figures
+from compositionality.report.drawing import FORMATS, save
+from compositionality.report.styles import arm_styles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STEP, FAILURE_STEP = "draw_figure", "draw_failures"
+
+
+@dataclass
+class FigureSettings:
+    """Settings of ``draw_accuracy``: ``seeds`` is a seeds.json, ``output`` a path without suffix.
+
+    ``models``: only these, in this order. ``arms``: title and colour of arms,
+    ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``.
+    """
+
+    seeds: Path = MISSING
+    output: Path = MISSING
+    title: str = ""
+    models: list[str] = field(default_factory=list)
+    arms: dict[str, dict[str, str]] = field(default_factory=dict)
+    force: bool = False
+
+
+def draw_accuracy(settings: FigureSettings) -> list[Path]:
+    """Write ``output``.svg and .png, each with a manifest. UserError if the summary is altered or has no levels."""
+    summary = read_summary(settings.seeds)
+    models = settings.models or summary["models"]
+    unknown = [model for model in models if model not in summary["models"]]
+    if unknown:
+        raise UserError(f"models: {', '.join(unknown)} unknown; the summary has {', '.join(summary['models'])}")
+    styles, rows = arm_styles(models, settings.arms), [row for row in by_level(summary) if row["model"] in models]
+    title = figures.accuracy_title(rows, settings.title)
+    kept = {"models": models, "title": settings.title, "arms": settings.arms}
+    recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
+    drawing = partial(figures.accuracy, rows, styles, title)
+    return _write(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
+
+
+def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
+    """Write failure_modes.{svg,png,pdf} and functions.{svg,png,pdf} beside ``folder``/failure_modes.json."""
+    source = folder / FAILURES
+    verify(source)
+    summary = json.loads(source.read_text())
+    styles = arm_styles(summary["models"])
+    of_file = {row["problems"]: row["functions"] for row in summary["shares"]}
+    functions, pairs = (
+        [{**row, "functions": of_file[row["problems"]]} for row in summary[key]] for key in ("by_function", "by_pair")
+    )
+    recipe = Recipe(FAILURE_STEP, {}, {"failure_modes": source})
+    drawing = partial(failure_figures.shares, summary["shares"], styles)
+    paths = _write(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
+    if functions:
+        drawing = partial(failure_figures.heat_maps, functions, pairs, styles)
+        paths += _write(folder / "functions", drawing, FORMATS, recipe, force=force)
+    return paths
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """A seeds.json. UserError if it is missing, altered, another step's or without accuracy by level."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; make it with examples/summarise_seeds.py")
+    if verify(path).step != SUMMARY_STEP:
+        raise UserError(f"{path}: was not made by examples/summarise_seeds.py")
+    summary: dict[str, Any] = json.loads(path.read_text())
+    if not by_level(summary):
+        raise UserError(f"{path}: holds no accuracy by level")
+    return summary
+
+
+def by_level(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of accuracy that a figure by level shows."""
+    return [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
+
+
+def _write(
+    output: Path, drawing: "Callable[[], Figure]", formats: tuple[str, ...], recipe: Recipe, *, force: bool
+) -> list[Path]:
+    """The figure in each format, unless it is there already."""
+    from matplotlib import __version__
+
+    paths = [output.with_name(f"{output.name}.{ending}") for ending in formats]
+    for path, ending in zip(paths, formats, strict=True):
+        settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
+        body = partial(_save, drawing, ending)
+        write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
+    print(f"{output}.{{{','.join(formats)}}}")
+    return paths
+
+
+def _save(drawing: "Callable[[], Figure]", ending: str, path: Path) -> None:
+    path.write_bytes(save(drawing, [ending])[ending])

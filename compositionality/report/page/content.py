@@ -1,0 +1,315 @@
+"""The page's text: facts of the study, claims with their intervals, the data, settings; and its tables as CSV."""
+
+import csv
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from compositionality.data.artefact import read_manifest
+from compositionality.evaluate.tables import plural
+from compositionality.report.figures import sizes
+from compositionality.report.page.inputs import (
+    AUDIT,
+    CLAIMS,
+    COUNTDOWN,
+    FAILURES,
+    MACHINE,
+    PASS_AT_K,
+    SEEDS,
+    TIMES,
+    Inputs,
+)
+from compositionality.report.page.results import Results, metric_files
+from compositionality.report.record import without_places
+from compositionality.report.styles import group_title, unique
+
+Row = Mapping[str, Any]
+Table = tuple[Sequence[Row], tuple[str, ...]]
+"""Rows, and the names of the inputs that they were made from."""
+DECISIONS = {
+    "supported": ("✓", "supported"),
+    "contradicted": ("✗", "contradicted"),
+    "undecided": ("?", "undecided"),
+    "not run": ("–", "not-run"),
+}
+"""Decision → its sign and its class in the style sheet."""
+AUDIT_COLUMNS = (
+    ("rows", "problems", "{:,}"),
+    ("duplicates", "duplicates", "{:,}"),
+    ("input_matters", "input matters", "{:.1%}"),
+    ("with_no_op", "with a step that does nothing", "{:.1%}"),
+    ("real_depth", "as deep as its level", "{:.1%}"),
+    ("length_median", "median length of the answer", "{:g}"),
+    ("overlap_problems", "also in training: problems", "{:,}"),
+    ("overlap_compositions", "also in training: compositions", "{:,}"),
+    ("wrong_gold", "wrong gold answers", "{:,}"),
+)
+"""Key of the audit, its title, its format; other keys are shown under their own names."""
+
+
+def facts(inputs: Inputs) -> list[tuple[str, str]]:
+    """What was run, on what, how long: a title and a line each."""
+    summary = inputs.json(SEEDS)
+    sampling = summary["sampling"]
+    n_seeds = len(summary["seeds"])
+    rows = [
+        ("Study", f"{len(summary['models'])} models, {plural(n_seeds, 'seed')}: {', '.join(summary['models'])}"),
+        ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
+        ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
+    ]
+    if seeds := inputs.seeds_with(PASS_AT_K):
+        found = inputs.json(f"{PASS_AT_K}/{seeds[0]}/passk.json")
+        models = ", ".join(found["models"])
+        rows.append(("For pass@k", f"{found['n_samples']:,} to each problem of {models}; {plural(len(seeds), 'seed')}"))
+    times = [
+        f"{_duration(seconds)}{where}"
+        for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
+        if (seconds := total_seconds(inputs, name))
+    ]
+    return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
+
+
+def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """``held-out functions: levels 1 to 6, 500 a level``."""
+    for group in unique(rows, "functions"):
+        mine = [row for row in rows if row["functions"] == group]
+        levels = unique(mine, "level")
+        yield f"{group_title(group)}: levels {min(levels)} to {max(levels)}, {sizes(mine)} a level"
+
+
+def _machine(inputs: Inputs) -> str:
+    if MACHINE not in inputs:
+        return "not recorded"
+    found = inputs.json(MACHINE)
+    gpus = f", {len(found['gpus'])} × {found['gpus'][0]}" if found["gpus"] else ", no GPU"
+    return (
+        f"{found['cpu']}, {plural(found['cores'], 'core')}, {found['memory_gib']:g} GiB{gpus}, Python {found['python']}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def total_seconds(inputs: Inputs, name: str) -> int:
+    """Seconds of all seeds, each from its first stage to its table."""
+    return sum(row["seconds"] for row in stages(inputs, name) if row["stage"].endswith("/run_seed"))
+
+
+def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
+    """Seed, stage, seconds of what took a second; of several runs of a stage the longest."""
+    longest: dict[tuple[str, str], int] = {}
+    if name in inputs:
+        for line in csv.reader(inputs.files[name].read_text().splitlines(), delimiter="\t"):
+            if len(line) == 5:
+                key = (line[1], line[3].removesuffix(" --force"))
+                longest[key] = max(longest.get(key, 0), int(line[4]))
+    return [{"seed": seed, "stage": stage, "seconds": value} for (seed, stage), value in longest.items() if value]
+
+
+def problem_files(inputs: Inputs) -> Sequence[Row]:
+    """Every problem file: how many problems by level, settings by which it was made, its hash."""
+    rows = []
+    for name in inputs.starting("data/"):
+        manifest = read_manifest(inputs.files[name])
+        if manifest is None or "by_level" not in manifest.facts:
+            continue
+        levels = manifest.facts["by_level"]
+        settings = {key: value for key, value in manifest.settings.items() if value not in (None, "")}
+        made_with = ("mode", "split", "seed", "functions", "style")
+        rows.append(
+            {
+                "file": name.removeprefix("data/"),
+                "problems": sum(levels.values()),
+                "levels": ", ".join(f"{level}: {count:,}" for level, count in levels.items()),
+                "made_with": ", ".join(f"{key} {settings[key]}" for key in made_with if key in settings),
+                "hash": next(iter(manifest.files.values()))[:12],
+            }
+        )
+    return rows
+
+
+def audit(inputs: Inputs) -> dict[str, Any]:
+    """The audit of the test files as titles and rows of text; empty where it has not been run."""
+    if AUDIT not in inputs:
+        return {}
+    found = [(file, level) for file, levels in inputs.json(AUDIT).items() for level in levels]
+    columns = [column for column in AUDIT_COLUMNS if all(column[0] in level for _, level in found)]
+    rows = [
+        [file.removesuffix(".parquet"), level["level"], *(form.format(level[key]) for key, _, form in columns)]
+        for file, level in found
+    ]
+    return {"titles": ["file", "level", *(title for _, title, _ in columns)], "rows": rows}
+
+
+def configs(inputs: Inputs) -> list[tuple[str, dict[str, Any]]]:
+    """Settings by name: of sampling, and of every training run of the first seed."""
+    found = [("sampling of the tables", dict(inputs.json(SEEDS)["sampling"]))]
+    prefix = f"runs/{inputs.seeds[0]}/"
+    for name in inputs.starting(prefix):
+        if name.endswith(".json"):
+            found.append((name.removeprefix(prefix).split("/")[0], inputs.json(name).get("settings", {})))
+    return [(name, without_places(settings)) for name, settings in found]
+
+
+def claims_of(inputs: Inputs) -> dict[str, Any]:
+    """claims.json, or no claims where they have not been evaluated."""
+    found: dict[str, Any] = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
+    return found
+
+
+def scale_of(claims: Sequence[Row]) -> float:
+    """The largest share among all intervals and thresholds, rounded up to ten points: the end of the common scale."""
+    ends = [
+        abs(one[key] or 0) for claim in claims for one in claim["comparisons"] for key in ("low", "high", "threshold")
+    ]
+    return max(1, math.ceil(10 * max(ends, default=0))) / 10
+
+
+def claim_rows(claims: Sequence[Row], scale: float) -> list[dict[str, Any]]:
+    """Claims with badges, and comparisons with the positions of their marks on the common scale."""
+    return [
+        {
+            **claim,
+            "badge": badge(claim["verdict"]),
+            "badge_these_seeds": badge(claim.get("verdict_these_seeds") or "not run"),
+            "comparisons": [_comparison(one, scale) for one in claim["comparisons"]],
+        }
+        for claim in claims
+    ]
+
+
+def badge(verdict: str) -> dict[str, str]:
+    """Sign, class and word of a decision."""
+    sign, kind = DECISIONS.get(verdict, ("·", "undecided"))
+    return {"sign": sign, "kind": kind, "word": verdict}
+
+
+def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
+    """How many claims have each decision, in the order of ``DECISIONS``."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    known = [word for word in DECISIONS if counts[word]]
+    return [{**badge(word), "n": counts[word]} for word in [*known, *(counts.keys() - DECISIONS.keys())]]
+
+
+def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """One row a comparison, for the CSV."""
+    columns = ("metric", "comparison", "functions", "level", "model", "base", "difference", "low", "high", "interval")
+    for claim in claims:
+        for one in claim["comparisons"]:
+            yield {
+                "claim": claim["claim"], "claim_verdict": claim["verdict"],
+                "claim_verdict_these_seeds": claim.get("verdict_these_seeds"), "needs": claim.get("needs"),
+                "verdict": one["verdict"], **{name: one.get(name) for name in columns}, "text": claim["text"],
+                "paper": claim["paper"],
+            }  # fmt: skip
+
+
+def points(share: float) -> str:
+    """A difference in points, with its sign."""
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def _comparison(one: Row, scale: float) -> dict[str, Any]:
+    """A comparison: figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale)."""
+    if one.get("difference") is None:
+        return {**one, "badge": badge(one["verdict"]), "known": False, "missing": one.get("missing")}
+    low, value, high, threshold = (one[key] or 0.0 for key in ("low", "difference", "high", "threshold"))
+    marks = {
+        name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2)
+        for name, share in (("low", low), ("value", value), ("high", high), ("threshold", threshold))
+    }
+    numbers = {"value": points(value), "low": points(low), "high": points(high)}
+    return {**one, "badge": badge(one["verdict"]), "known": True, "marks": marks, "points": numbers}
+
+
+def crossovers(differences: Sequence[Row]) -> list[dict[str, Any]]:
+    """Differences of pass@k at k = 1 and at the largest k, and in how many seeds the sign changes, at which k."""
+    rows = []
+    for row in differences:
+        ends = [_with_interval(row["difference"][i], row["low"][i], row["high"][i]) for i in (0, -1)]
+        crossed = [f"{one['k']:g}" for one in row["crossovers"] if one]
+        changes = (
+            f"{len(crossed)} of {plural(row['n_seeds'], 'seed')}: k = {', '.join(crossed)}" if crossed else "in none"
+        )
+        rows.append({**row, "first": ends[0], "last": ends[1], "largest": row["k"][-1], "changes": changes})
+    return rows
+
+
+def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
+    """Shares of the classes with their intervals, a column for each model; classes that never occur are left out."""
+    models = unique(rows, "model")
+    cells: dict[tuple[str, int, str], dict[str, Row]] = {}
+    for row in rows:
+        key = (group_title(row["functions"]), row["level"], row["class"].replace("_", " "))
+        if row["share"] is not None:
+            cells.setdefault(key, {})[row["model"]] = row
+    lines = [
+        [*key, *(_share(found[model]) if model in found else "–" for model in models)]
+        for key, found in cells.items()
+        if any(row["share"] for row in found.values())
+    ]
+    return {"titles": ["group", "level", "class", *models], "rows": lines}
+
+
+def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None or low is None or high is None:
+        return "–"
+    return f"{points(value)} [{points(low)}, {points(high)}]"
+
+
+def _share(row: Row) -> str:
+    return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
+
+
+def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
+    """Every table of the page by name; tables without rows are left out."""
+    metrics = tuple(metric_files(inputs))
+    found: dict[str, Table] = {}
+    for name, source, key in (
+        ("accuracy", SEEDS, "accuracy"),
+        ("differences", SEEDS, "differences"),
+        ("countdown", COUNTDOWN, "accuracy"),
+        ("countdown_differences", COUNTDOWN, "differences"),
+    ):
+        found[name] = (inputs.json(source)[key] if source in inputs else [], (source,))
+    of_passk, of_failures = (tuple(inputs.starting(f"{section}/")) for section in (PASS_AT_K, FAILURES))
+    found["passk"] = (list(_by_k(results.curves, "pass_at_k")), of_passk)
+    found["passk_differences"] = (list(_by_k(results.differences, "difference")), of_passk)
+    found["failure_modes"] = (results.failure_shares, of_failures)
+    found["failures_by_function"] = (results.by_function, of_failures)
+    found["failures_by_pair"] = (results.by_pair, of_failures)
+    if AUDIT in inputs:
+        found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
+    found["claims"] = (list(claims_table(claims_of(inputs)["claims"])), (CLAIMS,))
+    found["training"] = (results.training, metrics)
+    found["budget"] = (results.budget, (*inputs.starting("runs/"), *inputs.starting("rft/")))
+    found["problems"] = (problem_files(inputs), tuple(inputs.starting("data/")))
+    return {name: table for name, table in found.items() if table[0]}
+
+
+def csv_of(rows: Sequence[Row]) -> bytes:
+    """A CSV file with the columns of the rows, in their order; lists as JSON."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(row.get(name)) for name in names} for row in rows)
+    return stream.getvalue().encode()
+
+
+def _by_k(rows: Iterable[Row], value: str) -> Iterator[Row]:
+    """One row a k from rows that hold lists over k."""
+    for row in rows:
+        for place, k in enumerate(row["k"]):
+            lists = {name: row[name][place] for name in (value, "low", "high", "values")}
+            yield {**{name: cell for name, cell in row.items() if name != "crossovers"}, "k": k, **lists}
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value

@@ -1,0 +1,248 @@
+"""The numbers behind the page's figures, as rows: training runs, and pass@k and failure modes over all seeds.
+
+Legend: S seeds, P problems, K values of k.
+"""
+# ruff: noqa: N806
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compositionality.evaluate.claims.claim import Source
+from compositionality.evaluate.claims.decide import figures_of
+from compositionality.evaluate.evaluations import Group, Study, read_study, shared_arms
+from compositionality.report.page.inputs import FAILURES, PASS_AT_K, Inputs
+from compositionality.stats.intervals import Counts, wilson
+from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.stats.random_effects import Finding, contrast_over_seeds, share_over_seeds
+from compositionality.train.common.metrics import read_metrics
+
+POINTS = 40
+"""Values of k at most for which pass@k is shown."""
+_VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
+_SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")
+"""Settings that say how many completions a prompt gets: the single-file trainer's, verl's."""
+_PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows of every figure that the page draws from several files; empty where a section was not run."""
+
+    training: list[Row]
+    budget: list[Row]
+    curves: list[Row]
+    differences: list[Row]
+    failure_shares: list[Row]
+    by_function: list[Row]
+    by_pair: list[Row]
+
+
+def read_results(inputs: Inputs) -> Results:
+    """All of them. UserError if the seeds of a section cannot be compared."""
+    rows = curves(inputs), failure_functions(inputs)
+    return Results(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1])
+
+
+def metric_files(inputs: Inputs) -> list[str]:
+    """Names of the metrics of RL runs."""
+    return [name for name in inputs.starting("runs/") if "/stage2-rl-" in name and name.endswith("metrics.jsonl")]
+
+
+def training(inputs: Inputs) -> list[Row]:
+    """Validation during RL: arm, seed, step, group, level, accuracy."""
+    return [row for name in metric_files(inputs) for row in _validation(inputs, name)]
+
+
+def budget(inputs: Inputs) -> list[Row]:
+    """Share correct among the training completions, by completions so far: RL's steps, RFT's iterations."""
+    rows = [row for name in metric_files(inputs) for row in _rl_steps(inputs, name)]
+    return [*rows, *_rft_iterations(inputs)]
+
+
+def _validation(inputs: Inputs, name: str) -> Iterator[Row]:
+    seed, arm = _whose(name)
+    for row in read_metrics(inputs.files[name]):
+        for key, value in row.items():
+            found = _VALIDATION.fullmatch(key)
+            if found and value is not None:
+                group = Group("", found[1])
+                yield {
+                    "arm": arm, "seed": seed, "step": row["step"], "functions": group.functions, "level": group.level,
+                    "accuracy": value,
+                }  # fmt: skip
+
+
+def _rl_steps(inputs: Inputs, name: str) -> Iterator[Row]:
+    """Nothing if the run's settings do not say how many completions a step samples."""
+    seed, arm = _whose(name)
+    recipe = name.replace("metrics.jsonl", "recipe.json")
+    settings = inputs.json(recipe).get("settings", {}) if recipe in inputs else {}
+    n = next((settings[key] for key in _SAMPLES if key in settings), None)
+    prompts = next((settings[key] for key in _PROMPTS if key in settings), None)
+    completions = 0
+    for row in read_metrics(inputs.files[name]):
+        sampled = row.get("training/filter_groups/generated_prompts", prompts)
+        value = row.get("critic/acc/mean", row.get("critic/score/mean"))
+        if n is None or sampled is None or value is None:
+            continue
+        completions += int(sampled * n)
+        yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
+
+
+def _rft_iterations(inputs: Inputs) -> Iterator[Row]:
+    """Each iteration's completions, sampled from the model that the iteration starts from."""
+    completions: dict[tuple[str, str], int] = defaultdict(int)
+    for name in inputs.starting("rft/"):
+        _, seed, arm, iteration = name.split("/")
+        counts = inputs.json(name)["facts"]["levels"].values()
+        n, right = (sum(count[key] for count in counts) for key in ("n", "correct"))
+        completions[seed, arm] += n
+        if n:
+            low, high = wilson(right / n, n)
+            yield {
+                "arm": arm, "seed": seed, "step": int(iteration), "completions": completions[seed, arm],
+                "correct": right / n, "low": low, "high": high,
+            }  # fmt: skip
+
+
+def _whose(name: str) -> tuple[str, str]:
+    _, seed, run, _ = name.split("/")
+    return seed, run.removeprefix("stage2-")
+
+
+def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
+    """pass@k of every model and group, and the differences of the pairs in passk.json: lists over k.
+
+    Means over the seeds; intervals over seeds and problems where there are several seeds, else over problems.
+    """
+    study = _study(inputs, PASS_AT_K, Source.PASS_AT_K)
+    if study is None:
+        return [], []
+    each = [inputs.json(f"{PASS_AT_K}/{seed}/passk.json") for seed in inputs.seeds_with(PASS_AT_K)]
+    pairs = dict.fromkeys((row["model"], row["base"]) for row in each[0]["differences"])
+    found, differences = [], []
+    for group in study.groups:
+        values = {model: _pass_at_k(study, model, group) for model in study.models}
+        ks = _ks(study.samples(group))
+        for model, (passed_SPK, judged_SP) in values.items():
+            of_k = [share_over_seeds(passed_SPK[..., k - 1], judged_SP) for k in ks]
+            found.append({"model": model, **_labels(study, group), "k": ks, **_lists("pass_at_k", of_k)})
+        for model, base in pairs:
+            if model in values and base in values:
+                row = {"model": model, "base": base, **_labels(study, group), "k": ks}
+                differences.append({**row, **_lists("difference", _contrasts(values[model], values[base], ks))})
+                differences[-1]["crossovers"] = [_crossover(one, differences[-1]) for one in each]
+    return found, differences
+
+
+Passed = tuple[np.ndarray[Any, np.dtype[np.float64]], Counts]
+
+
+def _pass_at_k(study: Study, model: str, group: Group) -> Passed:
+    """pass@k for k = 1 … N of every problem, (S, P, K), and whether it was judged, (S, P)."""
+    correct, judged = _counts(study, model, group)
+    n = study.samples(group)
+    flat = pass_at_k(correct.ravel(), np.maximum(judged, n).ravel(), n)
+    return flat.reshape(*judged.shape, n), (judged > 0).astype(np.int64)
+
+
+def _contrasts(model: Passed, base: Passed, ks: Sequence[int]) -> list[Finding | None]:
+    return [contrast_over_seeds(model[0][..., k - 1], model[1], base[0][..., k - 1], base[1]) for k in ks]
+
+
+def _ks(n: int) -> list[int]:
+    """1, …, n: all of them, or ``POINTS`` evenly spaced on a logarithmic axis."""
+    return sorted({round(float(k)) for k in np.geomspace(1, n, POINTS)})
+
+
+def _lists(value: str, findings: Sequence[Finding | None]) -> Row:
+    rows = [figures_of(found, value) for found in findings]
+    return {
+        **{key: [row[key] for row in rows] for key in (value, "low", "high", "values")},
+        "interval": rows[0]["interval"],
+    }
+
+
+def _crossover(of_seed: Row, row: Row) -> Row | None:
+    """Where a seed's difference changes its sign, by its own passk.json."""
+    labels = ("model", "base", "problems", "functions", "level")
+    same = (one for one in of_seed["differences"] if all(one[key] == row[key] for key in labels))
+    found: Row = next(same, {})
+    return found.get("crossover")
+
+
+def failure_shares(inputs: Inputs) -> list[Row]:
+    """Share of every failure class by model, group and level: mean over the seeds, interval, values by seed."""
+    study = _study(inputs, FAILURES, Source.FAILURES)
+    if study is None:
+        return []
+    classes = inputs.json(f"{FAILURES}/{inputs.seeds_with(FAILURES)[0]}/failure_modes.json")["classes"]
+    return [
+        {"model": model, **_labels(study, group), "class": name, **figures_of(study.share(model, group, name), "share")}
+        for group in study.groups
+        for model in study.models
+        for name in classes
+    ]
+
+
+def failure_functions(inputs: Inputs) -> tuple[list[Row], list[Row]]:
+    """By function and by pair of functions: means over the seeds of what each seed's failure_modes.json says."""
+    functions, pairs = [], []
+    for seed in inputs.seeds_with(FAILURES):
+        summary = inputs.json(f"{FAILURES}/{seed}/failure_modes.json")
+        groups = {row["problems"]: row["functions"] for row in summary["shares"]}
+        functions += [{**row, "functions": groups[row["problems"]]} for row in summary["by_function"]]
+        pairs += [{**row, "functions": groups[row["problems"]]} for row in summary["by_pair"]]
+    labels = ("model", "problems", "functions")
+    return (
+        _means(functions, (*labels, "function"), ("alone", "error_rate"), ("reached", "wrong")),
+        _means(pairs, (*labels, "outer", "inner"), ("accuracy",), ("n",)),
+    )
+
+
+def _means(rows: Sequence[Row], labels: Sequence[str], means: Sequence[str], sums: Sequence[str]) -> list[Row]:
+    """One row for every set of labels: means over the rows that have a value, sums, and how many rows there were."""
+    parts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        parts[tuple(row[name] for name in labels)].append(row)
+    return [
+        {
+            **dict(zip(labels, key, strict=True)),
+            **{name: _mean([row[name] for row in part if row[name] is not None]) for name in means},
+            **{name: sum(row[name] for row in part) for name in sums},
+            "n_seeds": len(part),
+        }
+        for key, part in parts.items()
+    ]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _study(inputs: Inputs, section: str, source: Source) -> Study | None:
+    """The seeds of a section with the models that all of them have; None if it was not run."""
+    folders = [
+        f"{seed}:{inputs.files[f'{section}/{seed}/by_problem.parquet'].parent}" for seed in inputs.seeds_with(section)
+    ]
+    return read_study(folders, shared_arms(folders, source)[0], source) if folders else None
+
+
+def _labels(study: Study, group: Group) -> Row:
+    return {
+        "problems": group.problems, "functions": group.functions, "level": group.level,
+        "data_source": group.data_source, "n_seeds": len(study.seeds), "n_problems": study.size(group),
+    }  # fmt: skip
+
+
+def _counts(study: Study, model: str, group: Group) -> tuple[Counts, Counts]:
+    """Correct and judged completions, (S, P)."""
+    answers = [seed.answers[model, group.problems] for seed in study.seeds]
+    rows = [row for row, source in enumerate(answers[0].levels) if source == group.data_source]
+    return np.stack([one.correct[rows] for one in answers]), np.stack([one.judged[rows] for one in answers])
