@@ -74,6 +74,57 @@ class Completion:
     log_probs: Sequence[float] = ()
 
 
+@dataclass(slots=True)
+class PromptGroup:
+    """All completions of one problem in one step.
+
+    ``position`` is the place of the problem in the stream of prompts, ``step`` the one in which it was sampled.
+    ``rewards`` and ``correct`` have one entry for each completion; a reward is None where the judge failed.
+    """
+
+    position: int
+    step: int
+    prompt_ids: list[int]
+    completions: list[Completion]
+    rewards: list[float | None]
+    correct: list[bool]
+
+    def has_signal(self) -> bool:
+        """True if some completions are correct and some are not: otherwise the advantages are all 0."""
+        return 0 < sum(self.correct) < len(self.correct)
+
+    def is_judged(self) -> bool:
+        """False if the judge failed on a completion: the others would be a biased sample."""
+        return None not in self.rewards
+
+
+@dataclass(slots=True)
+class TrainSample:
+    """One completion on its way through an update: token ids, log-probs (one for each response token), advantage.
+
+    ``rollout_log_probs`` are the sampler's, ``ref_log_probs`` those of the reference model. ``old_log_probs`` are
+    those of the policy that the ratio is taken to; None: of the present one. ``fresh``: sampled in this very step.
+    Each response token has ``loss_weight`` in the loss and ``token_share`` in means over the tokens of the batch.
+    """
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+    rollout_log_probs: list[float]
+    advantage: float = 0.0
+    fresh: bool = False
+    old_log_probs: list[float] | None = None
+    ref_log_probs: list[float] | None = None
+    loss_weight: float = 0.0
+    token_share: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.prompt_ids) + len(self.response_ids)
+
+    def loss_mask(self) -> list[int]:
+        """1 for each token of the response, 0 for those of the prompt."""
+        return [0] * len(self.prompt_ids) + [1] * len(self.response_ids)
+
+
 class Failure(StrEnum):
     """What went wrong in a completion: each has exactly one class."""
 

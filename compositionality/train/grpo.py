@@ -6,7 +6,7 @@ losses (one formula, one function), the batch cut into micro-batches. ``train/RE
     python compositionality/train/grpo.py CONFIG.yaml model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py CONFIG.yaml mesh.tensor=2 …
 
-Names of tensors: B rows, T tokens, D width, V vocabulary (this rank's slice of it), N response tokens of a batch.
+Names of tensors: B samples, T tokens, N response tokens of a batch, G groups, S samples of a group.
 """
 
 # ruff: noqa: N803, N806
@@ -17,9 +17,10 @@ import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -28,18 +29,31 @@ from omegaconf import OmegaConf
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import exclusive, is_done
 from compositionality.errors import UserError
 from compositionality.reward.pool import Item, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import check_model
-from compositionality.train.common.checkpoints import best_step, folder, mend, record_score, scores, sealed_steps
+from compositionality.train.common.checkpoints import (
+    best_step,
+    complete_steps,
+    folder,
+    publish_models,
+    record_score,
+    resume,
+)
 from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
 from compositionality.train.common.metrics import STEP_ROW
 from compositionality.train.common.processes import device, on_every_rank, rank, start_processes, stop_processes
-from compositionality.train.common.prompt_stream import Question, place_in_file, read_questions
-from compositionality.train.common.run_folder import claim, latest_step, prune
+from compositionality.train.common.prompt_stream import (
+    TokenizedProblem,
+    refill_size,
+    row_at,
+    tokenize_problems,
+    too_few_groups,
+)
+from compositionality.train.common.run_folder import prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_report import Clock, Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
@@ -59,42 +73,13 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
-from compositionality.types import STOP, Completion, Reason, Verdict
+from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
-HEADROOM = 1.25  # a generation batch asks for some more prompts than the share of groups with signal would need
+VALIDATION = -1  # number of the completion in validation: seeds of its own
 LONGEST_LOG_RATIO = 20.0
 
 
-# ---- rollout: questions, answers, rewards
-
-
-@dataclass
-class Answer:
-    """One sampled answer; ``logps`` of its tokens as the sampler saw them; ``reward`` None: the judge failed."""
-
-    tokens: list[int]
-    logps: list[float]
-    finished: bool
-    reward: float | None
-    correct: bool
-
-
-@dataclass
-class Group:
-    """All answers to one prompt, sampled in step ``step``; ``position`` is its place in the stream of prompts."""
-
-    position: int
-    step: int
-    prompt: list[int]
-    answers: list[Answer]
-
-    def has_signal(self) -> bool:
-        """True if some answers are correct and some are not: equal ones say nothing about each other."""
-        return 0 < sum(answer.correct for answer in self.answers) < len(self.answers)
-
-    def judged(self) -> bool:
-        """False if the judge failed on an answer: the others would be a biased sample."""
-        return all(answer.reward is not None for answer in self.answers)
+# ---- rollout: completions and their rewards
 
 
 def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) -> float:
@@ -105,16 +90,16 @@ def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) 
     return -settings.overlong_penalty * min(max(over / settings.overlong_buffer, 0.0), 1.0)
 
 
-def deal_out(answers: Sequence[Answer], seed: Sequence[int]) -> None:
-    """A control, with nothing in it to learn: the rewards of all answers, dealt out among them anew."""
-    order = np.random.default_rng(seed).permutation(len(answers))
-    dealt = [(answers[place].reward, answers[place].correct) for place in order]
-    for answer, one in zip(answers, dealt, strict=True):
-        answer.reward, answer.correct = one
+def shuffle_rewards(groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
+    """Permute rewards across the completions of all groups, in place (negative control)."""
+    scored = [pair for group in groups for pair in zip(group.rewards, group.correct, strict=True)]
+    shuffled = (scored[place] for place in np.random.default_rng(seed).permutation(len(scored)))
+    for group in groups:
+        group.rewards, group.correct = map(list, zip(*islice(shuffled, len(group.rewards)), strict=True))
 
 
-class Asker:
-    """Asks the sampler and has the answers judged; each rank does a share, all get everything."""
+class RolloutWorker:
+    """Samples completions and has them judged; each rank does a share of the problems, all get every group."""
 
     def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
@@ -122,37 +107,50 @@ class Asker:
         rollout = settings.rollout
         self.options = SamplingOptions(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_tokens)
 
-    def ask(self, questions: Sequence[Question], seeds: Sequence[Sequence[int]]) -> list[list[Answer]]:
-        """Answers to each question, one for each of its seeds. A collective call."""
+    def generate(
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int], step: int
+    ) -> list[PromptGroup]:
+        """A completion of each problem for each number in ``samples``; the seed is a function of position and number.
+
+        A collective call.
+        """
         world = dist.get_world_size() if dist.is_initialized() else 1
-        first, last = (len(questions) * share // world for share in (rank(), rank() + 1))
-        shares = on_every_rank(lambda: self._answers(questions[first:last], seeds[first:last]))
-        return [answers for share in shares for answers in share]
+        mine = slice(*(len(problems) * share // world for share in (rank(), rank() + 1)))
+        shares = on_every_rank(lambda: self._generate(problems[mine], positions[mine], samples, step))
+        return [group for share in shares for group in share]
 
-    def _answers(self, questions: Sequence[Question], seeds: Sequence[Sequence[int]]) -> list[list[Answer]]:
-        asked = [question for question, own in zip(questions, seeds, strict=True) for _ in own]
-        flat = [seed for own in seeds for seed in own]
+    def _generate(
+        self, problems: Sequence[TokenizedProblem], positions: Sequence[int], samples: Sequence[int], step: int
+    ) -> list[PromptGroup]:
+        repeated = [problem for problem in problems for _ in samples]
+        seeds = [request_seed(self.settings.rollout.seed, place, number) for place in positions for number in samples]
         with self.clock("gen"):
-            samples = self.sampler.sample([question.prompt for question in asked], flat, self.options)
-        texts = self.tokenizer.batch_decode([sample.token_ids for sample in samples], skip_special_tokens=True)
-        items = [
-            Item(question.data_source, text, question.ground_truth, sample.finish_reason)
-            for question, text, sample in zip(asked, texts, samples, strict=True)
-        ]
+            sampled = self.sampler.sample([problem.prompt_ids for problem in repeated], seeds, self.options)
+        texts = self.tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
+        completions = [replace(one, text=text) for one, text in zip(sampled, texts, strict=True)]
         with self.clock("reward"):
-            verdicts = self.judges.judge(items)
-        answers = iter(self._answer(*pair) for pair in zip(samples, verdicts, strict=True))
-        return [[next(answers) for _ in own] for own in seeds]
+            verdicts = self.judges.judge([*map(to_judge, repeated, completions)])
+        rewards = [*map(self._reward, completions, verdicts)]
+        correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
+        own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
+        return [
+            PromptGroup(place, step, problem.prompt_ids, completions[part], rewards[part], correct[part])
+            for place, problem, part in zip(positions, problems, own, strict=True)
+        ]
 
-    def _answer(self, sampled: Completion, verdict: Verdict) -> Answer:
+    def _reward(self, completion: Completion, verdict: Verdict) -> float | None:
         value = reward(verdict, self.settings.reward.shape)
-        if value is not None:
-            value += overlong_penalty(sampled.n_tokens, self.settings.algorithm, self.options.max_tokens)
-        tokens, logps = list(sampled.token_ids), list(sampled.log_probs)
-        return Answer(tokens, logps, sampled.finish_reason == STOP, value, verdict.reason is Reason.CORRECT)
+        if value is None:
+            return None
+        return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
 
 
-# ---- advantages: one number for each answer, from rewards_GS (groups, samples)
+def to_judge(problem: TokenizedProblem, completion: Completion) -> Item:
+    """A completion as the pool of judges takes it."""
+    return Item(problem.data_source, completion.text, problem.ground_truth, completion.finish_reason)
+
+
+# ---- advantages: one number for each completion, from rewards_GS (groups, samples)
 
 
 def grpo_advantage(rewards_GS: Tensor) -> Tensor:
@@ -231,92 +229,79 @@ def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tenso
 # ---- the batch, cut
 
 
-@dataclass
-class Row:
-    """One answer on its way through an update. ``old``: log-probs of the policy that drew it; None: the present one.
-
-    A token weighs ``weight`` in the loss and ``share`` in means. ``fresh``: drawn in this very step.
-    """
-
-    prompt: list[int]
-    tokens: list[int]
-    sampler: list[float]
-    advantage: float = 0.0
-    fresh: bool = False
-    old: list[float] | None = None
-    reference: list[float] | None = None
-    weight: float = 0.0
-    share: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.prompt) + len(self.tokens)
-
-
-def to_rows(groups: Sequence[Group], step: int, advantage: str) -> list[Row]:
-    """The answers with their advantages; those left over from an earlier step keep the sampler's log-probs as old."""
+def to_samples(groups: Sequence[PromptGroup], step: int, advantage: str) -> list[TrainSample]:
+    """The completions with their advantages; those of an earlier step keep the sampler's log-probs as the old ones."""
     if not groups:
         return []
-    rewards_GS = torch.tensor([[answer.reward for answer in group.answers] for group in groups], dtype=torch.float32)
-    lengths_GS = torch.tensor([[len(answer.tokens) for answer in group.answers] for group in groups])
+    rewards_GS = torch.tensor([group.rewards for group in groups], dtype=torch.float32)
+    lengths_GS = torch.tensor([[completion.n_tokens for completion in group.completions] for group in groups])
     advantage_GS = advantages(advantage, rewards_GS, lengths_GS).tolist()
     return [
-        Row(group.prompt, answer.tokens, answer.logps, value, fresh, None if fresh else answer.logps)
+        to_sample(group, completion, value, fresh=group.step == step)
         for group, values in zip(groups, advantage_GS, strict=True)
-        for fresh in [group.step == step]
-        for answer, value in zip(group.answers, values, strict=True)
-        if answer.tokens
+        for completion, value in zip(group.completions, values, strict=True)
+        if completion.n_tokens
     ]
 
 
-def weigh(rows: Sequence[Row], aggregation: str, max_tokens: int) -> None:
-    """Set what a token of each row weighs in the loss, and its share of all tokens (for means)."""
-    lengths_B = torch.tensor([len(row.tokens) for row in rows])
+def to_sample(group: PromptGroup, completion: Completion, advantage: float, *, fresh: bool) -> TrainSample:
+    """One completion for the update."""
+    log_probs = list(completion.log_probs)
+    old_log_probs = None if fresh else log_probs
+    return TrainSample(group.prompt_ids, list(completion.token_ids), log_probs, advantage, fresh, old_log_probs)
+
+
+def set_loss_weights(samples: Sequence[TrainSample], aggregation: str, max_tokens: int) -> None:
+    """Set what a token of each sample weighs in the loss, and its share of all tokens (for means)."""
+    lengths_B = torch.tensor([len(sample.response_ids) for sample in samples])
     weights = token_weights(lengths_B, aggregation, max_tokens).tolist()
-    for row, weight in zip(rows, weights, strict=True):
-        row.weight, row.share = weight, 1 / int(lengths_B.sum())
+    for sample, weight in zip(samples, weights, strict=True):
+        sample.loss_weight, sample.token_share = weight, 1 / int(lengths_B.sum())
 
 
-def micro_batches(rows: Sequence[Row], budget: int, ranks: int) -> list[list[list[Row]]]:
-    """Rounds of one batch for each rank: rows of like length, at most ``budget`` tokens with padding (or one row)."""
-    budget = min(budget, sum(map(len, rows)) // ranks + max(map(len, rows), default=0))
-    batches: list[list[Row]] = []
+def micro_batches(samples: Sequence[TrainSample], budget: int, ranks: int) -> list[list[list[TrainSample]]]:
+    """Rounds of one batch for each rank: samples of like length, at most ``budget`` tokens with padding (or one)."""
+    budget = min(budget, sum(map(len, samples)) // ranks + max(map(len, samples), default=0))
+    batches: list[list[TrainSample]] = []
     width = 0
-    for row in sorted(rows, key=len, reverse=True):
+    for sample in sorted(samples, key=len, reverse=True):
         if not batches or width * (len(batches[-1]) + 1) > budget:
             batches.append([])
-            width = len(row)
-        batches[-1].append(row)
+            width = len(sample)
+        batches[-1].append(sample)
     batches += [[]] * (-len(batches) % ranks)
     return [batches[first : first + ranks] for first in range(0, len(batches), ranks)]
 
 
 class Batch:
-    """Rows as tensors on the device; ``tokens_BT`` and ``mask_BT`` padded at the ends, the others flat over N."""
+    """Samples as tensors on the device: ``tokens_BT``, ``loss_mask_BT`` padded at the ends, the others flat over N."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = rows or [Row([0], [0], [0.0])]  # a rank without rows still takes part in collective calls
-        width = max(map(len, self.rows))
-        tokens = [row.prompt + row.tokens + [0] * (width - len(row)) for row in self.rows]
-        mask = [[0] * len(row.prompt) + [1] * len(row.tokens) + [0] * (width - len(row)) for row in self.rows]
+    def __init__(self, samples: Sequence[TrainSample]) -> None:
+        self.samples = samples or [TrainSample([0], [0], [0.0])]  # a rank without any still joins collective calls
+        width = max(map(len, self.samples))
+        padded = [[0] * (width - len(sample)) for sample in self.samples]
+        both = [*zip(self.samples, padded, strict=True)]
+        tokens = [sample.prompt_ids + sample.response_ids + padding for sample, padding in both]
         self.tokens_BT = torch.tensor(tokens, device=device())
-        self.mask_BT = torch.tensor(mask, device=device())
-        self.lengths_B = torch.tensor([len(row.tokens) for row in self.rows], device=device())
-        self.sampler_N = self.flat([row.sampler for row in self.rows])
+        self.loss_mask_BT = torch.tensor([sample.loss_mask() + padding for sample, padding in both], device=device())
+        self.lengths_B = torch.tensor([len(sample.response_ids) for sample in self.samples], device=device())
+        self.rollout_logp_N = self.flat([sample.rollout_log_probs for sample in self.samples])
 
     def spread(self, values: Sequence[float]) -> Tensor:
-        """One value for each row → one for each token."""
+        """One value for each sample → one for each token."""
         return torch.tensor(values, dtype=torch.float32, device=device()).repeat_interleave(self.lengths_B)
 
     def flat(self, values: Sequence[Sequence[float]]) -> Tensor:
-        """One list for each row → one tensor."""
+        """One list for each sample → one tensor."""
         return torch.tensor([value for row in values for value in row], dtype=torch.float32, device=device())
 
-    def old(self, logp_N: Tensor) -> Tensor:
-        """Log-probs of the policy that drew the tokens: the present one unless the row knows another."""
-        if all(row.old is None for row in self.rows):
+    def old_log_probs(self, logp_N: Tensor) -> Tensor:
+        """Log-probs of the old policy: the present one's, ``logp_N``, unless the sample has others."""
+        old = [sample.old_log_probs for sample in self.samples]
+        if all(values is None for values in old):
             return logp_N
-        known_N = self.flat([row.old or [0.0] * len(row.tokens) for row in self.rows])
-        return torch.where(self.spread([row.old is None for row in self.rows]).bool(), logp_N, known_N)
+        known_N = self.flat([s.old_log_probs or [0.0] * len(s.response_ids) for s in self.samples])
+        return torch.where(self.spread([values is None for values in old]).bool(), logp_N, known_N)
 
 
 # ---- the run
@@ -332,16 +317,16 @@ class GrpoTrainer:
         model = check_model(Path(settings.model.path))
         check_positions(settings, model.max_positions)
         self.tokenizer = model.tokenizer
-        longest = settings.data.max_prompt_tokens
-        self.questions = read_questions(settings.data.train_files, self.tokenizer, longest)
-        self.exam = read_questions(settings.data.val_files, self.tokenizer, longest, settings.trainer.eval_limit)
+        data, limit = settings.data, settings.trainer.eval_limit
+        self.problems = tokenize_problems(data.train_files, self.tokenizer, data.max_prompt_tokens)
+        self.val_problems = tokenize_problems(data.val_files, self.tokenizer, data.max_prompt_tokens, limit)
         self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
         self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
         self.sampler = new_sampler(settings, self.policy.model.config, model.eos_ids)
-        self.asker = Asker(settings, self.sampler, self.tokenizer, self.clock)
-        self.position, self.signal_share, self.surplus = 0, 1.0, list[Group]()
+        self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
+        self.position, self.signal_share, self.surplus = 0, 1.0, list[PromptGroup]()
         self.row: dict[str, Any] = {}
         self.report: Report | None = None
 
@@ -356,75 +341,78 @@ class GrpoTrainer:
         self.report = Report(self.out, settings.trainer, first, asdict(settings)) if rank() == 0 else None
         if first:
             self.restore(first)
-        self.sync()
+        self.sync_weights()
         if not first:
-            self.tell({"step": 0, **self.evaluate(0)})
+            self.log({"step": 0, **self.evaluate(0)})
         for step in range(first + 1, settings.trainer.steps + 1):
             self.clock.seconds.clear()
             with self.clock("step"):
                 groups, metrics = self.collect(step)  # rollout and reward
-                rows = to_rows(groups, step, settings.algorithm.advantage)  # advantage
-                metrics |= self.update(rows, step)  # loss and update
-                self.sync()  # the sampler gets the new weights
+                samples = to_samples(groups, step, settings.algorithm.advantage)  # advantage
+                metrics |= self.update(samples, step)  # loss and update
+                self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics)
             if settings.trainer.eval_every and self.is_due(step, settings.trainer.eval_every):
                 metrics |= self.evaluate(step)
             self.row = {"step": step, **metrics}
             if self.is_due(step, settings.trainer.save_every):
                 self.save(step)
-            self.tell(self.row, groups)
+            self.log(self.row, groups)
 
-    def collect(self, step: int) -> tuple[list[Group], dict[str, float]]:
-        """The groups of this step: sampled, judged, those without signal left out; and figures about all of them."""
+    def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
+        """The groups of this step, those without signal left out, and metrics of all that were sampled.
+
+        With dynamic sampling, prompts are asked until the batch is full (UserError if that takes too many) and what is
+        left over is kept for the next step.
+        """
         data, algorithm = self.settings.data, self.settings.algorithm
-        position, share, kept, asked = self.position, self.signal_share, list(self.surplus), list[Group]()
+        position, share, kept, sampled = self.position, self.signal_share, list(self.surplus), list[PromptGroup]()
         limit = algorithm.max_generation_batches if algorithm.dynamic_sampling else 1
         while len(kept) < data.prompts_per_step and limit > 0:
-            wanted = data.prompts_per_step
+            prompts = data.prompts_per_step
             if algorithm.dynamic_sampling:
-                missing = data.prompts_per_step - len(kept)
-                wanted = min(wanted, math.ceil(HEADROOM * missing / max(share, 1 / wanted)))
-            groups = self.sample(position, wanted, step)
-            useful = [g for g in groups if g.judged() and (g.has_signal() or not algorithm.drop_equal_groups)]
-            position, share, limit = position + wanted, len(useful) / len(groups), limit - 1
-            kept, asked = kept + useful, asked + groups
+                prompts = refill_size(prompts - len(kept), share, largest=prompts)
+            groups = self.sample(position, prompts, step)
+            useful = [g for g in groups if g.is_judged() and (g.has_signal() or not algorithm.drop_equal_groups)]
+            position, share, limit = position + prompts, len(useful) / len(groups), limit - 1
+            kept, sampled = kept + useful, sampled + groups
         if algorithm.dynamic_sampling and len(kept) < data.prompts_per_step:
-            if step > 1 and step - 1 not in sealed_steps(self.steps):
-                self.save(step - 1)
-            raise UserError(
-                f"step {step}: only {len(kept)} of the {data.prompts_per_step} groups needed had answers that differ, "
-                f"after {len(asked)} prompts (algorithm.max_generation_batches={algorithm.max_generation_batches}): "
-                "the problems are too easy or too hard for this model; the state so far is saved"
-            )
+            self.stop_without_signal(step, len(kept), len(sampled))
         self.position, self.signal_share = position, share
         batch, self.surplus = kept[: data.prompts_per_step], kept[data.prompts_per_step :]
-        return batch, rollout_metrics(asked, batch) | {"training/filter_groups/surplus": len(self.surplus)}
+        return batch, rollout_metrics(sampled, batch) | {"training/filter_groups/surplus": len(self.surplus)}
 
-    def sample(self, position: int, prompts: int, step: int) -> list[Group]:
-        """Groups for the next prompts of the stream. An answer hangs on the seed, its prompt's place and its number."""
+    def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
+        """UserError, after the state before ``step`` is saved."""
+        if step > 1 and step - 1 not in complete_steps(self.steps):
+            self.save(step - 1)
+        limit = f"algorithm.max_generation_batches={self.settings.algorithm.max_generation_batches}"
+        raise UserError(too_few_groups(step, kept, self.settings.data.prompts_per_step, prompts, limit))
+
+    def sample(self, position: int, prompts: int, step: int) -> list[PromptGroup]:
+        """Groups for the next ``prompts`` prompts of the stream, from ``position`` on."""
         rollout = self.settings.rollout
-        places = range(position, position + prompts)
-        asked = [self.questions[place_in_file(place, len(self.questions), self.settings.data.seed)] for place in places]
-        seeds = [[request_seed(rollout.seed, place, sample) for sample in range(rollout.n)] for place in places]
-        answers = self.asker.ask(asked, seeds)
+        positions = range(position, position + prompts)
+        problems = [self.problems[row_at(place, len(self.problems), self.settings.data.seed)] for place in positions]
+        groups = self.rollout.generate(problems, positions, range(rollout.n), step)
         if self.settings.reward.shuffle:
-            deal_out([answer for own in answers for answer in own], (rollout.seed, position))
-        return [Group(place, step, one.prompt, own) for place, one, own in zip(places, asked, answers, strict=True)]
+            shuffle_rewards(groups, (rollout.seed, position))
+        return groups
 
-    def update(self, rows: list[Row], step: int) -> dict[str, float]:
-        """One pass over the rows in ``updates_per_step`` optimizer steps; nothing happens without rows."""
+    def update(self, samples: list[TrainSample], step: int) -> dict[str, float]:
+        """One pass over the samples in ``updates_per_step`` optimizer steps; nothing happens without samples."""
         settings, sums = self.settings, list[dict[str, Tensor]]()
         rate = learning_rate_at(step - 1, settings.trainer.steps, settings.optim)
         set_learning_rate(self.optimizer, rate)
-        order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(rows))
+        order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
         norms: list[float] = []
         with self.clock("update_actor"):
-            plans = [self.plan([rows[place] for place in part]) for part in parts]
+            plans = [self.plan([samples[place] for place in part]) for part in parts]
             if len(plans) > 1:
-                self.note_log_probs(self.policy, plans, "old")
+                self.compute_log_probs(self.policy, plans, "old_log_probs")
             if self.reference is not None:
-                self.note_log_probs(self.reference, plans, "reference")
+                self.compute_log_probs(self.reference, plans, "ref_log_probs")
             for plan in plans:
                 sums += [self.backward(batch, first=plan is plans[0]) for batch in plan]
                 norms.append(self.optimizer_step(step))
@@ -433,46 +421,48 @@ class GrpoTrainer:
             raise UserError(f"step {step}: actor/pg_loss is no number; the last checkpoint is kept; lower optim.lr")
         return metrics | {"actor/lr": rate}
 
-    def plan(self, rows: list[Row]) -> list[Batch]:
+    def plan(self, samples: list[TrainSample]) -> list[Batch]:
         """This rank's micro-batches of one update; every rank makes the same plan, so that none waits for another."""
-        weigh(rows, self.settings.algorithm.loss_aggregation, self.settings.rollout.max_tokens)
+        set_loss_weights(samples, self.settings.algorithm.loss_aggregation, self.settings.rollout.max_tokens)
         ranks, mine = (self.mesh["data"].size(), self.mesh["data"].get_local_rank()) if self.mesh else (1, 0)
-        rounds = micro_batches(rows, self.settings.trainer.micro_batch_tokens, ranks)
+        rounds = micro_batches(samples, self.settings.trainer.micro_batch_tokens, ranks)
         return [Batch(batches[mine]) for batches in rounds]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
-    def note_log_probs(self, policy: Policy, plans: list[list[Batch]], name: str) -> None:
-        """Write the log-probs under ``policy`` into the rows that have none under ``name``."""
+    def compute_log_probs(self, policy: Policy, plans: list[list[Batch]], name: str) -> None:
+        """Set ``name`` (``old_log_probs`` or ``ref_log_probs``) by ``policy`` in the samples where it is None."""
         for batch in (batch for plan in plans for batch in plan):
-            logp_N, _ = policy(batch.tokens_BT, batch.mask_BT, self.settings.rollout.temperature)
-            for row, logps in zip(batch.rows, logp_N.split(batch.lengths_B.tolist()), strict=True):
-                if getattr(row, name) is None:
-                    setattr(row, name, logps.tolist())
+            logp_N, _ = policy(batch.tokens_BT, batch.loss_mask_BT, self.settings.rollout.temperature)
+            for sample, log_probs in zip(batch.samples, logp_N.split(batch.lengths_B.tolist()), strict=True):
+                if getattr(sample, name) is None:
+                    setattr(sample, name, log_probs.tolist())
 
     def backward(self, batch: Batch, first: bool) -> dict[str, Tensor]:
-        """Gradients of one micro-batch's share of the loss; its shares of the figures."""
+        """Gradients of one micro-batch's share of the loss; its shares of the metrics."""
         algorithm = self.settings.algorithm
-        logp_N, entropy_N = self.policy(batch.tokens_BT, batch.mask_BT, self.settings.rollout.temperature)
-        old_N = batch.old(logp_N.detach())
-        advantage_N = batch.spread([row.advantage for row in batch.rows])
-        weight_N, share_N = (batch.spread([getattr(row, name) for row in batch.rows]) for name in ("weight", "share"))
+        logp_N, entropy_N = self.policy(batch.tokens_BT, batch.loss_mask_BT, self.settings.rollout.temperature)
+        old_N = batch.old_log_probs(logp_N.detach())
+        advantage_N = batch.spread([sample.advantage for sample in batch.samples])
+        weight_N = batch.spread([sample.loss_weight for sample in batch.samples])
+        share_N = batch.spread([sample.token_share for sample in batch.samples])
         loss_N = policy_loss(logp_N, old_N, advantage_N, algorithm.clip_low, algorithm.clip_high)
         if algorithm.importance_cap is not None:
-            loss_N = loss_N * importance_weight(old_N, batch.sampler_N, algorithm.importance_cap)
+            loss_N = loss_N * importance_weight(old_N, batch.rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - algorithm.entropy_coef * entropy_N
-        figures = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
+        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
         if self.reference is not None:
-            kl_N = kl_estimate(algorithm.kl, logp_N, batch.flat([row.reference or [0.0] for row in batch.rows]))
+            ref_N = batch.flat([sample.ref_log_probs or [0.0] for sample in batch.samples])
+            kl_N = kl_estimate(algorithm.kl, logp_N, ref_N)
             total_N = total_N + algorithm.kl_coef * kl_N
-            figures["actor/kl_loss"] = (weight_N * kl_N).sum()
+            metrics["actor/kl_loss"] = (weight_N * kl_N).sum()
         (weight_N * total_N).sum().backward()
         ratio_N = (logp_N - old_N).detach().exp()
         outside_N = (ratio_N < 1 - algorithm.clip_low) | (ratio_N > 1 + algorithm.clip_high)
-        figures["actor/pg_clipfrac"] = (share_N * outside_N).sum()
-        figures["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
-        fresh_N = batch.spread([row.fresh and first for row in batch.rows])
-        figures["actor/rollout_gap"] = ((logp_N - batch.sampler_N).abs() * fresh_N).max()
-        return {name: value.detach() for name, value in figures.items()}
+        metrics["actor/pg_clipfrac"] = (share_N * outside_N).sum()
+        metrics["actor/ppo_kl"] = (share_N * (old_N - logp_N)).sum()
+        fresh_N = batch.spread([sample.fresh and first for sample in batch.samples])
+        metrics["actor/rollout_gap"] = ((logp_N - batch.rollout_logp_N).abs() * fresh_N).max()
+        return {name: value.detach() for name, value in metrics.items()}
 
     def optimizer_step(self, step: int) -> float:
         """Move the weights; the norm of the gradient. UserError if it is no number: nothing has moved then."""
@@ -497,25 +487,24 @@ class GrpoTrainer:
         means = dict(zip(names, (totals / len(norms)).tolist(), strict=True))
         return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
 
-    def sync(self) -> None:
+    def sync_weights(self) -> None:
         """Give the sampler the present weights. A collective call."""
         with self.clock("sync"):
             for bucket in weight_buckets(self.policy, self.settings.rollout.bucket_mb):
                 self.sampler.load(bucket)
 
     def evaluate(self, step: int) -> dict[str, float]:
-        """Accuracy on the validation files by data source (level), one answer to each problem."""
-        if not self.exam:
+        """Accuracy on the validation files by data source (level), one completion of each problem."""
+        if not self.val_problems:
             return {}
-        seeds = [[request_seed(self.settings.rollout.seed, row, -1)] for row in range(len(self.exam))]
         training = dict(self.clock.seconds)
         with self.clock("testing"):
-            answers = self.asker.ask(self.exam, seeds)
+            groups = self.rollout.generate(self.val_problems, range(len(self.val_problems)), (VALIDATION,), step)
         self.clock.seconds = training | {"testing": self.clock.seconds["testing"]}
         correct: dict[str, list[bool]] = {}
-        for question, (answer,) in zip(self.exam, answers, strict=True):
-            correct.setdefault(question.data_source, []).append(answer.correct)
-        accuracy = {source: sum(right) / len(right) for source, right in sorted(correct.items())}
+        for problem, group in zip(self.val_problems, groups, strict=True):
+            correct.setdefault(problem.data_source, []).extend(group.correct)
+        accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
         if rank() == 0:
             record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
         return {"timing_s/testing": self.clock.seconds["testing"]} | {
@@ -526,8 +515,8 @@ class GrpoTrainer:
         """True every so many steps (0: never) and after the last."""
         return step == self.settings.trainer.steps or (every > 0 and step % every == 0)
 
-    def tell(self, row: Mapping[str, Any], groups: Sequence[Group] = ()) -> None:
-        """Metrics, a line on the screen, and now and then some answers; by the first rank, after the checkpoint."""
+    def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
+        """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""
         if self.report is None:
             return
         self.report.write(row)
@@ -536,7 +525,7 @@ class GrpoTrainer:
             self.report.write_samples(row["step"], groups, self.tokenizer)
 
     def save(self, step: int) -> None:
-        """A sealed checkpoint; those that are neither among the last nor the best are deleted."""
+        """Write a checkpoint; complete ones that are neither among the last nor the best are deleted."""
         state = {
             "position": self.position,
             "signal_share": self.signal_share,
@@ -552,14 +541,14 @@ class GrpoTrainer:
         state = load_checkpoint(folder(self.steps, step), self.policy, self.optimizer)
         self.position, self.signal_share = state["position"], state["signal_share"]
         self.surplus = [
-            Group(**{**group, "answers": [Answer(**answer) for answer in group["answers"]]})
+            PromptGroup(**{**group, "completions": [Completion(**one) for one in group["completions"]]})
             for group in state["surplus"]
         ]
         self.row = json.loads((folder(self.steps, step) / STEP_ROW).read_text())
 
     def close(self) -> None:
         """End the judges and close what is written to."""
-        self.asker.judges.close()
+        self.rollout.judges.close()
         if self.report is not None:
             self.report.close()
 
@@ -594,31 +583,15 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
         on_first_rank(lambda: held.enter_context(exclusive(out)))
         trainer = GrpoTrainer(settings, mesh)
         held.callback(trainer.close)
-        trainer.run(on_first_rank(lambda: take_over(out, recipe, force=force)))
-        on_first_rank(lambda: publish(out, recipe, keep_best=settings.trainer.keep_best))
+        trainer.run(on_first_rank(lambda: resume(out, recipe, force=force)))
+        on_first_rank(lambda: publish_models(out, recipe, copy_model, keep_best=settings.trainer.keep_best))
     return out
 
 
-def take_over(out: Path, recipe: Recipe, *, force: bool) -> int:
-    """The step to go on from in the run folder, which is this recipe's from now on."""
-    if not force:
-        mend(out / "steps")
-    first = claim(out, recipe, force=force)
-    if first:
-        print(f"{out}: going on from step {first}", flush=True)
-    return first
-
-
-def publish(out: Path, recipe: Recipe, *, keep_best: bool) -> None:
-    """Model folders of the best step by validation and of the last; final/ comes last: it says that all is done."""
-    steps = out / "steps"
-    best = best_step(steps) if keep_best else None
-    wanted = {} if best is None else {"best": best}
-    for name, step in {**wanted, "final": latest_step(steps)}.items():
-        score = scores(steps).get(step)
-        with new_artefact(out / name, recipe, {"step": step, "validation": score}) as partial:
-            shutil.copytree(folder(steps, step) / MODEL_FOLDER, partial)
-        print(f"{out / name}: step {step}" + ("" if score is None else f", accuracy {score:.3f}"), flush=True)
+def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
+    """The model folder of a checkpoint."""
+    shutil.copytree(checkpoint / MODEL_FOLDER, target)
+    return {}
 
 
 def main(words: Sequence[str]) -> None:

@@ -5,15 +5,13 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.train.common.metrics import numbers
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
-
-if TYPE_CHECKING:
-    from compositionality.train.grpo import Group
+from compositionality.types import LENGTH, PromptGroup
 
 
 class Clock:
@@ -30,22 +28,22 @@ class Clock:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
 
 
-def rollout_metrics(asked: "Sequence[Group]", batch: "Sequence[Group]") -> dict[str, float]:
-    """Figures about all answers of a step, and about the groups that reach the update."""
-    answers = [answer for group in asked for answer in group.answers]
-    rewards = [answer.reward for answer in answers if answer.reward is not None]
-    lengths = [len(answer.tokens) for answer in answers]
-    trained = [len(group.prompt) + len(answer.tokens) for group in batch for answer in group.answers]
-    right = [sum(answer.correct for answer in group.answers) for group in asked]
+def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]) -> dict[str, float]:
+    """Metrics of all completions of a step, and of the groups that reach the update."""
+    completions = [completion for group in sampled for completion in group.completions]
+    rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
+    lengths = [completion.n_tokens for completion in completions]
+    trained = [len(group.prompt_ids) + completion.n_tokens for group in batch for completion in group.completions]
+    correct = [sum(group.correct) for group in sampled]
     return {
         "critic/score/mean": sum(rewards) / max(len(rewards), 1),
-        "critic/acc/mean": sum(right) / len(answers),
+        "critic/acc/mean": sum(correct) / len(completions),
         "response_length/mean": sum(lengths) / len(lengths),
         "response_length/max": max(lengths),
-        "response_length/clip_ratio": sum(not answer.finished for answer in answers) / len(answers),
-        "training/filter_groups/generated_prompts": len(asked),
-        "training/filter_groups/all_right": sum(n == len(g.answers) for n, g in zip(right, asked, strict=True)),
-        "training/filter_groups/all_wrong": right.count(0),
+        "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
+        "training/filter_groups/generated_prompts": len(sampled),
+        "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
+        "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
         "perf/trained_tokens": sum(trained),
@@ -101,14 +99,14 @@ class Report:
         ]
         return "  ".join([*told, f"{int(left) // 60}:{int(left) % 60:02} left"])
 
-    def write_samples(self, step: int, groups: "Sequence[Group]", tokenizer: Any, count: int = 4) -> None:
-        """The first answer, right and wrong, of some groups, as text with special tokens."""
+    def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any, count: int = 4) -> None:
+        """The first correct and the first wrong completion of some groups, as text with special tokens."""
         texts = []
         for group in groups[:count]:
-            for wanted in (True, False):
-                for answer in [answer for answer in group.answers if answer.correct is wanted][:1]:
-                    prompt, text = tokenizer.decode(group.prompt), tokenizer.decode(answer.tokens)
-                    texts.append(f"[{group.position}] reward {answer.reward:g}\n{prompt}\n>>> {text}\n")
+            prompt = tokenizer.decode(group.prompt_ids)
+            for place in [group.correct.index(wanted) for wanted in (True, False) if wanted in group.correct]:
+                text = tokenizer.decode(group.completions[place].token_ids)
+                texts.append(f"[{group.position}] reward {group.rewards[place]:g}\n{prompt}\n>>> {text}\n")
         (self.out / "samples").mkdir(exist_ok=True)
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(texts))
 

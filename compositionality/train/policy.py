@@ -64,13 +64,13 @@ class Policy(nn.Module):  # type: ignore[misc]
             self.first_token = tensor_mesh.get_local_rank() * -(-model.config.vocab_size // tensor_mesh.size())
         self.entropy_gradient = entropy_gradient
 
-    def forward(self, tokens_BT: Tensor, mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Log-probability and entropy (float32) at the N tokens that ``mask_BT`` marks, row by row.
+    def forward(self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
 
         Rows are padded at their ends. No attention mask is needed: a token sees only what stands before it.
         """
         hidden_BTD = self.model.model(input_ids=tokens_BT[:, :-1], use_cache=False).last_hidden_state
-        places_N = mask_BT[:, 1:].flatten().nonzero().squeeze(1)
+        places_N = loss_mask_BT[:, 1:].flatten().nonzero().squeeze(1)
         hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, places_N)
         target_N = tokens_BT[:, 1:].flatten()[places_N]
         if not self.model.is_gradient_checkpointing:

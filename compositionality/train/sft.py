@@ -34,7 +34,7 @@ from compositionality.train.common.batches import Batches, ChatBatches, MicroBat
 from compositionality.train.common.chat_rows import check_template, load_rows
 from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
 from compositionality.train.common.processes import device, rank, start_processes, stop_processes
-from compositionality.train.common.run_folder import claim, flatten, prune
+from compositionality.train.common.run_folder import flatten, prune
 from compositionality.train.common.run_log import RunLog
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
 from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
@@ -111,7 +111,7 @@ class Fit:
 
     def update(self, parts: Sequence[MicroBatch], rate: float) -> tuple[Tensor, float]:
         """One step on this rank's ``parts``: sums over all ranks of (loss, trained tokens, tokens); gradient norm."""
-        trained, real = sum(int(part.marks[:, 1:].sum()) for part in parts), sum(part.real for part in parts)
+        trained, real = sum(int(part.loss_mask[:, 1:].sum()) for part in parts), sum(part.real for part in parts)
         tally = torch.tensor([0, trained, real], dtype=torch.float64, device=device())
         self.optimizer.zero_grad(set_to_none=True)
         for part in parts:
@@ -131,7 +131,7 @@ class Fit:
 
     def log_probabilities(self, part: MicroBatch) -> Tensor:
         """log p of the tokens that are trained on, float32 of shape (N,)."""
-        logp_N, _ = self.policy(part.tokens.to(device()), part.marks.to(device()))
+        logp_N, _ = self.policy(part.tokens.to(device()), part.loss_mask.to(device()))
         return logp_N
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
@@ -179,7 +179,7 @@ class Fit:
         return self.loss
 
     def save(self, steps: Path, row: Mapping[str, Any]) -> None:
-        """A checkpoint; older ones beyond ``keep`` go once it is sealed."""
+        """A checkpoint; older ones beyond ``keep`` go once it is complete."""
         state = {"step": row["step"], "loss": self.loss}
         save_checkpoint(steps, row["step"], self.policy, self.optimizer, self.tokenizer, state=state, row=row)
         if rank() == 0:
@@ -215,12 +215,7 @@ def is_there(target: Path, recipe: Recipe, *, force: bool) -> bool:
 def take_over(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
     """The step to go on from in the run folder ``out``, which is locked until ``held`` closes."""
     held.enter_context(exclusive(out))
-    if (out / "steps").is_dir() and not force:
-        checkpoints.mend(out / "steps")
-    start = claim(out, recipe, force=force)
-    if start:
-        print(f"{out}: continuing at step {start:,}", flush=True)
-    return start
+    return checkpoints.resume(out, recipe, force=force)
 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:

@@ -35,8 +35,8 @@ def bare(settings, tokenizer):
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
 
     def step(parts):
-        [(tokens, marks, _)] = parts
-        wanted = marks[:, 1:].bool()
+        [(tokens, loss_mask, _)] = parts
+        wanted = loss_mask[:, 1:].bool()
         hidden = model.model(input_ids=tokens[:, :-1], use_cache=False).last_hidden_state
         loss = torch.nn.functional.cross_entropy(model.lm_head(hidden[wanted]), tokens[:, 1:][wanted])
         optimizer.zero_grad()

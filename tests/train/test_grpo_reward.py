@@ -100,14 +100,14 @@ def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch
 
 
 def test_every_response_has_a_seed_of_its_own():
-    from compositionality.train.verl.extensions import response_seed
+    from compositionality.train.common.prompt_stream import verl_seed
 
     chat = [{"role": "user", "content": "a"}]
     other = [{"role": "user", "content": "b"}]
-    seeds = {response_seed(1, f"{p:012d}", chat, s) for p in range(50) for s in range(8)}
+    seeds = {verl_seed(1, f"{p:012d}", chat, s) for p in range(50) for s in range(8)}
     assert len(seeds) == 400
     assert all(0 <= seed < 2**63 for seed in seeds)
-    assert response_seed(1, "6f-a", chat, 0) == response_seed(1, "0c-b", chat, 0) != response_seed(1, "6f-a", other, 0)
+    assert verl_seed(1, "6f-a", chat, 0) == verl_seed(1, "0c-b", chat, 0) != verl_seed(1, "6f-a", other, 0)
 
 
 def test_p09_on_policy_loss_has_the_gradient_of_the_clipped_one():

@@ -1,4 +1,4 @@
-"""Order of the prompts, seals of checkpoints, the stops of the trainer: all without Ray."""
+"""Order of the prompts, complete checkpoints, the stops of the trainer: all without Ray."""
 
 import json
 from collections import Counter
@@ -44,26 +44,26 @@ def test_names_of_prompts_sort_as_they_were_taken():
     assert not any("_" in name for name in names)
 
 
-def save(steps, step, *, sealed=True):
+def save(steps, step, *, complete=True):
     path = checkpoints.folder(steps, step) / "actor"
     path.mkdir(parents=True)
     (path / "model.pt").write_text(f"weights {step}")
     (steps / TRACKER).write_text(str(step))
-    if sealed:
-        checkpoints.seal(steps, step)
+    if complete:
+        checkpoints.mark_complete(steps, step)
 
 
 def test_p08_a_half_written_checkpoint_is_never_used(tmp_path):
     save(tmp_path, 2)
-    save(tmp_path, 4, sealed=False)
-    checkpoints.mend(tmp_path)
+    save(tmp_path, 4, complete=False)
+    checkpoints.repair(tmp_path)
     assert (latest_step(tmp_path), saved_steps(tmp_path)) == (2, [2])
 
 
-def test_p08_an_empty_tracker_is_mended(tmp_path):
+def test_p08_an_empty_tracker_is_repaired(tmp_path):
     save(tmp_path, 2)
     (tmp_path / TRACKER).write_text("")  # verl was killed between opening and writing it
-    checkpoints.mend(tmp_path)
+    checkpoints.repair(tmp_path)
     assert latest_step(tmp_path) == 2
 
 
@@ -72,14 +72,14 @@ def test_p08_an_altered_or_missing_file_is_named(tmp_path):
     path = checkpoints.folder(tmp_path, 2) / "actor" / "model.pt"
     path.write_text("weights 3")
     with pytest.raises(UserError, match=r"model.pt: missing or altered"):
-        checkpoints.mend(tmp_path)
+        checkpoints.repair(tmp_path)
     path.unlink()
     with pytest.raises(UserError, match=r"model.pt: missing or altered"):
-        checkpoints.mend(tmp_path)
+        checkpoints.repair(tmp_path)
 
 
-def test_mend_of_nothing_is_nothing(tmp_path):
-    checkpoints.mend(tmp_path / "steps")
+def test_repair_of_nothing_is_nothing(tmp_path):
+    checkpoints.repair(tmp_path / "steps")
     assert latest_step(tmp_path / "steps") == 0
 
 
@@ -114,3 +114,13 @@ def test_the_validation_score_weighs_levels_equally():
         "val-aux/string-heldout-level2/wrong/mean@4": 0.5,
     }
     assert validation_score(metrics) == 0.75
+
+
+def test_p07_orders_and_seeds_never_change():
+    """A run that was begun with an earlier version goes on with the same prompts and random numbers."""
+    from compositionality.rollout.engines.base import request_seed
+    from compositionality.train.common.prompt_stream import row_at, verl_seed
+
+    assert [row_at(place, 10, 1) for place in range(12)] == [8, 4, 7, 0, 1, 2, 5, 9, 6, 3, 7, 2]
+    assert request_seed(1, 5, 3) == 801452190
+    assert verl_seed(1, "000000000005", [{"role": "user", "content": "x"}], 3) == 7693563426076433714

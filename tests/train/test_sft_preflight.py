@@ -126,21 +126,21 @@ def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said
 
 
 def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_path: Path) -> None:
-    from compositionality.train.common.run_folder import claim
+    from compositionality.train.common.run_folder import open_run_folder
 
     rows, out = make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"
 
     def recipe(*more: str) -> Any:
         return sft.make_recipe(launch.compose_config("sft", overrides(model, rows, out, *more)), ranks=1)
 
-    assert claim(out, recipe(), force=False) == 0
+    assert open_run_folder(out, recipe(), force=False) == 0
     (out / "steps" / "global_step_4").mkdir(parents=True)
     (out / "steps" / "latest_checkpointed_iteration.txt").write_text("4")
-    assert claim(out, recipe(), force=False) == 4
+    assert open_run_folder(out, recipe(), force=False) == 4
     with pytest.raises(UserError, match=r"optim.lr: 0.003 then, 0.1 now.*--force"):
-        claim(out, recipe("optim.lr=0.1"), force=False)
+        open_run_folder(out, recipe("optim.lr=0.1"), force=False)
     make_rows(rows, 21)
     with pytest.raises(UserError, match="train_file has changed"):
-        claim(out, recipe(), force=False)
-    assert claim(out, recipe("optim.lr=0.1"), force=True) == 0
+        open_run_folder(out, recipe(), force=False)
+    assert open_run_folder(out, recipe("optim.lr=0.1"), force=True) == 0
     assert not (out / "steps").exists()

@@ -107,11 +107,11 @@ def test_p01_a_batch_depends_on_seed_and_step_alone():
 def test_p10_the_rows_of_all_ranks_are_those_of_one():
     whole = [batch for [batch] in packed(steps=20).stream(0)]
     parts = [[batch for [batch] in packed(steps=20).stream(0, rank, 3)] for rank in range(3)]
-    for step, (tokens, marks, real) in enumerate(whole):
+    for step, (tokens, loss_mask, real) in enumerate(whole):
         assert real == sum(mine[step].real for mine in parts)
         for rank, mine in enumerate(parts):
             assert mine[step].tokens.equal(tokens[rank::3])
-            assert mine[step].marks.equal(marks[rank::3])
+            assert mine[step].loss_mask.equal(loss_mask[rank::3])
 
 
 def test_rows_are_full_and_leave_no_exchange_out():
@@ -135,9 +135,9 @@ def test_loss_is_on_responses_alone():
     tokens, mask, _ = batches.chapter(0)[0]
     assert tokens.shape == mask.shape == (8, 192)
     user, assistant = (tokenizer.convert_tokens_to_ids(token) for token in ("<|user|>", "<|assistant|>"))
-    for row, marks in zip(tokens.tolist(), mask.tolist(), strict=True):
+    for row, loss_mask in zip(tokens.tolist(), mask.tolist(), strict=True):
         inside = False
-        for token, mark in zip(row, marks, strict=True):
+        for token, mark in zip(row, loss_mask, strict=True):
             if token == user:
                 inside = False
             assert mark == (inside and token != tokenizer.pad_token_id)
@@ -202,6 +202,6 @@ def test_the_single_mix_packs_without_loss():
     backend, rng = corpus_tokenizer(SINGLE).backend_tokenizer, Random(5)
     lengths = [len(backend.encode("".join(render(*corpus.exchange(rng)))).ids) for _ in range(4_000)]
     assert max(lengths) <= packing.length
-    for tokens, marks, real in batches.chapter(0):
-        assert tokens.shape == marks.shape == (4, 1024)
+    for tokens, loss_mask, real in batches.chapter(0):
+        assert tokens.shape == loss_mask.shape == (4, 1024)
         assert real > 0.9 * tokens.numel()

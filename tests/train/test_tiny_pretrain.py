@@ -77,7 +77,7 @@ def kill_after_a_checkpoint(words, out):
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(processes, expected, tmp_path, request):
     out = tmp_path / "base"
     kill_after_a_checkpoint(command(out, *processes), out)
-    assert "continuing at step" in run(command(out, *processes))
+    assert "going on from step" in run(command(out, *processes))
     assert files(out) == files(request.getfixturevalue(expected))
     assert not progress_path(out).exists()
 
@@ -96,7 +96,7 @@ def test_p07_a_run_may_go_on_with_another_number_of_processes(whole, tmp_path):
 
     out = tmp_path / "base"
     kill_after_a_checkpoint(command(out, *TWO), out)
-    assert "continuing at step" in run(command(out))
+    assert "going on from step" in run(command(out))
     for name, weight in load_file(whole / "model.safetensors").items():
         assert (weight - load_file(out / "model.safetensors")[name]).abs().max() < 2e-5, name
 

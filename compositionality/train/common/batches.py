@@ -9,20 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from compositionality.train.common.chat_rows import ChatRow
+from compositionality.train.common.prompt_stream import epoch_order
 
 
 class MicroBatch(NamedTuple):
-    """What goes through the model at once: ``tokens`` (int64, BT, padded at the ends), ``marks`` (BT, 1: trained on),
-    and how many of the tokens are no padding.
+    """What goes through the model at once: ``tokens`` (int64, BT, padded at the ends), ``loss_mask``
+    (BT, 1: trained on), and how many of the tokens are no padding.
     """
 
     tokens: Tensor
-    marks: Tensor
+    loss_mask: Tensor
     real: int
 
 
@@ -60,7 +60,7 @@ class ChatBatches:
         """See :class:`Batches`."""
         for step in range(start, self.steps):
             epoch, place = divmod(step, self.epoch_steps)
-            order = np.random.default_rng([self.seed, epoch]).permutation(len(self.rows))
+            order = epoch_order(len(self.rows), self.seed, epoch)
             chosen = order[place * self.batch_rows : (place + 1) * self.batch_rows]
             yield micro_batches([self.rows[number] for number in chosen], self.budget, rank, ranks)
 
@@ -83,8 +83,8 @@ def padded(rows: Sequence[ChatRow]) -> MicroBatch:
     """Rows as one tensor. What they are padded with is never looked at."""
     longest = max(2, *(len(row.tokens) for row in rows)) if rows else 2
     tokens_BT = torch.zeros(len(rows), longest, dtype=torch.int64)
-    marks_BT = torch.zeros(len(rows), longest, dtype=torch.int8)
+    loss_mask_BT = torch.zeros(len(rows), longest, dtype=torch.int8)
     for number, row in enumerate(rows):
         tokens_BT[number, : len(row.tokens)] = torch.tensor(row.tokens)
-        marks_BT[number, : len(row.tokens)] = torch.tensor(row.marks, dtype=torch.int8)
-    return MicroBatch(tokens_BT, marks_BT, sum(len(row.tokens) for row in rows))
+        loss_mask_BT[number, : len(row.tokens)] = torch.tensor(row.loss_mask, dtype=torch.int8)
+    return MicroBatch(tokens_BT, loss_mask_BT, sum(len(row.tokens) for row in rows))

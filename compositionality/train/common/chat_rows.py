@@ -29,10 +29,10 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class ChatRow:
-    """Tokens of one row; ``marks`` has a 1 for each token of an assistant's turn, its EOS included."""
+    """Tokens of one row; ``loss_mask`` has a 1 for each token of an assistant's turn, its EOS included."""
 
     tokens: list[int]
-    marks: list[int]
+    loss_mask: list[int]
 
 
 def measure(lengths: list[int], limit: int) -> Lengths:
@@ -88,7 +88,7 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
     The cut at the start of a turn is made in the text, before it is tokenised, as when the model is asked.
     """
     tokens: list[int] = []
-    marks: list[int] = []
+    loss_mask: list[int] = []
     text = ""
     for turn, message in enumerate(messages):
         if message["role"] != "assistant":
@@ -104,9 +104,9 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
         end = answer.index(tokenizer.eos_token_id) + 1
         last = turn == len(messages) - 1
         tokens += asked + (answer[:end] if last else answer)
-        marks += [0] * len(asked) + [1] * end + [0] * (0 if last else len(answer) - end)
+        loss_mask += [0] * len(asked) + [1] * end + [0] * (0 if last else len(answer) - end)
         text = closed
-    return ChatRow(tokens, marks)
+    return ChatRow(tokens, loss_mask)
 
 
 def check_template(path: Path, tokenizer: Any) -> None:

@@ -1,13 +1,15 @@
-"""Checkpoints of a GRPO run: sealed when complete, the last few and the best kept, a half-written one never used."""
+"""Checkpoints of a run: complete or deleted, the last few and the best kept, and the model folders made from them."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from compositionality.data.artefact import file_hash, remove, write_text
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import TRACKER, saved_steps
+from compositionality.train.common.run_folder import TRACKER, latest_step, open_run_folder, saved_steps
 
-SEAL = "sealed.json"
+HASHES = "sealed.json"  # the last file of a checkpoint to be written
 SCORES = "validation.json"
 HASHED_BYTES = 256 << 20  # larger files are checked by their size alone: hashing 100 GB would take minutes
 
@@ -17,17 +19,17 @@ def folder(steps: Path, step: int) -> Path:
     return steps / f"global_step_{step}"
 
 
-def seal(steps: Path, step: int) -> None:
-    """Record what the checkpoint consists of, and name it as the latest."""
+def mark_complete(steps: Path, step: int) -> None:
+    """Record the hash of every file of the checkpoint, and name it as the latest."""
     path = folder(steps, step)
     files = {file.relative_to(path).as_posix(): fingerprint(file) for file in contents(path)}
-    write_text(path / SEAL, json.dumps(files, indent=1, sort_keys=True) + "\n")
+    write_text(path / HASHES, json.dumps(files, indent=1, sort_keys=True) + "\n")
     write_text(steps / TRACKER, str(step))
 
 
 def contents(path: Path) -> list[Path]:
-    """The files of a checkpoint without its seal."""
-    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != SEAL)
+    """The files of a checkpoint without their hashes."""
+    return sorted(file for file in path.rglob("*") if file.is_file() and file.name != HASHES)
 
 
 def fingerprint(file: Path) -> str:
@@ -36,30 +38,44 @@ def fingerprint(file: Path) -> str:
     return f"{size} bytes" if size > HASHED_BYTES else file_hash(file)
 
 
-def verify_seal(path: Path) -> None:
-    """UserError that names the first file of a checkpoint which is missing or altered."""
-    for name, expected in json.loads((path / SEAL).read_text()).items():
+def verify_checkpoint(path: Path) -> None:
+    """UserError that names the first file of a complete checkpoint which is missing or altered."""
+    for name, expected in json.loads((path / HASHES).read_text()).items():
         file = path / name
         if not file.is_file() or fingerprint(file) != expected:
             raise UserError(f"{file}: missing or altered; delete {path} to go on from an earlier step")
 
 
-def mend(steps: Path) -> None:
-    """After a crash: delete checkpoints without a seal and let the tracker name the last sealed one."""
-    sealed = sealed_steps(steps)
+def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True) -> int:
+    """The step to continue from in the run folder ``out`` (0: from the start), which belongs to ``recipe`` from now on.
+
+    ``repaired=False`` for checkpoints that are not marked complete (verl's SFT). UserError for an unfinished run with
+    another recipe, unless ``force``, and for an altered checkpoint.
+    """
+    if repaired and not force:
+        repair(out / "steps")
+    first = open_run_folder(out, recipe, force=force)
+    if first:
+        print(f"{out}: going on from step {first:,}", flush=True)
+    return first
+
+
+def repair(steps: Path) -> None:
+    """After a crash: delete incomplete checkpoints and let the tracker name the last complete one."""
+    complete = complete_steps(steps)
     for step in saved_steps(steps):
-        if step not in sealed:
+        if step not in complete:
             remove(folder(steps, step))
-    if sealed:
-        verify_seal(folder(steps, sealed[-1]))
-        write_text(steps / TRACKER, str(sealed[-1]))
+    if complete:
+        verify_checkpoint(folder(steps, complete[-1]))
+        write_text(steps / TRACKER, str(complete[-1]))
     else:
         remove(steps / TRACKER)
 
 
-def sealed_steps(steps: Path) -> list[int]:
+def complete_steps(steps: Path) -> list[int]:
     """Steps of the complete checkpoints, in order."""
-    return [step for step in saved_steps(steps) if (folder(steps, step) / SEAL).is_file()]
+    return [step for step in saved_steps(steps) if (folder(steps, step) / HASHES).is_file()]
 
 
 def scores(steps: Path) -> dict[int, float]:
@@ -77,5 +93,23 @@ def record_score(steps: Path, step: int, score: float) -> None:
 def best_step(steps: Path) -> int | None:
     """The complete checkpoint with the highest validation score (the earliest of equals); None without one."""
     known = scores(steps)
-    validated = [step for step in sealed_steps(steps) if step in known]
+    validated = [step for step in complete_steps(steps) if step in known]
     return max(validated, key=lambda step: (known[step], -step), default=None)
+
+
+def publish_models(
+    out: Path, recipe: Recipe, write: Callable[[Path, Path], Mapping[str, Any]], *, keep_best: bool
+) -> None:
+    """Make best/ (by validation) and final/ (the last step), the latter last: it says that all is done.
+
+    ``write(checkpoint, target)`` writes a model folder and returns figures for its manifest.
+    """
+    steps = out / "steps"
+    best = best_step(steps) if keep_best else None
+    wanted = {} if best is None else {"best": best}
+    for name, step in {**wanted, "final": latest_step(steps)}.items():
+        score = scores(steps).get(step)
+        facts: dict[str, Any] = {"step": step, "validation": score}
+        with new_artefact(out / name, recipe, facts) as partial:
+            facts |= write(folder(steps, step), partial)
+        print(f"{out / name}: step {step}" + ("" if score is None else f", accuracy {score:.3f}"), flush=True)

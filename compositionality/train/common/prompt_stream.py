@@ -1,7 +1,13 @@
-"""Problem files as the trainer asks them: tokens, in an order that is a function of the seed."""
+"""Which problems a run asks about, in which order, with which seeds, and how many more where groups have no signal.
 
+Everything here is a function of the seed and of positions in an endless stream of prompts, so that a resumed run, or
+one on another number of processes, asks the same. Both engines stand on it.
+"""
+
+import hashlib
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,42 +18,73 @@ import numpy as np
 from compositionality.data.problems import read_problems
 from compositionality.rollout.prompts import check_prompt_lengths
 
+HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
+
 
 @dataclass(frozen=True)
-class Question:
-    """A problem as the sampler and the judge see it."""
+class TokenizedProblem:
+    """What the sampler and the judge need of a problem."""
 
-    prompt: list[int]
+    prompt_ids: list[int]
     data_source: str
     ground_truth: str
 
 
-def read_questions(
+def tokenize_problems(
     paths: Sequence[str | Path], tokenizer: Any, max_tokens: int, limit: int | None = None
-) -> list[Question]:
+) -> list[TokenizedProblem]:
     """The problems of all files (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
-    questions: list[Question] = []
+    problems: list[TokenizedProblem] = []
     seen: Counter[str] = Counter()
     for path in map(Path, paths):
         rows = read_problems(path).select(["data_source", "prompt", "reward_model"]).to_pylist()
-        texts = [
-            tokenizer.apply_chat_template(row["prompt"], tokenize=False, add_generation_prompt=True) for row in rows
-        ]
-        prompts = tokenizer(texts, add_special_tokens=False)["input_ids"]
+        prompts = tokenize_prompts([row["prompt"] for row in rows], tokenizer)
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
-        for row, prompt in zip(rows, prompts, strict=True):
+        for row, prompt_ids in zip(rows, prompts, strict=True):
             seen[row["data_source"]] += 1
             if limit is None or seen[row["data_source"]] <= limit:
-                questions.append(Question(prompt, row["data_source"], row["reward_model"]["ground_truth"]))
-    return questions
+                problems.append(TokenizedProblem(prompt_ids, row["data_source"], row["reward_model"]["ground_truth"]))
+    return problems
 
 
-def place_in_file(position: int, rows: int, seed: int) -> int:
-    """Which of ``rows`` problems stands at ``position`` of an endless stream of passes, each in its own order."""
-    epoch, offset = divmod(position, rows)
-    return int(_order(rows, seed, epoch)[offset])
+def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
+    """Token ids of every chat, with the chat template's opening of the answer."""
+    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
+    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+    return ids
 
 
-@lru_cache(maxsize=2)
-def _order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+@lru_cache(maxsize=4)
+def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The order of ``rows`` rows in pass ``epoch``."""
     return np.random.default_rng([seed, epoch]).permutation(rows)
+
+
+def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
+    """Which of ``rows`` rows stands at ``position`` of an endless stream of passes, each in an order of its own."""
+    epoch, offset = divmod(position, rows)
+    return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset
+
+
+def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample: int) -> int:
+    """Seed of a completion under verl, 63 bits (the single-file trainer's is ``request_seed``).
+
+    A training prompt is named by its position in the stream (digits); a validation prompt, whose uid verl draws at
+    random, by its text: every validation then uses the same random numbers.
+    """
+    name = uid if uid.isdigit() else repr([(turn["role"], turn["content"]) for turn in chat])
+    digest = hashlib.sha256(f"{run_seed}\t{name}\t{sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def refill_size(missing: int, share: float, largest: int) -> int:
+    """Prompts to ask next, at most ``largest``, if ``missing`` groups with signal are needed and ``share`` have it."""
+    return min(largest, math.ceil(HEADROOM * missing / max(share, 1 / largest)))
+
+
+def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) -> str:
+    """The message of a run whose problems give no signal; ``limit`` is the setting that ended the search."""
+    return (
+        f"step {step}: only {kept} of the {needed} groups needed had completions that differ, after {prompts} prompts "
+        f"({limit}): the problems are too easy or too hard for this model; the state so far is saved"
+    )

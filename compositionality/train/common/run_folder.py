@@ -25,7 +25,7 @@ def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
     return items
 
 
-def claim(out: Path, recipe: Recipe, *, force: bool) -> int:
+def open_run_folder(out: Path, recipe: Recipe, *, force: bool) -> int:
     """Take ``out`` for this recipe; the step of the checkpoint to go on from (0: start).
 
     UserError if an unfinished run with another recipe lies there, unless ``force``: then that run is deleted.

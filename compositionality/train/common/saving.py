@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import folder, seal
+from compositionality.train.common.checkpoints import folder, mark_complete
 from compositionality.train.common.metrics import STEP_ROW
 from compositionality.train.common.processes import rank
 
@@ -75,7 +75,7 @@ def save_checkpoint(
     if rank() == 0:
         write_text(path / STATE, json.dumps(state))
         write_text(path / STEP_ROW, json.dumps(row))
-        seal(steps, step)
+        mark_complete(steps, step)
     if dist.is_initialized():
         dist.barrier()
 

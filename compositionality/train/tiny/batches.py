@@ -75,22 +75,23 @@ class PackedBatches:
         """This rank's batches of one chapter."""
         mine = range(rank, self.packing.rows, ranks)
         tokens = np.full((CHAPTER, len(mine), self.packing.length), self.pad)
-        marks = np.zeros(tokens.shape, np.int8)
+        loss_mask = np.zeros(tokens.shape, np.int8)
         for place, row in enumerate(mine):
             for step, (ids, mask) in enumerate(self._rows(Random(f"{self.seed}/{number}/{row}"))):
                 tokens[step, place, : len(ids)] = ids
-                marks[step, place, : len(ids)] = mask
+                loss_mask[step, place, : len(ids)] = mask
         real = (tokens != self.pad).sum((1, 2)).tolist()
         return [
-            MicroBatch(*batch) for batch in zip(torch.from_numpy(tokens), torch.from_numpy(marks), real, strict=True)
+            MicroBatch(*batch)
+            for batch in zip(torch.from_numpy(tokens), torch.from_numpy(loss_mask), real, strict=True)
         ]
 
     def _rows(self, rng: Random) -> Iterator[tuple[list[int], list[int]]]:
-        """Token ids and loss marks of a chapter's rows. A row takes what fits, oldest first, so nothing is left out."""
+        """Token ids and loss mask of a chapter's rows. A row takes what fits, oldest first, so none is left out."""
         pool: list[tuple[list[int], int]] = []
         for _ in range(CHAPTER):
             ids: list[int] = []
-            marks: list[int] = []
+            loss_mask: list[int] = []
             while True:
                 if len(pool) < POOL:
                     pool += self._exchanges(rng)
@@ -100,8 +101,8 @@ class PackedBatches:
                     break
                 exchange, asked = pool.pop(place)
                 ids += exchange
-                marks += [0] * asked + [1] * (len(exchange) - asked)
-            yield ids, marks
+                loss_mask += [0] * asked + [1] * (len(exchange) - asked)
+            yield ids, loss_mask
 
     def _exchanges(self, rng: Random) -> list[tuple[list[int], int]]:
         """Some exchanges as (token ids, how many of them are the prompt); those longer than a row are left out."""

@@ -2,13 +2,14 @@
 configuration (``actor_rollout_ref.model.external_lib``).
 """
 
-import hashlib
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import register
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss
 from verl.utils.torch_functional import masked_mean
+
+from compositionality.train.common.prompt_stream import verl_seed
 
 ON_POLICY = "on_policy"
 SEEDED = "seeded_single_turn"
@@ -20,19 +21,8 @@ class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> Any:
         """One response to ``row["raw_prompt"]``."""
-        seed = response_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
+        seed = verl_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
         return await super().run({**sampling_params, "seed": seed}, **row)
-
-
-def response_seed(seed: int, uid: str, prompt: Any, sample: int) -> int:
-    """63 bits from the run's seed, the prompt and the number of the sample.
-
-    A training prompt is named by its place in the stream (digits); a validation prompt, whose uid verl draws at
-    random, by its text: every validation then uses the same random numbers.
-    """
-    name = uid if uid.isdigit() else repr([(turn["role"], turn["content"]) for turn in prompt])
-    digest = hashlib.sha256(f"{seed}\t{name}\t{sample}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 @register_policy_loss(ON_POLICY)  # type: ignore[untyped-decorator]

@@ -20,7 +20,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from vllm.sampling_params import RequestOutputKind
 
-from compositionality.train.verl.extensions import response_seed
+from compositionality.train.common.prompt_stream import verl_seed
 
 VERL_WORKER: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 Row = dict[str, Any]
@@ -70,7 +70,7 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
 
     async def _respond(self, server: Any, prompt: Row, ids: list[int], sampling_params: Row, sample: int) -> Row:
         """One response, judged, as a row of the store."""
-        seed = response_seed(self.rollout_config.seed, prompt["uid"], prompt["raw_prompt"], sample)
+        seed = verl_seed(self.rollout_config.seed, prompt["uid"], prompt["raw_prompt"], sample)
         wanted = {**sampling_params, "seed": seed, "output_kind": RequestOutputKind.FINAL_ONLY}
         output = await server.generate.remote(request_id=uuid4().hex, prompt_ids=ids, sampling_params=wanted)
         tokens = list(output.token_ids)

@@ -2,15 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import best_step, folder, mend, scores
+from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import claim, flatten, latest_step
+from compositionality.train.common.run_folder import flatten, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
@@ -134,14 +133,11 @@ def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:
     """Train from the last complete checkpoint to the end, unless that has been reached."""
     steps = out / "steps"
-    if not config.lab.force:
-        mend(steps)
-    resumed = claim(out, recipe, force=config.lab.force)
+    resumed = resume(out, recipe, force=config.lab.force)
     if (steps / FINISHED).is_file():
         return
     config.trainer.resume_mode = "disable"
     if resumed:
-        print(f"{config.lab.output}: going on from step {resumed}", flush=True)
         config.trainer.resume_mode = "resume_path"
         config.trainer.resume_from_path = str(folder(steps, resumed))
     if resumed in scores(steps):
@@ -159,16 +155,8 @@ def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: di
 
 def _export(config: DictConfig, recipe: Recipe, out: Path) -> None:
     """Model folders of the last step and of the best by validation."""
-    steps = out / "steps"
-    wanted = {"final": latest_step(steps)}
-    best = best_step(steps) if config.lab.keep_best else None
-    if best is not None:
-        wanted = {"best": best, **wanted}  # final/ last: it says that all is done
-    if not wanted["final"]:
+    if not latest_step(out / "steps"):
         raise UserError(f"{out}: no checkpoint was saved; set trainer.save_freq to at most the number of steps")
-    for name, step in wanted.items():
-        facts: dict[str, Any] = {"step": step, "validation": scores(steps).get(step)}
-        with new_artefact(out / name, recipe, facts) as partial:
-            facts |= export(folder(steps, step), partial, config.lab.dtype)
-        score = facts["validation"]
-        print(f"{config.lab.output}/{name}: step {step}" + ("" if score is None else f", accuracy {score:.3f}"))
+    publish_models(
+        out, recipe, lambda path, target: export(path, target, config.lab.dtype), keep_best=config.lab.keep_best
+    )

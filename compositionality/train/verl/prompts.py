@@ -1,9 +1,9 @@
-"""The order in which prompts are asked: a function of the seed alone, so that one number is its whole state."""
+"""verl's training data loader, replaced by the prompt stream of both engines: one number is its whole state."""
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from compositionality.train.common.prompt_stream import row_at
 
 
 class PromptStream:
@@ -17,7 +17,6 @@ class PromptStream:
         self.shuffle = shuffle
         self.position = 0
         self.last_step: int | None = None  # of the run, once it is known
-        self._order: tuple[int, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -26,8 +25,7 @@ class PromptStream:
         """The next ``count`` rows; each gets the key ``uid``, which sorts as the rows were taken."""
         taken = []
         for _ in range(count):
-            epoch, offset = divmod(self.position, len(self.rows))
-            row = dict(self.rows[int(self._pass(epoch)[offset])])
+            row = dict(self.rows[row_at(self.position, len(self.rows), self.seed, shuffle=self.shuffle)])
             taken.append({**row, "uid": uid(self.position)})
             self.position += 1
         return taken
@@ -44,14 +42,6 @@ class PromptStream:
         """Counterpart of ``state_dict``."""
         self.position = state["position"]
         self.last_step = state["last_step"]
-
-    def _pass(self, epoch: int) -> np.ndarray:
-        if self._order is None or self._order[0] != epoch:
-            order = np.arange(len(self.rows))
-            if self.shuffle:
-                np.random.default_rng([self.seed, epoch]).shuffle(order)
-            self._order = epoch, order
-        return self._order[1]
 
 
 def uid(position: int) -> str:

@@ -15,9 +15,9 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
 
 from compositionality.errors import UserError
+from compositionality.train.common.prompt_stream import refill_size, too_few_groups
 
 VALIDATION = "val"
-HEADROOM = 1.25  # a later generation batch asks for a few prompts more than the share kept so far would need
 
 
 class NoSignalError(UserError):
@@ -138,14 +138,10 @@ class Rounds:
         """Prompts for the next batch when ``kept`` groups of ``prompts`` had signal; NoSignalError at the limit."""
         allowed = self.limit * self.generation_size if self.limit > 0 else math.inf
         if self.prompts >= allowed:
-            raise NoSignalError(
-                f"step {step}: only {kept} of the {self.batch_size} groups needed had responses that differ, after"
-                f" {self.prompts} prompts (algorithm.filter_groups.max_num_gen_batches={self.limit}): the problems"
-                " are too easy or too hard for this model; the state so far is saved"
-            )
-        share = max(kept, 1) / self.prompts
-        wanted = math.ceil(HEADROOM * (self.batch_size - kept) / share)
-        size = int(min(wanted, self.generation_size, allowed - self.prompts))
+            limit = f"algorithm.filter_groups.max_num_gen_batches={self.limit}"
+            raise NoSignalError(too_few_groups(step, kept, self.batch_size, self.prompts, limit))
+        wanted = refill_size(self.batch_size - kept, max(kept, 1) / self.prompts, self.generation_size)
+        size = int(min(wanted, allowed - self.prompts))
         self.prompts += size
         return size
 

@@ -9,8 +9,9 @@ from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
 from compositionality.errors import UserError
+from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import claim, latest_step
+from compositionality.train.common.run_folder import latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data
@@ -100,9 +101,8 @@ def torchrun(config: DictConfig, config_file: Path, processes: int | None) -> li
 def _train_and_export(
     config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
-    resumed = claim(out, recipe, force=config.lab.force)
+    resumed = resume(out, recipe, force=config.lab.force, repaired=False)  # verl's checkpoints bear no mark
     if resumed:
-        print(f"{out}: going on from step {resumed}", flush=True)
         config.trainer.resume_mode = "resume_path"
         config.trainer.resume_from_path = str(out / "steps" / f"global_step_{resumed}")
     launch.write_config(config, out / "config.yaml")

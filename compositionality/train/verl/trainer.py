@@ -21,7 +21,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import best_step, folder, record_score, seal, sealed_steps
+from compositionality.train.common.checkpoints import best_step, complete_steps, folder, mark_complete, record_score
 from compositionality.train.common.metrics import STEP_ROW, numbers
 from compositionality.train.common.run_folder import prune
 from compositionality.train.verl.prompts import PromptStream
@@ -73,12 +73,12 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _save_state_before_step(self) -> None:
         """The weights of the last update, and a place in the data behind the prompts that gave no signal."""
         self.global_steps -= 1
-        if self.global_steps in sealed_steps(self.steps_folder):
+        if self.global_steps in complete_steps(self.steps_folder):
             path = folder(self.steps_folder, self.global_steps) / "data.pt"
             partial = path.with_name(".data.pt.partial")
             torch.save(self.train_dataloader.state_dict(), partial)
             os.replace(partial, path)
-            seal(self.steps_folder, self.global_steps)
+            mark_complete(self.steps_folder, self.global_steps)
         elif self.global_steps > 0:
             self._save_checkpoint()
 
@@ -119,7 +119,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         steps = Path(checkpoint_dir).parent
         if trainer.row:
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
-        seal(steps, global_step)
+        mark_complete(steps, global_step)
         tidy(steps, self.config.lab.keep)
 
 

@@ -148,18 +148,18 @@ def refused(small: Path, out: Path, *changes: str) -> str:
 
 def refused_on_one_rank(small: Path, out: Path) -> str:
     """The second rank cannot sample; what this rank hears of it."""
-    original = grpo.Asker._answers
+    original = grpo.RolloutWorker._generate
 
     def fail(self, *arguments):
         if grpo.rank() == 1:
             raise UserError("the second rank cannot")
         return original(self, *arguments)
 
-    grpo.Asker._answers = fail
+    grpo.RolloutWorker._generate = fail
     try:
         return refused(small, out, *BRIEF)
     finally:
-        grpo.Asker._answers = original
+        grpo.RolloutWorker._generate = original
 
 
 def runs_on_two(small: Path, folder: Path) -> str:

@@ -11,10 +11,11 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.common.checkpoints import best_step, scores, sealed_steps
+from compositionality.train.common.checkpoints import best_step, complete_steps, scores
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.grpo import Asker, GrpoTrainer, train
+from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
+from compositionality.types import PromptGroup
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
         )
         with pytest.raises(KeyboardInterrupt):
             train(settings(small, out))
-    assert sealed_steps(out / "steps")[-1] == 3
+    assert complete_steps(out / "steps")[-1] == 3
     train(settings(small, out))
     assert verify(out / "final").files == verify(whole / "final").files
     assert verify(out / "best").files == verify(whole / "best").files
@@ -98,16 +99,16 @@ DAPO = ("algorithm.dynamic_sampling=true", "algorithm.max_generation_batches=20"
 def test_dynamic_sampling_fills_the_batch_and_keeps_the_surplus(small, tmp_path, monkeypatch):
     out = tmp_path / "run"
     seen = []
-    original = grpo.to_rows
+    original = grpo.to_samples
 
     def note(groups, step, advantage):
         seen.append([(group.position, group.step) for group in groups])
         assert all(group.has_signal() for group in groups)
-        rows = original(groups, step, advantage)
-        assert all((row.old is None) == row.fresh for row in rows)
-        return rows
+        samples = original(groups, step, advantage)
+        assert all((sample.old_log_probs is None) == sample.fresh for sample in samples)
+        return samples
 
-    monkeypatch.setattr(grpo, "to_rows", note)
+    monkeypatch.setattr(grpo, "to_samples", note)
     train(settings(small, out, *DAPO))
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [len(groups) for groups in seen] == [8, 8, 8, 8]
@@ -164,16 +165,15 @@ def test_activation_checkpointing_changes_nothing(small, tmp_path):
 
 
 def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys):
-    original = Asker.ask
+    original = RolloutWorker.generate
 
-    def all_right(self, questions, seeds):
-        groups = original(self, questions, seeds)
+    def all_right(self, *arguments):
+        groups = original(self, *arguments)
         for group in groups:
-            for answer in group:
-                answer.correct, answer.reward = True, 1.0
+            group.correct, group.rewards = [True] * len(group.correct), [1.0] * len(group.rewards)
         return groups
 
-    monkeypatch.setattr(Asker, "ask", all_right)
+    monkeypatch.setattr(RolloutWorker, "generate", all_right)
     out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [row["training/no_signal"] for row in rows] == [1, 1]
@@ -186,11 +186,11 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
 def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path, monkeypatch):
     """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
     out, more = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"]
-    monkeypatch.setattr(grpo.Group, "has_signal", lambda group: group.step < 3 or Path(out, "mended").exists())
+    monkeypatch.setattr(PromptGroup, "has_signal", lambda group: group.step < 3 or Path(out, "repaired").exists())
     with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
         train(settings(small, out, *DAPO, *more))
-    assert sealed_steps(out / "steps") == [2]
-    (out / "mended").touch()
+    assert complete_steps(out / "steps") == [2]
+    (out / "repaired").touch()
     train(settings(small, out, *DAPO, *more, "algorithm.max_generation_batches=9"))
     assert verify(out / "final").facts["step"] == 4
 
@@ -206,7 +206,7 @@ def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "policy_loss", poisoned)
     with pytest.raises(UserError, match=r"step 3: actor/grad_norm is nan; the last checkpoint is kept"):
         train(settings(small, out))
-    assert sealed_steps(out / "steps") == [1, 2]
+    assert complete_steps(out / "steps") == [1, 2]
     monkeypatch.setattr(grpo, "policy_loss", original)
     train(settings(small, out))
     assert verify(out / "final").facts["step"] == 4
@@ -222,7 +222,7 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
 
     monkeypatch.setattr(JudgePool, "judge", failing)
     seen = []
-    rows = grpo.to_rows
-    monkeypatch.setattr(grpo, "to_rows", lambda groups, *rest: seen.extend(groups) or rows(groups, *rest))
+    made = grpo.to_samples
+    monkeypatch.setattr(grpo, "to_samples", lambda groups, *rest: seen.extend(groups) or made(groups, *rest))
     train(settings(small, tmp_path / "run", "trainer.steps=1", "algorithm.drop_equal_groups=false"))
     assert [group.position for group in seen] == list(range(1, 8))  # the whole first group is left out

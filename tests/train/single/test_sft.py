@@ -97,8 +97,8 @@ def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
         for row in load_rows(made[2], tokenizer, 64):
             logp = model(torch.tensor([row.tokens])).logits[0, :-1].log_softmax(-1)
             chosen = logp.gather(1, torch.tensor(row.tokens[1:])[:, None])[:, 0]
-            total -= float(chosen[torch.tensor(row.marks[1:]).bool()].sum())
-            count += sum(row.marks)
+            total -= float(chosen[torch.tensor(row.loss_mask[1:]).bool()].sum())
+            count += sum(row.loss_mask)
     assert read_metrics(whole / "metrics.jsonl")[-1]["val/loss"] == pytest.approx(total / count, abs=1e-5)
 
 
@@ -157,7 +157,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
     assert not (out / "final").exists()
-    assert "continuing at step" in run(command)
+    assert "going on from step" in run(command)
     assert bytes_of(out) == bytes_of(whole)
     assert without_times(out) == without_times(whole)
     assert "is already there" in run(command)
@@ -301,7 +301,7 @@ def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple
     for row in rows:
         logp = model(input_ids=torch.tensor([row.tokens])).logits[0, :-1].log_softmax(-1)
         chosen = logp.gather(1, torch.tensor(row.tokens[1:])[:, None])[:, 0]
-        losses.append(-chosen[torch.tensor(row.marks[1:]).bool()])
+        losses.append(-chosen[torch.tensor(row.loss_mask[1:]).bool()])
     model.zero_grad()
     mean = torch.cat(losses).mean()
     mean.backward()

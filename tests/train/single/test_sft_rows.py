@@ -22,7 +22,7 @@ def turns(*texts: str) -> list[dict[str, str]]:
 
 
 def trained(row: ChatRow, tokenizer: Any) -> str:
-    return str(tokenizer.decode([token for token, mark in zip(row.tokens, row.marks, strict=True) if mark]))
+    return str(tokenizer.decode([token for token, mark in zip(row.tokens, row.loss_mask, strict=True) if mark]))
 
 
 def test_loss_is_on_the_answer_and_its_one_eos(tokenizer: Any) -> None:
@@ -68,13 +68,13 @@ def test_ranks_share_a_batch_in_equally_many_parts(ranks: int, budget: int) -> N
     shares = [micro_batches(rows, budget, rank, ranks) for rank in range(ranks)]
     assert len({len(parts) for parts in shares}) == 1
     seen = [
-        (int(tokens[row, 0]), int(marks[row].sum()))
+        (int(tokens[row, 0]), int(loss_mask[row].sum()))
         for parts in shares
-        for tokens, marks, _ in parts
+        for tokens, loss_mask, _ in parts
         for row in range(len(tokens))
-        if marks[row].any()
+        if loss_mask[row].any()
     ]
-    assert sorted(seen) == sorted((row.tokens[0], sum(row.marks)) for row in rows)
+    assert sorted(seen) == sorted((row.tokens[0], sum(row.loss_mask)) for row in rows)
     for parts in shares:
         for tokens, _, real in parts:
             assert real <= tokens.numel()
