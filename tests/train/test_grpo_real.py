@@ -16,7 +16,7 @@ from compositionality.data.problems import to_table
 from compositionality.train.common.checkpoints import best_step, scores
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.verl.keeper import descendants
+from compositionality.train.verl.process_guard import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 4
@@ -108,7 +108,7 @@ def kill_after(arguments, out, step):
     below = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    while any(Path(f"/proc/{pid}").exists() for pid in below):
+    while any(process.is_running() for process in below):
         assert time.monotonic() < deadline, "processes were left behind"
         time.sleep(0.1)
     assert not (out / "final").exists(), "killed too late for this test"

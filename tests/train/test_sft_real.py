@@ -14,7 +14,7 @@ from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import file_hash, verify
 from compositionality.train.common.metrics import read_metrics
-from compositionality.train.verl.keeper import descendants
+from compositionality.train.verl.process_guard import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
@@ -47,8 +47,8 @@ def kill_at(arguments: list[str], out: Path, step: int) -> None:
     below = descendants(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert len(below) >= 3  # keeper, torchrun, trainer
-    while any(Path(f"/proc/{pid}").exists() for pid in below):
+    assert len(below) >= 3  # guard, torchrun, trainer
+    while any(process.is_running() for process in below):
         assert time.monotonic() < deadline, "processes were left behind"
         time.sleep(0.05)
     assert not (out / "final").exists(), "killed too late for this test"

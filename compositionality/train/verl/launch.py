@@ -123,16 +123,16 @@ def run_trainer(
     """Run the trainer to its end, showing a line a step (of ``steps``) and keeping its whole output in ``log``.
 
     UserError with one line when it fails, or when it prints nothing for ``stall_minutes``. Whatever ends this
-    process, every process of the trainer ends with it (see keeper.py).
+    process, every process of the trainer ends with it (see process_guard.py).
     """
     variables = {**wandb_run(log.parent), **variables}
     trouble = Path(variables[TROUBLE])
     remove(trouble)
     log.parent.mkdir(parents=True, exist_ok=True)
     print(f"{name}: starting (a minute or two); full output in {log}", flush=True)
-    keeper = [sys.executable, "-m", "compositionality.train.verl.keeper", *command]
+    guard = [sys.executable, "-m", "compositionality.train.verl.process_guard", *command]
     process = subprocess.Popen(
-        keeper, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        guard, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True, text=True, errors="replace", bufsize=1,
     )  # fmt: skip
     tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -179,10 +179,10 @@ def _forward(
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Let the keeper end all processes of the trainer, and wait for it."""
+    """Let the guard end all processes of the trainer, and wait for it."""
     if process.stdout is not None and process.poll() is None:
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1)  # the output has ended: so will the keeper
+            process.wait(timeout=1)  # the output has ended: so will the guard
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     process.wait()

@@ -1,7 +1,7 @@
-"""Runs one command and leaves nothing behind: ``python -m compositionality.train.verl.keeper COMMAND…``.
+"""Runs one command and leaves no process behind: ``python -m compositionality.train.verl.process_guard COMMAND…``.
 
-Ray and vLLM start processes in sessions of their own. The keeper adopts every orphan among its descendants
-(PR_SET_CHILD_SUBREAPER), is told when its parent dies, even by SIGKILL (PR_SET_PDEATHSIG), and ends them all.
+Ray and vLLM start processes in sessions of their own. The guard adopts every orphan among its descendants
+(PR_SET_CHILD_SUBREAPER), gets a signal when its parent dies, even by SIGKILL (PR_SET_PDEATHSIG), and ends them all.
 """
 
 import ctypes
@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from contextlib import suppress
 from types import FrameType
+
+import psutil
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -25,9 +27,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _end)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent or parent == 1:  # the parent died before we could ask to be told
+    if os.getppid() != parent or parent == 1:  # the parent died before the line above
         return 128 + signal.SIGTERM
-    child = subprocess.Popen(sys.argv[1:], preexec_fn=_die_with_keeper)
+    child = subprocess.Popen(sys.argv[1:], preexec_fn=_die_with_guard)
     try:
         code = child.wait()
     finally:
@@ -35,28 +37,16 @@ def main() -> int:
     return code if code >= 0 else 128 - code
 
 
-def descendants(root: int) -> list[int]:
-    """Process ids of all living descendants of ``root``."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it ended meanwhile
-            continue
-        if fields[0] != "Z":
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found, queue = [], [root]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
+def descendants(root: int) -> list[psutil.Process]:
+    """All living descendants of the process ``root``."""
+    try:
+        return [process for process in psutil.Process(root).children(recursive=True) if _is_alive(process)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def end_descendants() -> None:
-    """SIGTERM to every descendant, and SIGKILL to those that are still there after a grace period."""
+    """SIGTERM to every descendant, and SIGKILL to those that are still alive after a grace period."""
     _signal_all(signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
     while descendants(os.getpid()) and time.monotonic() < deadline:
@@ -68,20 +58,23 @@ def end_descendants() -> None:
         time.sleep(0.1)
 
 
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE  # type: ignore[no-any-return]
+    except psutil.NoSuchProcess:
+        return False
+
+
 def _signal_all(number: signal.Signals) -> None:
-    for pid in descendants(os.getpid()):
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
+    for process in descendants(os.getpid()):
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def _reap() -> None:
-    try:
+    with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        return
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
@@ -90,7 +83,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-def _die_with_keeper() -> None:
+def _die_with_guard() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
