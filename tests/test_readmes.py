@@ -61,3 +61,15 @@ def test_every_promise_names_tests_that_exist() -> None:
         for path, name in found:
             assert name in names(path), f"{promise}: {path}::{name}"
             assert f"_p{int(promise[1:]):02d}_" in name, f"{promise}: {name}"
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "bash").glob("*/README.md")), ids=lambda path: path.parent.name)
+def test_every_script_of_a_section_is_named_in_its_readme(folder: Path) -> None:
+    text = folder.read_text()
+    assert not [path.name for path in folder.parent.glob("*.sh") if not re.search(rf"\b{path.stem}\b", text)]
+
+
+def test_the_first_page_is_short() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") < 200
+    assert len(text.split()) < 2000
