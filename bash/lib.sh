@@ -121,34 +121,12 @@ step() {
 
 # trainer FILE [words …]: print and run a single-file trainer, in $PROCESSES processes.
 trainer() {
-  local several=""
-  if ((PROCESSES > 1)); then several="($PROCESSES processes) "; fi
-  show "$several$PYTHON_BIN $1" "${@:2}"
+  show "$PYTHON_BIN $1" "${@:2}" run.processes="$PROCESSES"
   if [[ -n ${DRY_RUN:-} ]]; then
     "$PYTHON_BIN" "$@" --dry-run
   else
-    processes "$PYTHON_BIN" "$@"
+    "${BOUND[@]}" "$PYTHON_BIN" "$@" run.processes="$PROCESSES"
   fi
-}
-
-# processes COMMAND…: $PROCESSES of it as the ranks of one torch.distributed job on this machine. As torchrun does it,
-# but without the start-up of torchrun itself, and a rank's exit code and its one line of error stay what they are.
-processes() {
-  local port
-  if ((PROCESSES == 1)); then
-    "${BOUND[@]}" "$@"
-    return
-  fi
-  port=$("$PYTHON_BIN" -I -S -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  rank_command=("$@")
-  local patience=30 # tenths of a second: the first rank says what is wrong, maybe a little after another has ended of it
-  at_once "$PROCESSES" start_rank $(seq 0 $((PROCESSES - 1)))
-}
-
-start_rank() {
-  export OMP_NUM_THREADS=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=$1 LOCAL_RANK=$1 \
-    WORLD_SIZE=$PROCESSES LOCAL_WORLD_SIZE=$PROCESSES
-  exec "${BOUND[@]}" "${rank_command[@]}"
 }
 
 # script NAME [options]: run another script of bash/ with the same settings, with a line at its start and at its end.
@@ -214,10 +192,6 @@ at_once() {
     running=("${left[@]}")
     if ((code)); then break; fi
     if ((${#running[@]})); then sleep 0.1; fi
-  done
-  for ((status = 0; status < ${patience:-0} && ${#running[@]}; status++)); do
-    kill -0 "${running[0]}" 2>/dev/null || break
-    sleep 0.1
   done
   if ((${#running[@]})); then
     kill -KILL "${running[@]}" 2>/dev/null || true
@@ -346,10 +320,7 @@ models_there() {
 
 # pretrain [key=value …]: a base model from nothing → $BASE_MODEL.
 pretrain() {
-  local several=""
-  if ((PROCESSES > 1)); then several="($PROCESSES processes) "; fi
-  show "$several$PYTHON_BIN examples/pretrain_tiny.py" output="$BASE_MODEL" seed="$SEED" "$@"
-  if [[ -z ${DRY_RUN:-} ]]; then processes "$PYTHON_BIN" examples/pretrain_tiny.py output="$BASE_MODEL" seed="$SEED" "$@"; fi
+  step pretrain_tiny output="$BASE_MODEL" seed="$SEED" run.processes="$PROCESSES" "$@"
 }
 
 # train_sft MODEL DATA RUN [overrides …]: SFT on DATA/train.parquet → $CKPT_DIR/RUN.
@@ -357,7 +328,7 @@ train_sft() {
   local data=$DATA_DIR/$2
   case $ENGINE in
     single)
-      trainer compositionality/train/sft.py compositionality/config/single/sft.yaml model.path="$1" \
+      trainer compositionality/train/sft.py model.path="$1" \
         data.train_file="$data/train.parquet" data.val_file="$data/test.parquet" data.seed=$((SEED + 1)) \
         trainer.output="$CKPT_DIR/$3" "${SFT[@]}" "${@:4}"
       ;;
@@ -376,7 +347,7 @@ train_grpo() {
   validation=("${validation[@]/%/.parquet}")
   case $ENGINE in
     single)
-      trainer compositionality/train/grpo.py compositionality/config/single/grpo.yaml model.path="$1" \
+      trainer compositionality/train/grpo.py model.path="$1" \
         "data.train_files=[$files]" "data.val_files=[$(IFS=,; echo "${validation[*]}")]" data.seed=$((SEED + 1)) \
         data.max_prompt_tokens="$MAX_PROMPT" rollout.engine="$ROLLOUT_ENGINE" rollout.seed=$((SEED + 1)) \
         rollout.max_tokens="$MAX_RESPONSE" trainer.output="$CKPT_DIR/$3" "${RL[@]}" "${@:4}"

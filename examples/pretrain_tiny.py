@@ -2,13 +2,12 @@
 
 Reads nothing. Writes OUTPUT/, a Hugging Face model folder (config, safetensors, tokenizer with chat template) with a
 manifest; while it runs, its checkpoints and metrics lie beside it, and the same command continues there. On two cores,
-two processes that share the rows of a batch are faster than two threads:
-
-    torchrun --standalone --nproc_per_node=2 examples/pretrain_tiny.py output=checkpoints/tiny/base
+two processes that share the rows of a batch (run.processes=2, or torchrun) are faster than two threads.
 """
 
 from compositionality.config.cli import run
+from compositionality.train.common.ranks import on_ranks
 from compositionality.train.tiny.pretrain import PretrainSettings, pretrain
 
 if __name__ == "__main__":
-    run(PretrainSettings, pretrain, __doc__)
+    run(PretrainSettings, lambda settings: on_ranks(settings.run, lambda: pretrain(settings)), __doc__)

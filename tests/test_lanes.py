@@ -24,7 +24,7 @@ case $1 in
     echo "error: no such luck" >&2
     exit 7
     ;;
-  long) processes .venv/bin/python -c 'import os, time
+  long) "${BOUND[@]}" .venv/bin/python -c 'import os, time
 open(os.environ["FOLDER"] + "/child.pid", "w").write(str(os.getpid()))
 time.sleep(1000)' ;;
 esac
@@ -120,33 +120,4 @@ def test_p07_killed_lanes_leave_nothing_behind(tmp_path: Path, number: signal.Si
     job.send_signal(number)
     output_of(job)
     assert job.returncode == -number
-    assert_gone(*pids)
-
-
-RANK = """
-import os, sys, time
-import torch.distributed as dist
-dist.init_process_group("gloo")
-rank = dist.get_rank()
-everyone = [None] * dist.get_world_size()
-dist.all_gather_object(everyone, os.getpid())
-print(*everyone, flush=True) if rank == 0 else None
-dist.barrier()
-if sys.argv[1:] == [str(rank)]:
-    os._exit(5)  # as the trainers do: the interpreter's own way out may abort in gloo's threads
-time.sleep(1000 if sys.argv[1:] else 0)
-os._exit(0)
-"""
-
-
-@pytest.mark.parametrize("failing", ["", "0", "1"])
-def test_processes_are_the_ranks_of_one_job(tmp_path: Path, failing: str) -> None:
-    (tmp_path / "rank.py").write_text(RANK)
-    done = subprocess.run(
-        ["bash", "-c", f'source bash/lib.sh; processes "$PYTHON_BIN" {tmp_path}/rank.py {failing}'],
-        cwd=ROOT, env={**os.environ, "PROFILE": "tiny", "PROCESSES": "2"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    pids = [int(word) for word in done.stdout.split()]
-    assert len(set(pids)) == 2, done.stderr
-    assert done.returncode == (5 if failing else 0)
     assert_gone(*pids)

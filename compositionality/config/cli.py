@@ -5,14 +5,19 @@ profile says of this entry point, see config/profile.py); ``experiment=SECTION/S
 one script of ``bash/``); ``key=value`` on the command line.
 """
 
+import ast
+import inspect
+import io
 import json
 import os
 import signal
 import sys
+import textwrap
+import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_origin
 
 from hydra import compose, initialize
 from hydra.core.config_store import ConfigStore
@@ -27,40 +32,50 @@ Settings = TypeVar("Settings")
 SWITCHES = {f"--{name}": f"{name}=true" for name in ("force", "check")}
 
 
-def run(schema: type[Settings], step: Callable[[Settings], object], doc: str | None) -> NoReturn:
+def run(
+    schema: type[Settings],
+    step: Callable[[Settings], object],
+    doc: str | None,
+    show: Callable[[Settings], str] | None = None,
+) -> NoReturn:
     """Run ``step`` with settings read from the command line (see above), then exit.
 
     ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
-    sources and stops, ``--dry-run`` stops once they are checked; ``--help`` lists them.
+    sources (or what ``show`` makes of them, unless that is empty) and stops, ``--dry-run`` stops once they are checked;
+    ``--help`` lists them.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
         with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
-    with_errors_in_one_line(lambda: _run(schema, step, arguments))
+    with_errors_in_one_line(lambda: _run(schema, step, arguments, show))
 
 
 def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     """Run ``body`` and exit: 0, or 2 after one line on stderr for a UserError, or 130 after Ctrl-C."""
+    code = 0
     try:
         body()
         sys.stdout.flush()  # a reader that has gone is found out here, not by the interpreter at its end
     except UserError as error:
-        if os.environ.get("RANK", "0") == "0":  # one of torchrun's processes is enough to say so
+        code = error.exit_code
+        if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
             print(f"error: {error}", file=sys.stderr, flush=True)
-        sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted; run the same command again to continue", file=sys.stderr, flush=True)
-        sys.exit(128 + signal.SIGINT)
+        code = 128 + signal.SIGINT
+        if os.environ.get("RANK", "0") == "0":
+            print("interrupted; run the same command again to continue", file=sys.stderr, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
-    sys.exit(0)
+        code = 128 + signal.SIGPIPE
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
+    sys.exit(code)
 
 
 def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:
     """Settings of type ``schema``: its defaults, then ``layers``, then Hydra overrides.
 
-    UserError for an unknown key, a bad or a missing value.
+    A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value.
     """
     name = schema.__name__
     node = OmegaConf.structured(schema)
@@ -69,7 +84,7 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
     ConfigStore.instance().store(name=name, node=node)
     try:
         with initialize(version_base="1.3", config_path=None):
-            config = compose(config_name=name, overrides=list(overrides))
+            config = compose(config_name=name, overrides=_open_keys(schema, overrides))
         missing = OmegaConf.missing_keys(config)
         if missing:
             raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
@@ -89,14 +104,67 @@ def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
 
 
 def help_text(schema: type[Any], doc: str) -> str:
-    """The entry point's docstring, then its keys with their types and defaults."""
-    lines = [doc.strip(), "", "Settings (key=value):"]
+    """The entry point's docstring, then its keys with type, default and phrase, those of nested dataclasses too.
+
+    The phrase of a key is its field's metadata ``help``, else the comment behind the field.
+    """
+    rows = list(_help_rows(schema, _defaults(schema), ""))
+    width = max(len(key) for key, _, _ in rows)
+    lines = [f"  {key:<{width}}  {kind}{'  # ' + phrase if phrase else ''}" for key, kind, phrase in rows]
+    return "\n".join([doc.strip(), "", "Settings (key=value):", *lines])
+
+
+def phrases(schema: type[Any]) -> dict[str, str]:
+    """For every field of a dataclass what it says of it: metadata ``help``, else the comment at the end of its line."""
+    found: dict[str, str] = {}
+    for base in reversed(schema.__mro__):
+        if is_dataclass(base):
+            found |= _comments(base)
+    return found | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
+
+
+def _comments(schema: type[Any]) -> dict[str, str]:
+    source = textwrap.dedent(inspect.getsource(schema))
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+    body = ast.parse(source).body[0]
+    nodes = body.body if isinstance(body, ast.ClassDef) else []
+    named = [node for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return {ast.unparse(node.target): comments.get(node.end_lineno or 0, "") for node in named}
+
+
+def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
+    said = phrases(schema)
     for entry in fields(schema):
-        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
-        kind = getattr(entry.type, "__name__", str(entry.type))
-        shown = "required" if str(default) == "???" else f"default {default}"
-        lines.append(f"  {entry.name:<28} {kind}, {shown}")
-    return "\n".join(lines)
+        value, key = values[entry.name], prefix + entry.name
+        if is_dataclass(value) and not isinstance(value, type):
+            yield from _help_rows(type(value), vars(value), f"{key}.")
+        else:
+            default = "required" if str(value) == "???" else f"default {_as_typed(value)}"
+            yield key, f"{_type_name(entry)}, {default}", said.get(entry.name, "")
+
+
+def _as_typed(value: Any) -> str:
+    """A default as a person would give it on the command line."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _type_name(entry: "Field[Any]") -> str:
+    kind = entry.type
+    return kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
+
+
+def _defaults(schema: type[Any]) -> dict[str, Any]:
+    return {
+        entry.name: entry.default if entry.default_factory is MISSING else entry.default_factory()
+        for entry in fields(schema)
+    }
+
+
+def _open_keys(schema: type[Any], overrides: Sequence[str]) -> list[str]:
+    """Hydra wants ``++`` before a key that a mapping does not hold yet."""
+    taken = tuple(f"{entry.name}." for entry in fields(schema) if get_origin(entry.type) is dict)
+    return [f"++{word}" if word.startswith(taken) else word for word in overrides]
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
@@ -150,13 +218,18 @@ def _source(key: str, sources: Mapping[str, str]) -> str:
     return next((sources[name] for name in names if name in sources), "default")
 
 
-def _run(schema: type[Any], step: Callable[[Any], object], arguments: Sequence[str]) -> None:
+def _run(
+    schema: type[Any],
+    step: Callable[[Any], object],
+    arguments: Sequence[str],
+    show: Callable[[Any], str] | None = None,
+) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, words, entry_point())
     if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
         overrides.append("dry_run=true")
     settings = parse(schema, overrides, layers)
     if "--cfg" in arguments:
-        print(with_sources(settings, overrides, layers))
+        print((show(settings) if show else "") or with_sources(settings, overrides, layers))
     elif "--dry-run" not in arguments or "dry_run=true" in overrides:
         step(settings)

@@ -32,7 +32,7 @@ SCHEMAS = {
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "split_chunks": "compositionality.rft.chunks:ChunkSettings",
     "train_grpo": "compositionality.train.grpo_settings:GrpoSettings",
-    "train_sft": "compositionality.train.sft:SftSettings",
+    "train_sft": "compositionality.train.sft_settings:SftSettings",
 }
 """Entry points that a profile may hold settings of, with the dataclass of their keys."""
 

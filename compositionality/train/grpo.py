@@ -3,8 +3,8 @@
 Read ``GrpoTrainer.run`` first: it is the loop. Above it, what it is made of: rollouts and rewards, advantages and
 losses (one formula, one function), the batch cut into micro-batches. ``train/README.md`` names the papers.
 
-    python compositionality/train/grpo.py CONFIG.yaml model.path=… data.train_files=[…] trainer.output=…
-    torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py CONFIG.yaml mesh.tensor=2 …
+    python compositionality/train/grpo.py model.path=… data.train_files=[…] trainer.output=…
+    torchrun --standalone --nproc_per_node=4 compositionality/train/grpo.py mesh.tensor=2 …
 
 Names of tensors: B samples, T tokens, N response tokens of a batch, G groups, S samples of a group.
 """
@@ -25,7 +25,6 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 import torch.distributed as dist
-from omegaconf import OmegaConf
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -43,9 +42,8 @@ from compositionality.train.common.checkpoints import (
     record_score,
     resume,
 )
-from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
 from compositionality.train.common.metrics import STEP_ROW
-from compositionality.train.common.processes import device, on_every_rank, rank, start_processes, stop_processes
+from compositionality.train.common.processes import device, on_every_rank, on_first_rank, rank, start_processes
 from compositionality.train.common.prompt_stream import (
     TokenizedProblem,
     refill_size,
@@ -594,28 +592,9 @@ def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
     return {}
 
 
-def main(words: Sequence[str]) -> None:
-    """One rank of the command."""
-    if {"-h", "--help"} & set(words) or not words:
-        print(__doc__)
-        return
-    die_with_parent()
-    options = {word for word in words if word.startswith("--")}
-    unknown = options - {"--force", "--dry-run"}
-    if unknown:
-        raise UserError(f"unknown option {min(unknown)}; known: --force --dry-run")
-    config, *overrides = [word for word in words if not word.startswith("--")]
-    settings = read_settings(GrpoSettings, Path(config), overrides)
-    if "--dry-run" in options:
-        check_settings(settings)
-        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
-        return
-    train(settings, force="--force" in options)
-    stop_processes()
-
-
 if __name__ == "__main__":
     sys.path.pop(0)  # this folder: its names would hide those of packages
-    from compositionality.train import grpo  # the module that its pickled objects name
+    from compositionality.config.cli import run
+    from compositionality.train.engines import train_grpo
 
-    run_in_one_line(lambda: grpo.main(sys.argv[1:]))
+    run(GrpoSettings, train_grpo, __doc__)

@@ -1,7 +1,8 @@
-"""The settings of grpo.py, and what no run can have; ``config/single/grpo.yaml`` documents every key."""
+"""The settings of GRPO with either engine, their only defaults, and what no run can have."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from omegaconf import MISSING
 
@@ -9,130 +10,120 @@ from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.reward.shapes import Shape
 from compositionality.train.common.run_folder import flatten
-
-
-@dataclass
-class ModelSettings:
-    """Where to start from. ``dtype`` of the computation; the weights that are trained are float32 in any case."""
-
-    path: str = MISSING
-    dtype: str = "float32"
-    attention: str = "sdpa"
-    activation_checkpointing: bool = False
-
-
-@dataclass
-class MeshSettings:
-    """``tensor`` ranks share a layer; the others share the data. ``shard``: the latter also share weights (FSDP2)."""
-
-    tensor: int = 1
-    shard: bool = True
-
-
-@dataclass
-class OptimSettings:
-    """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power`` (0: constant)."""
-
-    lr: float = MISSING
-    beta1: float = 0.9
-    beta2: float = 0.98
-    weight_decay: float = 0.01
-    warmup_steps: int = 0
-    decay_power: float = 0.0
-    max_grad_norm: float = 1.0
+from compositionality.train.common.settings import (
+    NEEDS_VERL,
+    ClusterSettings,
+    MeshSettings,
+    ModelSettings,
+    OptimSettings,
+    check_engine,
+    refuse_foreign_keys,
+)
 
 
 @dataclass
 class GrpoDataSettings:
-    """Problem files and the order of their rows. ``prompts_per_step`` groups reach an update."""
+    """Problem files, and how many problems a step takes from them."""
 
-    train_files: list[str] = MISSING
-    val_files: list[str] = field(default_factory=list)
-    seed: int = 1
-    prompts_per_step: int = 64
-    max_prompt_tokens: int = 1024
+    train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
+    val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
+    seed: int = 1  # order of the problems
+    prompts_per_step: int = 16  # groups of an update
+    max_prompt_tokens: int = 1024  # longer prompts are refused before the start
 
 
 @dataclass
-class RolloutSettings:
-    """How answers are drawn: ``n`` to a prompt, of at most ``max_tokens`` tokens, by the engine named."""
+class GrpoRolloutSettings:
+    """How completions are drawn."""
 
-    engine: str = "builtin"
-    n: int = 16
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_tokens: int = 1024
-    seed: int = 1
-    max_rows: int = 256
-    server_url: str | None = None
-    bucket_mb: int = 512
-    gpu_memory: float = 0.4
+    engine: str = "auto"  # single: builtin, vllm (in this process), server (at server_url); verl: vllm, sglang
+    n: int = 16  # completions of a problem: a group
+    temperature: float = 1.0  # logits are divided by it
+    top_p: float = 1.0  # 1: off
+    top_k: int = 0  # 0: off
+    max_tokens: int = 8192  # of a completion; longer ones are cut and count as wrong
+    seed: int = 1  # of the completions
+    max_rows: int = 256  # builtin: completions that are drawn at once
+    server_url: str | None = None  # server: address of SGLang or vLLM
+    bucket_mb: int = 512  # single: weights that go to the sampler at once
+    gpu_memory: float = 0.4  # share of the GPU for vLLM
+    generation_batch: int | None = None  # verl: problems asked at once; null: twice the step with dynamic sampling
 
 
 @dataclass
 class AlgorithmSettings:
     """What is maximised, and which groups are used for it; README.md has the formulas."""
 
-    advantage: str = "grpo"
-    loss_aggregation: str = "token"
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    updates_per_step: int = 1
-    kl: str = "none"
-    kl_coef: float = 0.0
-    entropy_coef: float = 0.0
-    importance_cap: float | None = None
-    dynamic_sampling: bool = False
-    max_generation_batches: int = 10
-    drop_equal_groups: bool = True
-    overlong_buffer: int = 0
-    overlong_penalty: float = 1.0
+    advantage: str = "grpo"  # grpo, dr_grpo, rloo, reinforce_plus_plus
+    loss_aggregation: str = "token"  # mean over tokens; sequence: mean of means; dr_grpo: sum / (rows × max_tokens)
+    clip_low: float = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
+    clip_high: float = 0.2  # DAPO: 0.28
+    updates_per_step: int = 1  # 1: strictly on-policy
+    kl: str = "none"  # none, k1, k2, k3: distance to the starting model as a loss
+    kl_coef: float = 0.0  # weight of that loss
+    entropy_coef: float = 0.0  # weight of the entropy, which is maximised
+    importance_cap: float | None = None  # e.g. 2: weight tokens by trainer's over sampler's probability, at most this
+    drop_equal_groups: bool = True  # groups with all completions right or all wrong never reach the update
+    dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
+    max_generation_batches: int = 10  # then the run stops with a checkpoint
+    overlong_buffer: int = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
+    overlong_penalty: float = 1.0  # the reward lost at the last of them
 
 
 @dataclass
-class RewardSettings:
-    """Verdict to reward (a ``reward.Shape``), ``shuffle`` (a control: the rewards of a step's answers dealt out at
-    random), seconds for one verdict, share of verdicts that may fail."""
+class GrpoRewardSettings:
+    """From verdict to reward."""
 
-    shape: str = "binary"
-    shuffle: bool = False
-    judge_seconds: float = 10.0
-    max_error_rate: float = 0.01
+    shape: str = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long; format: a control
+    shuffle: bool = False  # negative control: permute the rewards across the completions of a step
+    judge_seconds: float = 10.0  # a slower verdict is an error
+    max_error_rate: float = 0.01  # share of completions on which the judge may fail
 
 
 @dataclass
 class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: str = MISSING
-    steps: int = 100
-    save_every: int = 25
-    eval_every: int = 25
-    eval_limit: int | None = None
-    keep: int = 2
-    keep_best: bool = True
-    micro_batch_tokens: int = 16384
-    threads: int = 1
-    logger: list[str] = field(default_factory=list)
-    samples_every: int = 10
+    output: str = MISSING  # run folder: final/ and best/ are models
+    steps: int = 100  # updates (with updates_per_step=1)
+    save_every: int = 25  # steps between checkpoints (0: one at the end)
+    eval_every: int = 25  # steps between evaluations, and one before the first (0: none at all)
+    eval_limit: int | None = None  # problems of each data source; null: all
+    keep: int = 2  # checkpoints to keep for resuming
+    keep_best: bool = True  # and the best by validation, as best/
+    micro_batch_tokens: int = 16384  # tokens in one forward pass of a process, padding included
+    threads: int = 1  # of each process, on a CPU
+    logger: list[str] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    samples_every: int = 10  # steps between files of completions to read (0: none)
+    export_dtype: str = "float32"  # verl: of final/ and best/: float32 (exact) or bfloat16
 
 
 @dataclass
 class GrpoSettings:
-    """Everything that ``config/single/grpo.yaml`` documents."""
+    """What ``examples/train_grpo.py`` and ``compositionality/train/grpo.py`` take."""
 
+    engine: str = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
     model: ModelSettings = field(default_factory=ModelSettings)
     mesh: MeshSettings = field(default_factory=MeshSettings)
     data: GrpoDataSettings = field(default_factory=GrpoDataSettings)
-    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    rollout: GrpoRolloutSettings = field(default_factory=GrpoRolloutSettings)
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
-    optim: OptimSettings = field(default_factory=OptimSettings)
-    reward: RewardSettings = field(default_factory=RewardSettings)
+    optim: OptimSettings = field(default_factory=lambda: OptimSettings(lr=1e-6))
+    reward: GrpoRewardSettings = field(default_factory=GrpoRewardSettings)
     trainer: GrpoTrainerSettings = field(default_factory=GrpoTrainerSettings)
+    run: ClusterSettings = field(default_factory=ClusterSettings)
+    verl: dict[str, Any] = field(default_factory=dict)  # verl: its own keys by its own names, verl.KEY=value; come last
+    force: bool = False  # replace a result that was made from something else
+    dry_run: bool = False  # check the settings and show what would run
+
+    def __post_init__(self) -> None:
+        """The engine's usual sampler."""
+        if self.rollout.engine == "auto":
+            self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 
 
 NOT_THE_RESULT = (
+    *("engine", "run.", "verl", "force", "dry_run"),
     "model.path",
     "model.activation_checkpointing",
     "mesh.",
@@ -142,6 +133,7 @@ NOT_THE_RESULT = (
     "rollout.server_url",
     "rollout.bucket_mb",
     "rollout.gpu_memory",
+    "rollout.generation_batch",
     "algorithm.max_generation_batches",
     "reward.judge_seconds",
     "reward.max_error_rate",
@@ -151,9 +143,10 @@ CHOICES = {
     "algorithm.advantage": ("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"),
     "algorithm.loss_aggregation": ("token", "sequence", "dr_grpo"),
     "algorithm.kl": ("none", "k1", "k2", "k3"),
-    "rollout.engine": ("builtin", "vllm", "server"),
     "reward.shape": tuple(Shape),
 }
+SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
+SINGLE_LACKS = {**NEEDS_VERL, "rollout.generation_batch": "its generation batches follow the share with signal"}
 AT_LEAST_ONE = (
     "data.prompts_per_step",
     "data.max_prompt_tokens",
@@ -168,9 +161,12 @@ AT_LEAST_ONE = (
 
 
 def check_settings(settings: GrpoSettings) -> None:
-    """Settings that no run can have."""
+    """UserError for settings that no run can have, with either engine."""
+    check_engine(settings.engine)
+    if settings.engine == "single":
+        refuse_foreign_keys(settings, SINGLE_LACKS)
     flat = flatten(asdict(settings))
-    for key, choices in CHOICES.items():
+    for key, choices in {**CHOICES, "rollout.engine": SAMPLERS[settings.engine]}.items():
         if flat[key] not in choices:
             raise UserError(f"{key}={flat[key]}: not one of {', '.join(choices)}")
     for key in AT_LEAST_ONE:
@@ -189,7 +185,9 @@ def check_settings(settings: GrpoSettings) -> None:
         )
     alone = algorithm.advantage == "reinforce_plus_plus" and not algorithm.drop_equal_groups
     if rollout.n < 2 and not alone:
-        raise UserError(f"rollout.n={rollout.n}: a group of one answer has nothing to compare it with; take at least 2")
+        raise UserError(
+            f"rollout.n={rollout.n}: a group of one completion has nothing to compare it with; take at least 2"
+        )
     if algorithm.dynamic_sampling and not algorithm.drop_equal_groups:
         raise UserError("algorithm.dynamic_sampling=true replaces equal groups: it needs drop_equal_groups=true")
     if algorithm.overlong_buffer > rollout.max_tokens:
@@ -197,7 +195,7 @@ def check_settings(settings: GrpoSettings) -> None:
 
 
 def check_positions(settings: GrpoSettings, positions: int | None) -> None:
-    """Prompt and answer must fit the model."""
+    """Prompt and completion must fit the model."""
     longest = settings.data.max_prompt_tokens + settings.rollout.max_tokens
     if positions is not None and longest > positions:
         raise UserError(

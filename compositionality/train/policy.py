@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from compositionality.errors import UserError
 from compositionality.train.common.processes import device
-from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
 
 FAMILIES = ("llama", "qwen2", "qwen3")
 HEAD_TOKENS = 2048  # with activation checkpointing, logits of so many tokens are there at once

@@ -3,8 +3,8 @@
 ``fit`` is the loop, ``Fit.update`` one turn of it: gradients of a sum over this rank's tokens, added up over the ranks,
 divided by the number of tokens that all of them trained on. So the result does not depend on how a batch is cut.
 
-    python compositionality/train/sft.py CONFIG.yaml model.path=… data.train_file=… trainer.output=…
-    torchrun --standalone --nproc_per_node=4 compositionality/train/sft.py CONFIG.yaml …
+    python compositionality/train/sft.py model.path=… data.train_file=… trainer.output=…
+    torchrun --standalone --nproc_per_node=4 compositionality/train/sft.py …
 
 Reads a model folder and parquet files with a column ``messages``. Writes OUTPUT/final (the model), steps/ (checkpoints,
 from which the same command goes on) and metrics.jsonl. Names of tensors: B rows, T tokens, N trained tokens.
@@ -16,13 +16,11 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from omegaconf import MISSING, OmegaConf
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
@@ -32,12 +30,11 @@ from compositionality.rollout.model_folder import check_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
 from compositionality.train.common.chat_rows import check_template, load_rows
-from compositionality.train.common.command import die_with_parent, on_first_rank, read_settings, run_in_one_line
-from compositionality.train.common.processes import device, rank, start_processes, stop_processes
-from compositionality.train.common.run_folder import flatten, prune
+from compositionality.train.common.processes import device, on_first_rank, rank, start_processes
+from compositionality.train.common.run_folder import prune
 from compositionality.train.common.run_log import RunLog
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
-from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.common.settings import OptimSettings
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -49,49 +46,7 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
-
-NOT_THE_RESULT = ("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer.")
-THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")
-
-# ---- settings
-
-
-@dataclass
-class SftDataSettings:
-    """Parquet files with a column ``messages``; ``seed`` shuffles the rows anew in every epoch."""
-
-    train_file: str = MISSING
-    val_file: str | None = None
-    max_length: int = 2048
-    seed: int = 1
-
-
-@dataclass
-class SftTrainerSettings:
-    """``steps`` null: all of ``epochs``. ``save_every`` null: at the end of each epoch. Steps count updates."""
-
-    output: str = MISSING
-    epochs: int = 2
-    steps: int | None = None
-    batch_rows: int = 128
-    micro_batch_tokens: int = 16384
-    save_every: int | None = None
-    log_every: int = 1
-    keep: int = 2
-    threads: int = 1
-    logger: list[str] = field(default_factory=list)
-
-
-@dataclass
-class SftSettings:
-    """What the command takes; documented in config/single/sft.yaml."""
-
-    model: ModelSettings = field(default_factory=ModelSettings)
-    mesh: MeshSettings = field(default_factory=MeshSettings)
-    data: SftDataSettings = field(default_factory=SftDataSettings)
-    optim: OptimSettings = field(default_factory=OptimSettings)
-    trainer: SftTrainerSettings = field(default_factory=SftTrainerSettings)
-
+from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, check_settings, make_recipe
 
 # ---- the loop
 
@@ -243,39 +198,9 @@ def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts:
         print(f"{target}: {told}", flush=True)
 
 
-def make_recipe(settings: SftSettings) -> Recipe:
-    """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
-    flat = flatten(asdict(settings))
-    kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
-    return Recipe("sft", kept, {"model": Path(settings.model.path), "train_file": Path(settings.data.train_file)})
-
-
-def check_settings(settings: SftSettings) -> None:
-    """Numbers that cannot be."""
-    for key, value in flatten(asdict(settings)).items():
-        counted = key.startswith(("trainer.", "data.max", "mesh.")) and type(value) is int
-        if (counted and value < 1) or (key == "optim.lr" and value <= 0):
-            raise UserError(f"{key}={value}: must be more than 0")
-
-
-def main(words: Sequence[str]) -> None:
-    """One rank of the command."""
-    if {"-h", "--help"} & set(words) or not words:
-        print(__doc__)
-        return
-    die_with_parent()
-    options = [word for word in words if word.startswith("--")]
-    unknown = set(options) - {"--force", "--dry-run"}
-    if unknown:
-        raise UserError(f"unknown option {min(unknown)}; known: --force --dry-run")
-    config, *overrides = [word for word in words if not word.startswith("--")]
-    settings = read_settings(SftSettings, Path(config), overrides)
-    if "--dry-run" in options:
-        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
-        return
-    train(settings, force="--force" in options)
-    stop_processes()
-
-
 if __name__ == "__main__":
-    run_in_one_line(lambda: main(sys.argv[1:]))
+    sys.path.pop(0)  # this folder: its names would hide those of packages
+    from compositionality.config.cli import run
+    from compositionality.train.engines import train_sft
+
+    run(SftSettings, train_sft, __doc__)

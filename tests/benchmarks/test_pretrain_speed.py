@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 import torch
 
-from compositionality.train.grpo_settings import MeshSettings
+from compositionality.train.common.settings import MeshSettings
 from compositionality.train.policy import shard
 from compositionality.train.sft import Fit
 from compositionality.train.tiny.batches import PackedBatches

@@ -93,7 +93,7 @@ def run_ours(work: Work, processes: int) -> Steps:
     home = work.home
     output = home / f"ours{processes}"
     command = [
-        *processes_of(processes), "compositionality/train/grpo.py", "compositionality/config/single/grpo.yaml",
+        *processes_of(processes), "compositionality/train/grpo.py",
         f"model.path={home / 'model'}", f"data.train_files=[{home / 'train.parquet'}]", "mesh.shard=false",
         f"data.prompts_per_step={PROMPTS}", "data.max_prompt_tokens=32", f"rollout.n={GROUP}",
         f"rollout.max_tokens={work.tokens}", "algorithm.drop_equal_groups=false", "optim.lr=3e-4",

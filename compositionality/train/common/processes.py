@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from compositionality.errors import UserError
-from compositionality.train.grpo_settings import MeshSettings
+from compositionality.train.common.settings import MeshSettings
 
 Result = TypeVar("Result")
 
@@ -64,3 +64,20 @@ def on_every_rank(action: Callable[[], Result]) -> list[Result]:
         if error is not None:
             raise UserError(error)
     return [result for result, _ in found]
+
+
+def on_first_rank(body: Callable[[], Result]) -> Result:
+    """What ``body`` returns on the first rank, or the UserError that it raises there, on every rank."""
+    if not dist.is_initialized():
+        return body()
+    outcome: list[Any] = [None, None]
+    if dist.get_rank() == 0:
+        try:
+            outcome[0] = body()
+        except UserError as error:
+            outcome[1] = str(error)
+    dist.broadcast_object_list(outcome)
+    if outcome[1] is not None:
+        raise UserError(outcome[1])
+    result: Result = outcome[0]
+    return result

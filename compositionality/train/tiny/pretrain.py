@@ -14,12 +14,13 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
-from compositionality.train.common.command import die_with_parent, on_first_rank
-from compositionality.train.common.processes import rank, start_processes, stop_processes
+from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
+from compositionality.train.common.ranks import RunSettings
 from compositionality.train.common.run_folder import flatten
-from compositionality.train.grpo_settings import MeshSettings, OptimSettings
+from compositionality.train.common.settings import MeshSettings, OptimSettings
 from compositionality.train.policy import shard
-from compositionality.train.sft import Fit, SftTrainerSettings, is_there, publish, take_over
+from compositionality.train.sft import Fit, is_there, publish, take_over
+from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model
@@ -45,17 +46,17 @@ class PretrainSettings:
     workers: int = 0
     save_every: int = 500
     log_every: int = 50
+    run: RunSettings = field(default_factory=RunSettings)
     force: bool = False
 
 
 SHORTEST_ROW = 64
 DECAY_POWER = 0.7
-_NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every", "force")
+_NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every", "run", "force")
 
 
 def pretrain(settings: PretrainSettings) -> None:
     """Make the base model at ``settings.output`` unless it is already there."""
-    die_with_parent()
     _check(settings)
     mesh = start_processes(settings.mesh, settings.threads)
     out, run = Path(settings.output), progress_path(Path(settings.output))
@@ -101,6 +102,7 @@ def optim(settings: PretrainSettings) -> OptimSettings:
     """AdamW for a model that starts from nothing: a high rate that falls slowly."""
     return OptimSettings(
         lr=settings.learning_rate,
+        beta2=0.98,
         weight_decay=settings.weight_decay,
         warmup_steps=settings.warmup,
         decay_power=DECAY_POWER,

@@ -22,7 +22,7 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
     if rank == 0:
         torch.save(returned, result)
     stop_processes()
-    os._exit(0)  # as the command does: see command.run_in_one_line
+    os._exit(0)  # as the command does: see config.cli.with_errors_in_one_line
 
 
 def free_port() -> int:

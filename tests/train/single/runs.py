@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.common.command import read_settings
+from compositionality.config.cli import parse
 from compositionality.train.grpo_settings import GrpoSettings
 
 ROOT = Path(__file__).resolve().parents[3]
-CONFIG = ROOT / "compositionality" / "config" / "single" / "grpo.yaml"
 
 
 def words(small: Path, out: Path, *more: str) -> list[str]:
@@ -22,7 +21,7 @@ def words(small: Path, out: Path, *more: str) -> list[str]:
 
 def settings(small: Path, out: Path, *more: str) -> GrpoSettings:
     """The same as an object."""
-    return read_settings(GrpoSettings, CONFIG, words(small, out, *more))
+    return parse(GrpoSettings, words(small, out, *more))
 
 
 def weights(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runs import CONFIG, ROOT, apart, settings, weights, words
+from runs import ROOT, apart, settings, weights, words
 
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
@@ -23,7 +23,7 @@ STEPS = 6
 
 
 def command(arguments: list[str], *launcher: str) -> list[str]:
-    return [*(launcher or (sys.executable,)), str(SCRIPT), str(CONFIG), *arguments]
+    return [*(launcher or (sys.executable,)), str(SCRIPT), *arguments]
 
 
 def start(arguments: list[str], *launcher: str) -> subprocess.Popen[str]:
@@ -87,7 +87,7 @@ def test_what_it_would_do_is_printed_and_nothing_done(small, tmp_path):
     assert "prompts_per_step: 8" in printed
     assert not (tmp_path / "run").exists()
     last = finish([*words(small, tmp_path / "run"), "rollout.n=1"], code=2).strip()
-    assert last == "error: rollout.n=1: a group of one answer has nothing to compare it with; take at least 2"
+    assert last == "error: rollout.n=1: a group of one completion has nothing to compare it with; take at least 2"
 
 
 def broken(small: Path, folder: Path, what: str) -> Path:
@@ -111,7 +111,7 @@ def broken(small: Path, folder: Path, what: str) -> Path:
         (["rollout.n=many"], "rollout.n"),
         (["algorithm.advantage=best"], "algorithm.advantage=best: not one of grpo, dr_grpo"),
         (["algorithm.updates_per_step=3"], "algorithm.updates_per_step=3 does not divide data.prompts_per_step=8"),
-        (["rollout.n=1"], "rollout.n=1: a group of one answer"),
+        (["rollout.n=1"], "rollout.n=1: a group of one completion"),
         (["rollout.temperature=0"], "rollout.temperature=0.0: must be more than 0"),
         (["trainer.steps=0"], "trainer.steps=0: must be at least 1"),
         (["algorithm.dynamic_sampling=true", "algorithm.drop_equal_groups=false"], "needs drop_equal_groups=true"),

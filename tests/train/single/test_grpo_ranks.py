@@ -14,8 +14,8 @@ from compositionality.train import grpo
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.processes import start_processes
 from compositionality.train.common.saving import weight_buckets
+from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
 from compositionality.train.grpo import train
-from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
 from compositionality.train.policy import (
     Policy,
     clip_gradients,

@@ -12,16 +12,17 @@ import pyarrow as pa
 import pytest
 from chat_assets import chat, make_model, make_rows
 
+from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.train.common.command import read_settings
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import latest_step
-from compositionality.train.sft import SftSettings, main, train
+from compositionality.train.engines import train_sft
+from compositionality.train.sft import train
+from compositionality.train.sft_settings import SftSettings
 
 ROOT = Path(__file__).resolve().parents[3]
-CONFIG = ROOT / "compositionality/config/single/sft.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def words(made: tuple[Path, Path, Path], out: Path, *more: str) -> list[str]:
 
 
 def settings(made: tuple[Path, Path, Path], out: Path, *more: str) -> SftSettings:
-    return read_settings(SftSettings, CONFIG, words(made, out, *more))
+    return parse(SftSettings, words(made, out, *more))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +132,7 @@ def assert_close(one: Path, other: Path) -> None:
 
 
 def alone() -> list[str]:
-    return [sys.executable, str(ROOT / "compositionality/train/sft.py"), str(CONFIG)]
+    return [sys.executable, str(ROOT / "compositionality/train/sft.py")]
 
 
 def torchrun(ranks: int) -> list[str]:
@@ -258,13 +259,13 @@ def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
         ("trainer.save_every=0", "trainer.save_every=0"),
         ("optim.lr=-1", "optim.lr"),
         ("mesh.tensor=2", "mesh.tensor=2"),
-        ("nothing", "key=value"),
+        ("nothing", "nothing"),
         ("--unknown", "--unknown"),
     ],
 )
 def test_p18_settings_that_cannot_be(made: tuple[Path, Path, Path], tmp_path: Path, word: str, said: str) -> None:
     with pytest.raises(UserError, match=said) as error:
-        main([str(CONFIG), *words(made, tmp_path / "out", word)])
+        train_sft(settings(made, tmp_path / "out", word))
     assert "\n" not in str(error.value)
 
 
@@ -286,9 +287,10 @@ def test_p09_an_update_counts_tokens_not_rows_over_all_micro_batches(made: tuple
     from compositionality.rollout.model_folder import load_tokenizer
     from compositionality.train.common.batches import micro_batches
     from compositionality.train.common.chat_rows import load_rows
-    from compositionality.train.grpo_settings import MeshSettings, ModelSettings, OptimSettings
+    from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
     from compositionality.train.policy import load_model, shard
-    from compositionality.train.sft import Fit, SftTrainerSettings
+    from compositionality.train.sft import Fit
+    from compositionality.train.sft_settings import SftTrainerSettings
 
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)[:7]
     model = load_model(ModelSettings(path=str(made[0])))

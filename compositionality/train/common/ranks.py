@@ -1,0 +1,134 @@
+"""Several processes of one command on this machine: ``run.processes=N`` starts the ranks of a torch.distributed job.
+
+As torchrun does it, but without its start-up of seconds, and a rank's exit code and its one line of error stay what
+they are. Under torchrun (RANK is set) nothing is started.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from compositionality.errors import UserError
+
+PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class RunSettings:
+    """Where a run computes. ``processes`` are ranks that share its data (or, with ``mesh.tensor``, its layers)."""
+
+    device: str = "auto"  # cpu; gpu; auto: gpu where one is visible
+    processes: int | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
+
+
+def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
+    """Run ``body`` in this process if it is a rank or alone, else this same command as the ranks that are asked for.
+
+    UserError for a device that is not there; SystemExit with the exit code of the first rank that failed.
+    """
+    choose_device(settings.device)
+    if "RANK" in os.environ:
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        if settings.processes not in (None, world):
+            raise UserError(f"run.processes={settings.processes}, but torchrun has started {world}; give one of them")
+        die_with_parent()
+        body()
+        return
+    count = count_processes(settings)
+    if count == 1:
+        body()
+        return
+    code = start_ranks([sys.executable, *sys.orig_argv[1:]], count)
+    if code:
+        raise SystemExit(code)
+
+
+def choose_device(device: str) -> None:
+    """``cpu`` hides all GPUs from this process and its children; UserError for anything but cpu, gpu and auto."""
+    if device not in ("auto", "cpu", "gpu"):
+        raise UserError(f"run.device={device}: not one of auto, cpu, gpu")
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    if device == "gpu" and not count_gpus():
+        raise UserError("run.device=gpu, but no GPU is visible; use run.device=cpu")
+
+
+def count_processes(settings: RunSettings) -> int:
+    """Processes on this machine: as given, else one for every GPU, else one."""
+    if settings.processes is None:
+        return 1 if settings.device == "cpu" else max(count_gpus(), 1)
+    if settings.processes < 1:
+        raise UserError(f"run.processes={settings.processes}: must be at least 1")
+    return settings.processes
+
+
+def count_gpus() -> int:
+    """GPUs that this process may use."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return 0  # without the seconds that torch takes to load
+    import torch
+
+    return int(torch.cuda.device_count())
+
+
+def start_ranks(command: Sequence[str], count: int) -> int:
+    """``count`` processes of ``command`` that die with this one; 0, or the exit code of the first that failed."""
+    port = free_port()
+    ranks = [
+        subprocess.Popen(
+            command, env=rank_environment(rank, count, port), stdin=subprocess.DEVNULL, preexec_fn=die_with_parent
+        )
+        for rank in range(count)
+    ]
+    try:
+        return wait_for(ranks)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+
+
+def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
+    """0 when all have ended well; the exit code of the first that did not, once the first rank has had its say."""
+    codes = [rank.poll() for rank in ranks]
+    while None in codes and not any(codes):
+        time.sleep(0.02)
+        codes = [rank.poll() for rank in ranks]
+    failed = next((number for number, code in enumerate(codes) if code), None)
+    if failed is None:
+        return 0
+    code = ranks[failed].returncode
+    try:
+        ranks[0].wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        print(f"error: process {failed} of {len(ranks)} ended with exit code {code}", file=sys.stderr, flush=True)
+    return 128 - code if code < 0 else code
+
+
+def rank_environment(rank: int, count: int, port: int) -> dict[str, str]:
+    """The variables by which torch.distributed finds the other ranks; one thread each."""
+    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
+    own = {name: str(value) for name, value in place.items()}
+    return {**os.environ, **own, "MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent is: a killed launcher must not leave ranks behind that still hold the result's lock."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

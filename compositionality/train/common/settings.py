@@ -1,0 +1,82 @@
+"""Settings that every training program has; the comment behind a field is its phrase in ``--help``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from omegaconf import MISSING
+
+from compositionality.errors import UserError
+from compositionality.train.common.ranks import RunSettings
+
+ENGINES = ("single", "verl")
+NEEDS_VERL = {
+    "trainer.export_dtype": "it writes float32",
+    **{f"run.{key}": "start torchrun on every machine" for key in ("nodes", "node_rank", "master_addr", "master_port")},
+    "run.ray_address": "only verl uses Ray",
+    "run.stall_minutes": "only verl is watched",
+    "verl": "take engine=verl",
+}
+"""Keys that the single-file trainers do not have, and what to do instead."""
+
+
+@dataclass
+class ModelSettings:
+    """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
+
+    path: str = MISSING  # model folder: Llama, Qwen2 or Qwen3, with a chat template
+    dtype: str = "float32"  # of the computation: float32, or bfloat16 on GPUs
+    attention: str = "sdpa"  # sdpa, flash_attention_2, eager
+    activation_checkpointing: bool = False  # compute activations twice instead of keeping them
+
+
+@dataclass
+class MeshSettings:
+    """How the processes share the work."""
+
+    tensor: int = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
+    shard: bool = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models
+
+
+@dataclass
+class OptimSettings:
+    """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power``."""
+
+    lr: float = MISSING  # highest learning rate
+    beta1: float = 0.9  # of AdamW
+    beta2: float = 0.999  # of AdamW
+    weight_decay: float = 0.01  # of AdamW
+    warmup_steps: int = 0  # updates over which the rate rises
+    decay_power: float = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
+    max_grad_norm: float = 1.0  # gradients are scaled down to this norm
+
+
+@dataclass
+class ClusterSettings(RunSettings):
+    """Where a run computes, if need be on several machines."""
+
+    nodes: int | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
+    node_rank: int = 0  # verl, SFT: number of this machine
+    master_addr: str = "localhost"  # verl, SFT: the machine with node_rank 0
+    master_port: int = 29500  # verl, SFT: a free port of it
+    ray_address: str | None = None  # verl, GRPO: host:port of a Ray cluster; null: $RAY_ADDRESS, or one started here
+    stall_minutes: float | None = None  # verl: end a run without a sign of life; null: by device
+
+
+def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
+    """UserError for a key of ``keys`` (key → what to do instead) that is not at its default.
+
+    ``settings`` is a dataclass with a field ``engine``; the keys are those that this engine does not have.
+    """
+    default = type(settings)(engine=settings.engine)
+    for key, instead in keys.items():
+        value = attrgetter(key)(settings)
+        if value != attrgetter(key)(default):
+            raise UserError(f"{key}={value}: engine={settings.engine} does not have it; {instead}")
+
+
+def check_engine(engine: str) -> None:
+    """UserError for an engine that there is not."""
+    if engine not in ENGINES:
+        raise UserError(f"engine={engine}: not one of {', '.join(ENGINES)}")

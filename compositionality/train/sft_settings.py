@@ -1,0 +1,89 @@
+"""The settings of supervised fine-tuning with either engine, their only defaults, and what no run can have."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe
+from compositionality.errors import UserError
+from compositionality.train.common.run_folder import flatten
+from compositionality.train.common.settings import (
+    NEEDS_VERL,
+    ClusterSettings,
+    MeshSettings,
+    ModelSettings,
+    OptimSettings,
+    check_engine,
+    refuse_foreign_keys,
+)
+
+THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")
+NOT_THE_RESULT = (
+    *("engine", "run.", "verl", "force", "dry_run"),
+    *("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer."),
+)
+
+
+@dataclass
+class SftDataSettings:
+    """Rows to learn from: parquet files with a column ``messages``."""
+
+    train_file: str = MISSING  # parquet with a column messages; the loss is on the assistant's turns
+    val_file: str | None = None  # parquet of the same form; its loss is reported after each epoch
+    max_length: int = 2048  # tokens of a row; longer ones are refused
+    seed: int = 1  # order of the rows, drawn anew in every epoch
+
+
+@dataclass
+class SftTrainerSettings:
+    """The run: its folder, its length, and what is written how often. Steps count updates."""
+
+    output: str = MISSING  # run folder: final/ is the trained model
+    epochs: int = 2  # times that every row is seen
+    steps: int | None = None  # exactly so many updates instead of whole epochs
+    batch_rows: int = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
+    micro_batch_tokens: int = 16384  # tokens in one forward pass of a process, padding included
+    save_every: int | None = None  # updates between checkpoints; null: one after each epoch
+    log_every: int = 1  # updates between rows of metrics.jsonl
+    keep: int = 2  # checkpoints to keep for resuming
+    threads: int = 1  # of each process, on a CPU
+    logger: list[str] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    export_dtype: str = "float32"  # verl: of final/: float32 (exact) or bfloat16
+
+
+@dataclass
+class SftSettings:
+    """What ``examples/train_sft.py`` and ``compositionality/train/sft.py`` take."""
+
+    engine: str = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
+    model: ModelSettings = field(default_factory=ModelSettings)
+    mesh: MeshSettings = field(default_factory=MeshSettings)
+    data: SftDataSettings = field(default_factory=SftDataSettings)
+    optim: OptimSettings = field(
+        default_factory=lambda: OptimSettings(lr=2e-5, beta2=0.95, warmup_steps=10, decay_power=1.0)
+    )
+    trainer: SftTrainerSettings = field(default_factory=SftTrainerSettings)
+    run: ClusterSettings = field(default_factory=ClusterSettings)
+    verl: dict[str, Any] = field(default_factory=dict)  # verl: its own keys by its own names, verl.KEY=value; come last
+    force: bool = False  # replace a result that was made from something else
+    dry_run: bool = False  # check the settings and show what would run
+
+
+def check_settings(settings: SftSettings) -> None:
+    """UserError for settings that no run can have, with either engine."""
+    check_engine(settings.engine)
+    if settings.engine == "single":
+        refuse_foreign_keys(settings, NEEDS_VERL)
+    for key, value in flatten(asdict(settings)).items():
+        counted = key.startswith(("trainer.", "data.max", "mesh.")) and type(value) is int
+        if (counted and value < 1) or (key == "optim.lr" and value <= 0):
+            raise UserError(f"{key}={value}: must be more than 0")
+
+
+def make_recipe(settings: SftSettings) -> Recipe:
+    """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
+    flat = flatten(asdict(settings))
+    kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
+    return Recipe("sft", kept, {"model": Path(settings.model.path), "train_file": Path(settings.data.train_file)})
