@@ -51,9 +51,10 @@ from compositionality.train.common.prompt_stream import (
     tokenize_problems,
     too_few_groups,
 )
+from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
-from compositionality.train.grpo_report import Clock, Report, rollout_metrics, speeds
+from compositionality.train.grpo_report import Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
     AlgorithmSettings,
     GrpoSettings,

@@ -1,31 +1,14 @@
-"""What a reader sees of a run of grpo.py: metrics.jsonl and trackers, a line a step, accuracies, some answers."""
+"""What a run of grpo.py reports: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
 
-import contextlib
-import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.train.common.metrics import numbers
+from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
 from compositionality.types import LENGTH, PromptGroup
-
-
-class Clock:
-    """Seconds spent by name, since ``seconds`` was last emptied."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Add the seconds of a ``with`` block to ``name``."""
-        started = time.monotonic()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - started
 
 
 def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]) -> dict[str, float]:
@@ -59,45 +42,27 @@ def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float]) -> dict[s
 
 
 class Report:
-    """metrics.jsonl, TensorBoard and wandb, a line for every step, a growing table of accuracies, some answers."""
+    """Metrics, a line for every step, a growing table of validation accuracies, some completions."""
 
     def __init__(self, out: Path, settings: GrpoTrainerSettings, first: int, whole: Mapping[str, Any]) -> None:
-        self.out, self.settings, self.first = out, settings, first
+        self.out = out
         if not first:
             remove(out / "metrics.jsonl")
-        self.lines = (out / "metrics.jsonl").open("a", buffering=1)
+        self.file = MetricsFile(out / "metrics.jsonl")
         self.trackers = Trackers(out, settings.logger, whole)
-        self.started = time.monotonic()
+        self.progress = Progress(settings.steps, first)
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:
         """One row of metrics, everywhere."""
-        self.lines.write(json.dumps(numbers(row)) + "\n")
+        self.file.write(row)
         self.trackers.write(row)
         if row["step"] > 0:
-            print(self.progress(row), flush=True)
+            print(self.progress.line(row["step"], step_parts(row)), flush=True)
         accuracy = {name.split("/")[1]: share for name, share in row.items() if name.startswith("val-core/")}
         if accuracy:
             print(accuracy_row(row["step"], accuracy, header=not self.table_begun), flush=True)
             self.table_begun = True
-
-    def progress(self, row: Mapping[str, Any]) -> str:
-        """``step 12/100  right 31.2 %  groups 40/64 …  1:52 left``."""
-        step = row["step"]
-        left = (time.monotonic() - self.started) / (step - self.first) * (self.settings.steps - step)
-        groups = f"{row['training/filter_groups/kept']}/{row['training/filter_groups/generated_prompts']}"
-        told = [f"step {step:>{len(str(self.settings.steps))}}/{self.settings.steps}"]
-        told += [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
-        told += [f"length {row['response_length/mean']:.0f}"]
-        if "training/no_signal" not in row:
-            told += [f"entropy {row['actor/entropy']:.3f}", f"grad {row['actor/grad_norm']:.2f}"]
-            told += [f"gap {row['actor/rollout_gap']:.0e}"]
-        else:
-            told += ["no group with signal: no update"]
-        told += [
-            f"{row['timing_s/step']:.1f} s (gen {row['timing_s/gen']:.1f}, update {row['timing_s/update_actor']:.1f})"
-        ]
-        return "  ".join([*told, f"{int(left) // 60}:{int(left) % 60:02} left"])
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any, count: int = 4) -> None:
         """The first correct and the first wrong completion of some groups, as text with special tokens."""
@@ -111,9 +76,23 @@ class Report:
         write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(texts))
 
     def close(self) -> None:
-        """Close the file and the trackers."""
-        self.lines.close()
+        """Flush and close the file and the trackers."""
+        self.file.close()
         self.trackers.close()
+
+
+def step_parts(row: Mapping[str, Any]) -> list[str]:
+    """``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
+    groups = f"{row['training/filter_groups/kept']}/{row['training/filter_groups/generated_prompts']}"
+    parts = [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
+    parts += [f"length {row['response_length/mean']:.0f}"]
+    if "training/no_signal" in row:
+        parts += ["no group with signal: no update"]
+    else:
+        parts += [f"entropy {row['actor/entropy']:.3f}", f"grad {row['actor/grad_norm']:.2f}"]
+        parts += [f"gap {row['actor/rollout_gap']:.0e}"]
+    times = f"gen {row['timing_s/gen']:.1f}, update {row['timing_s/update_actor']:.1f}"
+    return [*parts, f"{row['timing_s/step']:.1f} s ({times})"]
 
 
 def accuracy_row(step: int, accuracy: Mapping[str, float], *, header: bool) -> str:

@@ -31,8 +31,8 @@ from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
 from compositionality.train.common.chat_rows import check_template, load_rows
 from compositionality.train.common.processes import device, on_first_rank, rank, start_processes
+from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import prune
-from compositionality.train.common.run_log import RunLog
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
 from compositionality.train.common.settings import OptimSettings
 from compositionality.train.policy import (

@@ -4,14 +4,13 @@ verl imports this module in every process of a run (VERL_USE_EXTERNAL_MODULES, s
 logger starts the file anew when a run is resumed, ours goes on where the checkpoint left off.
 """
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.common.metrics import numbers
+from compositionality.train.common.reporting import MetricsFile
 
 
 class JsonLines:
@@ -19,17 +18,15 @@ class JsonLines:
 
     def __init__(self, project_name: str, experiment_name: str) -> None:
         given = os.environ.get("VERL_FILE_LOGGER_PATH", f"{project_name}/{experiment_name}.jsonl")
-        path = Path(given)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = path.open("a", buffering=1)
+        self._file = MetricsFile(Path(given))
 
     def log(self, data: Mapping[str, Any], step: int) -> None:
-        """Write what is a number or a short text; nan and inf become null, since JSON has neither."""
-        self._stream.write(json.dumps({"step": step, **numbers(data)}) + "\n")
+        """Write one line."""
+        self._file.write({"step": step, **data})
 
     def finish(self) -> None:
         """Close the file."""
-        self._stream.close()
+        self._file.close()
 
 
 class NumberWatch:

@@ -1,9 +1,9 @@
 """One short line for each of verl's long ones: the step, what it learns from, accuracy by level, time left."""
 
 import re
-import time
 
 from compositionality.rollout.summary import by_number
+from compositionality.train.common.reporting import Progress
 
 STEP = re.compile(r"(?:^|[\s\]])step:(\d+) - (.*)")
 VALUE = re.compile(r"([\w/@.()-]+):(?:np\.float64\()?(-?[\d.]+(?:e-?\d+)?|nan)")
@@ -23,8 +23,7 @@ class StepLines:
     """Reads a trainer's output line by line; ``steps`` is how many updates there will be, if that is known."""
 
     def __init__(self, steps: int | None):
-        self.steps = steps
-        self._first: tuple[int, float] | None = None
+        self._progress = Progress(steps)
 
     def read(self, line: str) -> str | None:
         """What to show for ``line``: nothing unless it reports a step."""
@@ -39,15 +38,5 @@ class StepLines:
         parts += [f"{match[1]} {100 * float(values[match[0]]):.0f} %" for match in by_level]
         if not parts:
             return None
-        if TRAINED & values.keys():  # a validation before the first step says nothing about a step's time
-            parts += self._time_left(step)
-        return "  ".join([f"step {step}" + (f"/{self.steps}" if self.steps else ""), *parts])
-
-    def _time_left(self, step: int) -> list[str]:
-        now = time.monotonic()
-        if self._first is None or step < self._first[0]:
-            self._first = (step, now)
-        done = step - self._first[0]
-        if not self.steps or done < 1:
-            return []
-        return [f"{(now - self._first[1]) / done * (self.steps - step):.0f} s left"]
+        # a validation before the first step says nothing about a step's time
+        return self._progress.line(step, parts, timed=bool(TRAINED & values.keys()))
