@@ -9,14 +9,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(--full --dev)
 selection="not gpu and not slow and not benchmark"
+workers=()
 case ${1:-} in
-  --fast) packages=(--dev); selection="$selection and not full"; shift ;;
+  --fast) packages=(--dev); selection="$selection and not full"; workers=(-n 2 --dist loadfile); shift ;;
   --slow) selection="not gpu"; shift ;;
 esac
 
 bash bash/setup.sh "${packages[@]}"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
-.venv/bin/lint-imports --no-cache
 .venv/bin/mypy
-.venv/bin/python -m pytest -m "$selection" "$@"
+.venv/bin/python -m pytest -m "$selection" "${workers[@]}" "$@"
