@@ -262,7 +262,7 @@ source bash/problems.sh
 create_problems() {
   local task=${1%%_task/*}
   local -n task_options=${task^^}_OPTIONS
-  step "create_${task}_problems" output="$DATA_DIR/$1.parquet" mode="$MODE" workers="$cores" \
+  step create_problems task="$task" output="$DATA_DIR/$1.parquet" mode="$MODE" workers="$cores" \
     $("${task}_options_$MODE" "${1#*/}") "${task_options[@]}" "${@:2}"
 }
 

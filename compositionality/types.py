@@ -140,3 +140,22 @@ class Failure(StrEnum):
 
 FAILURES = tuple(failure.value for failure in Failure)
 """The classes in the order of tables and figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What went wrong in a completion: its class, and what is known of its first fault.
+
+    ``step`` counts the operators from 1 in the order of application; ``skill`` is the operator of that step, ``fault``
+    the kind of fault in the task's own words. ``asked``: the operators that the problem asks for, in order of
+    application (empty: some have no name). ``composed``: the completion applies these in this order, whatever their
+    results. ``applied``: the operators that the completion states, each with whether its result is wrong.
+    """
+
+    failure: Failure
+    step: int | None = None
+    skill: str | None = None
+    fault: str | None = None
+    asked: tuple[str, ...] = ()
+    composed: bool = False
+    applied: tuple[tuple[str, bool], ...] = ()

@@ -1,10 +1,10 @@
 """Say what problem files really hold, level by level: one table for each file, by its task.
 
-Reads the problem files FILES (and AGAINST). Prints a table for each; writes OUT (JSON with a manifest) if given.
-String: depth, unused inputs, no-ops, balance, lengths; dup = same expression and input; overlap = problems +
-compositions shared with AGAINST; wrong = gold answers that do not come out, and inputs of another split or seed.
-Countdown: every row is solved again; dup = same numbers and target; whole = solvable in whole steps; fewer do = some of
-the numbers suffice; equal = with equal numbers; wrong = level, gold answer or stream is not what the row says.
+Reads the problem files FILES (and AGAINST). Prints a table for each; writes OUTPUT (JSON with a manifest) if given.
+For every task: dup = the same problem as an earlier row; overlap = problems + compositions shared with AGAINST; wrong =
+level, gold answer or stream is not what the row says. The columns between are the task's.
+String: unused inputs, no-ops, constants, real depth, lengths, balance of functions. Countdown: every row is solved
+again; whole = solvable in whole steps; fewer do = some of the numbers suffice; equal = with equal numbers.
 
     python examples/audit_data.py files=[data/test.parquet] against=[data/train.parquet] output=results/audit.json
 """

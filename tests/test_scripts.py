@@ -40,9 +40,7 @@ def test_the_numbers_of_a_profile_fit_the_single_file_trainers(
 def test_the_whole_section_composes(profile: str, engine: str) -> None:
     done = run(f"{SECTION}/run_all.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1", ARMS="rl-level1 rl-level1to2 rft")
     told = commands(done)
-    entry_points = (
-        "create_string_problems collect_rollouts filter_rollouts split_chunks evaluate summarise_seeds draw_figure"
-    )
+    entry_points = "create_problems collect_rollouts filter_rollouts split_chunks evaluate summarise_seeds draw_figure"
     for verb in entry_points.split():
         assert f"examples/{verb}.py" in told
     assert ("pretrain_tiny" in told) == (profile in ("tiny", "smoke", "single"))
@@ -188,7 +186,7 @@ def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     python, problems, base = sys.executable, str(tmp_path / "problems.parquet"), str(tmp_path / "model")
     commands = [
         [python, "-c", code, base],
-        [python, "examples/create_string_problems.py", f"output={problems}", "count=8", "style=compact",
+        [python, "examples/create_problems.py", "task=string", f"output={problems}", "count=8", "style=compact",
          "max_length=20"],
         [python, "examples/evaluate.py", f"models=[m:{base}]", f"problems=[{problems}]", f"output={tmp_path / 'table'}",
          "engine=transformers", "max_tokens=8"],

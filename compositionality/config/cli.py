@@ -225,7 +225,7 @@ def _run(
     show: Callable[[Any], str] | None = None,
 ) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
-    overrides, layers = split_layers(schema, words, entry_point())
+    overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", entry_point()))
     if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
         overrides.append("dry_run=true")
     settings = parse(schema, overrides, layers)

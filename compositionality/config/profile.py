@@ -15,6 +15,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 
 FOLDER = Path(__file__).parent / "profile"
@@ -23,8 +24,6 @@ SCHEMAS = {
     "audit_data": "compositionality.data.audit:AuditData",
     "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
     "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
-    "create_countdown_problems": "compositionality.data.create_countdown_problems:CreateCountdownProblems",
-    "create_string_problems": "compositionality.data.create_string_problems:CreateStringProblems",
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
@@ -35,6 +34,8 @@ SCHEMAS = {
     "train_sft": "compositionality.train.sft_settings:SftSettings",
 }
 """Entry points that a profile may hold settings of, with the dataclass of their keys."""
+CREATE = "create_problems/"
+"""Settings of ``create_problems`` are held by task: ``create_problems/string``."""
 
 
 @dataclass
@@ -208,6 +209,8 @@ def check_profile(profile: Profile, path: Path) -> None:
 
 def schema_of(entry_point: str) -> type[Any]:
     """The dataclass of an entry point's keys."""
+    if entry_point.startswith(CREATE):
+        return problem_settings([f"task={entry_point.removeprefix(CREATE)}"])
     module, _, name = SCHEMAS[entry_point].partition(":")
     schema: type[Any] = getattr(importlib.import_module(module), name)
     return schema
@@ -267,8 +270,9 @@ def _check_names(config: DictConfig, path: Path) -> None:
     sections = [(f"settings.{name}", name) for name in config.settings]
     sections += [(f"steps.{step}.{name}", name) for step, parts in config.steps.items() for name in parts]
     for where, name in sections:
-        if name not in SCHEMAS:
-            raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {', '.join(SCHEMAS)}")
+        if name not in SCHEMAS and not name.startswith(CREATE):
+            known = ", ".join([*SCHEMAS, f"{CREATE}TASK"])
+            raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {known}")
     for key, choices in (("device", ("", "cpu", "gpu")), ("string.mode", ("clean", "paper"))):
         value = OmegaConf.select(config, key)
         if value not in choices:

@@ -1,25 +1,32 @@
-"""What problem files really hold, level by level: one report for each task."""
+"""What problem files really hold, level by level; the figures are the task's (``Task.facts``)."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from omegaconf import MISSING
 
 from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Recipe, is_done, new_artefact
-from compositionality.data.audit_countdown import (
-    COUNTDOWN_COLUMNS,
-    CountdownAudit,
-    audit_countdown_file,
-    countdown_cells,
-)
-from compositionality.data.audit_string import STRING_COLUMNS, LevelAudit, audit_string_file, string_cells
-from compositionality.data.problems import read_problems
+from compositionality.data.ledger import SplitLedger
+from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.registry import find_judge
+from compositionality.tasks.registry import task_of
+from compositionality.tasks.task import Column, Task
+from compositionality.types import Problem
+
+FIRST_COLUMNS = (
+    Column("level", lambda level: str(level["level"])),
+    Column("rows", lambda level: str(level["rows"])),
+    Column("dup", lambda level: str(level["duplicates"])),
+)
+LAST_COLUMNS = (
+    Column("overlap", lambda level: "{overlap_problems}+{overlap_compositions}".format(**level)),
+    Column("wrong", lambda level: str(sum(value for name, value in level.items() if name.startswith("wrong_")))),
+)
 
 
 @dataclass
@@ -32,13 +39,13 @@ class AuditData:
     force: bool = False
 
 
-def audit_file(path: Path, against: Sequence[Path] = ()) -> Sequence[LevelAudit] | Sequence[CountdownAudit]:
-    """The audit of a problem file, level by level. UserError if it mixes tasks."""
-    sources = read_problems(path)["data_source"].unique().to_pylist()
-    countdown = {find_judge(source) is judge_countdown for source in sources}
-    if len(countdown) > 1:
-        raise UserError(f"{path}: rows of different tasks ({', '.join(sorted(sources)[:4])}); audit their files")
-    return audit_countdown_file(path, against) if True in countdown else audit_string_file(path, against)
+class AuditedRow(NamedTuple):
+    """A problem, what it is recognised by, what the task found out about it, and what it shares with other files."""
+
+    problem: Problem
+    key: str
+    facts: Any
+    overlap: str
 
 
 def audit_data(settings: AuditData) -> None:
@@ -51,20 +58,66 @@ def audit_data(settings: AuditData) -> None:
         return
     report = {}
     for path in files:
-        levels = audit_file(path, against)
-        show(path, levels)
-        report[path.name] = [asdict(level) for level in levels]
+        task, levels = audit_file(path, against)
+        show(path, task, levels)
+        report[path.name] = levels
     if settings.output:
         with new_artefact(out, recipe) as partial:
             partial.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def show(path: Path, levels: Sequence[LevelAudit] | Sequence[CountdownAudit]) -> None:
+def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:
+    """The task of a problem file, and its figures level by level; shares are of rows, from 0 to 1.
+
+    ``duplicates`` and ``overlap_…`` (with the files ``against``) are by ``Task.identity``; ``wrong_…`` count rows that
+    are not what they say. UserError if the file mixes tasks or a row is damaged.
+    """
+    table = read_problems(path)
+    task, overlaps = _one_task(path, table["data_source"].unique().to_pylist()), _overlaps(path, against)
+    levels: dict[int, list[AuditedRow]] = defaultdict(list)
+    for number, problem in enumerate(iterate_problems(table)):
+        try:
+            row = AuditedRow(problem, task.identity(problem).problem, task.facts(problem), overlaps.get(number, ""))
+        except UserError as error:
+            raise UserError(f"{path}: row {number}: {error}") from error
+        levels[task.level(problem)].append(row)
+    return task, [_audit_level(task, level, levels[level]) for level in sorted(levels)]
+
+
+def _one_task(path: Path, sources: Sequence[str]) -> Task:
+    tasks = {task.name: task for task in map(task_of, sources)}
+    if len(tasks) != 1:
+        raise UserError(f"{path}: rows of different tasks ({', '.join(sorted(sources)[:4])}); audit their files")
+    return next(iter(tasks.values()))
+
+
+def _overlaps(path: Path, against: Sequence[Path]) -> dict[int, str]:
+    """For every row that a file of ``against`` holds, what they share."""
+    ledger = SplitLedger()
+    for other in against:
+        ledger.add_training(other)
+    return {leak.row: leak.kind for leak in ledger.leaks(path, held_out=True)} if against else {}
+
+
+def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str, Any]:
+    kinds = Counter(row.overlap for row in rows)
+    return {
+        "level": level,
+        "rows": len(rows),
+        "duplicates": len(rows) - len({row.key for row in rows}),
+        **task.figures([row.facts for row in rows]),
+        "wrong_level": sum(row.problem.level != level for row in rows),
+        "overlap_problems": kinds["problem"],
+        "overlap_compositions": kinds["composition"] + kinds["behaviour"],
+    }
+
+
+def show(path: Path, task: Task, levels: Sequence[Mapping[str, Any]]) -> None:
     """The table on screen."""
-    countdown = any(isinstance(level, CountdownAudit) for level in levels)
+    columns = (*FIRST_COLUMNS, *task.columns, *LAST_COLUMNS)
     table = new_table(title=str(path))
-    for title in COUNTDOWN_COLUMNS if countdown else STRING_COLUMNS:
-        table.add_column(title, justify="right")
+    for column in columns:
+        table.add_column(column.title, justify="right")
     for level in levels:
-        table.add_row(*(countdown_cells(level) if isinstance(level, CountdownAudit) else string_cells(level)))
+        table.add_row(*(column.cell(level) for column in columns))
     new_console().print(table)

@@ -1,45 +1,118 @@
-"""Making a problem file, of whatever task: problems in, one parquet with its manifest out."""
+"""Making a problem file of any task: settings in, one parquet with its manifest out."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import Field, dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
+
+from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, is_done, new_artefact
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.tasks.registry import all_tasks, find_task
+from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
 
 
-@dataclass(frozen=True)
-class ProblemFile:
-    """Where a problem file goes and what it may share no problem with; ``content`` decides what is in it."""
+@dataclass
+class CreateProblems:
+    """What every task has; ``problem_settings`` adds the options of a task's mode.
 
-    step: str
-    output: str
-    avoid: Sequence[str]
-    force: bool
-    content: Mapping[str, Any]
-    split: str
+    ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. ``avoid``:
+    problem files that the new one may share no problem with (nor, where functions were held out, a composition).
+    ``workers`` changes the speed only.
+    """
+
+    entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile
+
+    task: str = MISSING
+    output: str = MISSING
+    mode: str = ""
+    split: str = "train"
+    seed: int = 1
+    count: int = 1000
+    avoid: list[str] = field(default_factory=list)
+    workers: int = 1
+    force: bool = False
 
 
-def write_problems(file: ProblemFile, make: Callable[[], list[Problem]]) -> Path:
-    """Write what ``make`` gives unless the file is already there; its path. UserError if it holds a leak."""
-    out = Path(file.output)
-    avoid = {f"avoid_{i}": Path(path) for i, path in enumerate(file.avoid)}
-    recipe = Recipe(file.step, file.content, avoid)
-    if is_done(out, recipe, force=file.force):
+def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
+    """The settings of the task and mode that ``words`` (key=value) name. UserError if there is no such task or mode."""
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    if "task" not in given:
+        if "--help" in words or "-h" in words:
+            return CreateProblems
+        raise UserError(f"no value for task; give task=NAME, one of {', '.join(all_tasks())}")
+    return _schema(given["task"], given.get("mode", ""))
+
+
+def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
+    """Settings for a call from Python. UserError if there is no such task or mode."""
+    return _schema(task, mode)(task=task, mode=mode, **values)
+
+
+def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
+    task = find_task(task_name)
+    name, mode = _mode(task, mode_name)
+    kinds = get_type_hints(mode.options)
+    own = [(entry.name, _plain(kinds[entry.name]), _default(entry)) for entry in fields(mode.options)]
+    about = f"{task.title}, mode={name}. {mode.options.__doc__}"
+    return make_dataclass(
+        "CreateProblemsOfTask",
+        own,
+        bases=(CreateProblems,),
+        namespace={"__doc__": about, "entry_point": f"create_problems/{task.name}"},
+    )
+
+
+def create_problems(settings: CreateProblems) -> Path:
+    """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
+    task = find_task(settings.task)
+    name, mode = _mode(task, settings.mode)
+    options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
+    out, avoid = Path(settings.output), {f"avoid_{i}": Path(path) for i, path in enumerate(settings.avoid)}
+    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
+    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
+    if is_done(out, recipe, force=settings.force):
         print(f"{out} is already there")
         return out
-    problems = make()
+    problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
     facts = _facts(problems)
     with new_artefact(out, recipe, facts) as partial:
-        write_table(to_table(problems, file.split), partial)
+        write_table(to_table(problems, settings.split), partial)
         _refuse_leaks(partial, out, list(avoid.values()))
     print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
+
+
+def _mode(task: Task, name: str) -> tuple[str, Mode]:
+    name = name or next(iter(task.modes))
+    if name not in task.modes:
+        raise UserError(f"mode={name}: choose {' or '.join(task.modes)}")
+    return name, task.modes[name]
+
+
+def _plain(kind: Any) -> Any:
+    """A type that the reader of settings takes: a list where the options have a tuple, a dictionary for a mapping."""
+    if get_origin(kind) is tuple:
+        return list[get_args(kind)[0]]  # type: ignore[misc]
+    return dict[str, Any] if get_origin(kind) in (dict, Mapping) else kind
+
+
+def _default(entry: Field[Any]) -> Any:
+    value = entry.default if entry.default_factory is NO_DEFAULT else entry.default_factory()
+    if isinstance(value, tuple | list):
+        return field(default_factory=lambda: list(value))
+    return field(default_factory=lambda: dict(value)) if isinstance(value, dict) else field(default=value)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _facts(problems: list[Problem]) -> dict[str, Any]:

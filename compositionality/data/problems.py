@@ -1,7 +1,7 @@
 """Problem rows: verl's RL schema, so that verl, TRL and any other reader take them as they are."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
 """verl's RL schema. Files of ours have ``level`` and ``group`` beside them; see ``with_level_and_group``."""
+BATCH = 8192
 GROUPS = ("trained", "heldout", "ood")
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
@@ -23,7 +24,10 @@ MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
-    """Rows of the RL schema with ``level`` and ``group``; ``extra_info``: index, split and the task's own metadata."""
+    """Rows of the RL schema with ``level`` and ``group``; ``extra_info``: index, split and the task's own metadata.
+
+    A task whose problems name a split of their own in the metadata has that instead.
+    """
     columns: dict[str, list[Any]] = {
         "index": [problem.index for problem in problems],
         "split": [split] * len(problems),
@@ -42,6 +46,33 @@ def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
             "extra_info": _structs(columns),
         }
     )
+
+
+def problem_of(row: Mapping[str, Any], number: int = 0) -> Problem:
+    """A row of ``read_problems`` as a ``Problem``: the last turn is its prompt, ``extra_info`` its metadata.
+
+    ``number``, the place in the file, is the index of a row that has none of its own.
+    """
+    metadata = dict(row["extra_info"] or {})
+    index = metadata.get("index")
+    return Problem(
+        data_source=row["data_source"],
+        level=row["level"],
+        group=row["group"],
+        prompt=row["prompt"][-1]["content"],
+        ground_truth=row["reward_model"]["ground_truth"],
+        index=number if index is None else index,
+        metadata=metadata,
+    )
+
+
+def iterate_problems(table: pa.Table) -> Iterator[Problem]:
+    """The problems of a table of ``read_problems``, in its order."""
+    number = 0
+    for batch in table.to_batches(max_chunksize=BATCH):
+        for row in batch.to_pylist():
+            yield problem_of(row, number)
+            number += 1
 
 
 def _structs(columns: Mapping[str, list[Any]]) -> pa.StructArray:

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.stats.intervals import Counts
-from compositionality.tasks import Reason
-from compositionality.types import FAILURES
+from compositionality.types import FAILURES, Reason
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from compositionality.evaluate.accuracy.rows import ALL, FUNCTION, LEVEL, Row
 from compositionality.evaluate.claims.decide import Verdict
 from compositionality.evaluate.counts import REASONS
 from compositionality.stats.random_effects import PROBLEMS
-from compositionality.tasks.string.diagnosis.trace import Fault
 from compositionality.types import FAILURES, Failure
 
 WIDTH = 100
@@ -414,7 +413,7 @@ def print_failures(summary: Mapping[str, Any], level: int) -> None:
         rows = [row for row in summary["shares"] if (row["problems"], row["level"]) == (problems, level)]
         console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")
         console.print(_failure_table(rows, summary))
-        slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, Fault.MISCOPIED)]
+        slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, "miscopied")]
         console.print(
             _failure_line("right functions in the right order, whatever the strings", summary["composed"], rows[0])
         )

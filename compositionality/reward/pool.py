@@ -24,8 +24,8 @@ GRACE_S = 2.0
 ERROR = Verdict(0.0, Reason.ERROR)
 
 
-class Item(NamedTuple):
-    """What a judge is asked."""
+class JudgeInput(NamedTuple):
+    """One response to judge, with what it is judged by."""
 
     data_source: str
     response: str
@@ -130,7 +130,7 @@ class JudgePool:
         """Share of all items so far on which the judge failed."""
         return self.errors / self.judged if self.judged else 0.0
 
-    def judge(self, items: Sequence[Item]) -> list[Verdict]:
+    def judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
         """One verdict per item, in order; an item on which the judge fails gets ERROR."""
         if self._limits.judge is None:
             for data_source in {item.data_source for item in items}:
@@ -163,7 +163,7 @@ class JudgePool:
 class _Batch:
     """One call of ``judge``: chunks waiting, one encoded ahead, chunks being judged, verdicts found."""
 
-    def __init__(self, pool: JudgePool, items: Sequence[Item]) -> None:
+    def __init__(self, pool: JudgePool, items: Sequence[JudgeInput]) -> None:
         self._pool = pool
         self._items = items
         self._verdicts = [ERROR] * len(items)

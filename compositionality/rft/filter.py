@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, tree_hash
-from compositionality.data.problems import read_problems
-from compositionality.data.skills import functions_of
+from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.rft import rows as sft
 from compositionality.rft.report import Report, print_facts
@@ -24,8 +23,8 @@ from compositionality.rft.rules import KEPT, Rules, Sample, decide
 from compositionality.rft.split import validation_count, validation_keys
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
 from compositionality.rollout.store import read_by_problem, rollout_manifest
-from compositionality.tasks import Message, Reason
-from compositionality.tasks.string.prompts import hide_definitions
+from compositionality.tasks.registry import task_of
+from compositionality.types import Message, Reason
 
 STEP = "filter_rollouts"
 BATCH = 4096
@@ -138,7 +137,7 @@ def _kept_rows(problems: pa.Table, state: _Pass) -> Iterator[dict[str, Any]]:
         prompt = _prompt(problem, hidden=settings.hide_definitions)
         samples = [_sample(answer, prompt, state.measure) for answer in answers]
         fates = decide(samples, settings.rules())
-        functions = functions_of(problem)
+        functions = list(task_of(problem["data_source"]).skills(problem_of(problem, number)))
         state.report.add(problem["data_source"], functions, fates)
         for index, (sample, fate) in enumerate(zip(samples, fates, strict=True)):
             if fate == KEPT:
@@ -155,9 +154,9 @@ def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, A
 
 def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
     """The prompt's turns, user turns without definitions if they are to be hidden."""
-    turns: list[Message] = []
+    task, turns = task_of(problem["data_source"]), list[Message]()
     for turn in problem["prompt"]:
-        content = hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
+        content = task.hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
         turns.append({"role": turn["role"], "content": content})
     return turns
 

@@ -13,7 +13,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.rows import prompt_key
-from compositionality.tasks import Message
+from compositionality.types import Message
 
 STEP = "merge_data"
 SPLITS = ("train.parquet", "test.parquet")

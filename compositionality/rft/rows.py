@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from compositionality.data.problems import MESSAGES
-from compositionality.tasks import Message
+from compositionality.types import Message
 
 EXTRA_INFO = pa.struct(
     [

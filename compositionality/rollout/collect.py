@@ -17,7 +17,7 @@ from compositionality.console import new_console
 from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.reward.pool import Item, JudgePool
+from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
 from compositionality.rollout.engines.factory import check_room, open_engine
 from compositionality.rollout.model_folder import check_model
@@ -162,9 +162,9 @@ def generated(
                 yield running.pop(future), future.result()
 
 
-def _item(problem: dict[str, Any], completion: Completion) -> Item:
+def _item(problem: dict[str, Any], completion: Completion) -> JudgeInput:
     truth = problem["reward_model"]["ground_truth"]
-    return Item(problem["data_source"], completion.text, truth, completion.finish_reason)
+    return JudgeInput(problem["data_source"], completion.text, truth, completion.finish_reason)
 
 
 def _summarise(working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console) -> dict[str, object]:

@@ -1,7 +1,6 @@
-"""What is asked, and how an answer is judged. Imports nothing of ours but the vocabulary, and no heavy package."""
+"""What is asked, and how a completion is judged: one package per task behind one interface (README.md)."""
 
-from compositionality.tasks.registry import judge, known_data_sources
-from compositionality.tasks.task import Task
-from compositionality.types import Message, Problem, Reason, Verdict
+from compositionality.tasks.registry import all_tasks, find_task, task_of
+from compositionality.tasks.task import Column, Identity, Mode, Task
 
-__all__ = ["Message", "Problem", "Reason", "Task", "Verdict", "judge", "known_data_sources"]
+__all__ = ["Column", "Identity", "Mode", "Task", "all_tasks", "find_task", "task_of"]

@@ -1,53 +1,95 @@
-"""Which judge answers for which ``data_source``."""
+"""Which tasks there are, and which of them a ``data_source`` belongs to.
 
+The project's own tasks are listed here; others are registered by their packages, through the entry-point group
+``compositionality.tasks`` (the name of the task = module:TASK). A task is imported when it is first looked for.
+"""
+
+import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from importlib.metadata import entry_points
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.truth import read_ground_truth as read_countdown_truth
-from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.judge import read_ground_truth as read_string_truth
+from compositionality.tasks.task import Task
 from compositionality.types import Verdict
 
+GROUP = "compositionality.tasks"
+BUILT_IN = {
+    "string": "compositionality.tasks.string:TASK",
+    "countdown": "compositionality.tasks.countdown:TASK",
+}
 Judge = Callable[[str, str], Verdict]
-ReadTruth = Callable[[str], object]
 
-_STRING: tuple[Judge, ReadTruth] = (judge_string, read_string_truth)
-_COUNTDOWN: tuple[Judge, ReadTruth] = (judge_countdown, read_countdown_truth)
-_TASKS: tuple[tuple[str, tuple[Judge, ReadTruth]], ...] = (
-    (r"codeio-forward-incomplete-depth\d+", _STRING),
-    (r"string-[a-z_]+-level\d+", _STRING),
-    (r"countdown-clean-level\d+", _COUNTDOWN),
-    (r"reasoning-gym-countdown-depth\d+", _COUNTDOWN),
-    (r"reasoning_gym/countdown", _COUNTDOWN),
-    (r"countdown", _COUNTDOWN),
-)
-_COMPILED = tuple((re.compile(pattern), task) for pattern, task in _TASKS)
+
+@cache
+def all_tasks() -> Mapping[str, Task]:
+    """Every registered task by its name, the project's own first.
+
+    UserError for a name that is registered twice, and for an entry point that cannot be loaded or is no task.
+    """
+    found: dict[str, Task] = {}
+    places: dict[str, str] = {}
+    for name, place in _registered():
+        if name in places:
+            raise UserError(
+                f"task {name!r} is registered twice, by {places[name]} and by {place}; rename or uninstall one"
+            )
+        places[name] = place
+        found[name] = _load(name, place)
+    return found
+
+
+def find_task(name: str) -> Task:
+    """The task called ``name``; UserError that lists the known ones if there is none."""
+    task = all_tasks().get(name)
+    if task is None:
+        raise UserError(f"unknown task {name!r}; known: {', '.join(all_tasks())}")
+    return task
+
+
+@lru_cache(maxsize=4096)
+def task_of(data_source: str) -> Task:
+    """The task that ``data_source`` belongs to; UserError if that is none, or more than one."""
+    claims = [task for task in all_tasks().values() if any(re.fullmatch(one, data_source) for one in task.data_sources)]
+    if not claims:
+        raise UserError(
+            f"unknown data_source {data_source!r}; known: {', '.join(known_data_sources())}; register another "
+            f"task by an entry point of the group {GROUP} (compositionality/tasks/README.md)"
+        )
+    if len(claims) > 1:
+        names = " and ".join(task.name for task in claims)
+        raise UserError(f"data_source {data_source!r} is claimed by the tasks {names}; change the patterns of one")
+    return claims[0]
 
 
 def known_data_sources() -> list[str]:
-    """The patterns of ``data_source`` that have a judge."""
-    return [pattern for pattern, _ in _TASKS]
+    """The patterns of ``data_source`` that have a task."""
+    return [pattern for task in all_tasks().values() for pattern in task.data_sources]
 
 
 def find_judge(data_source: str) -> Judge:
     """The judge for ``data_source``; UserError that lists the known ones if there is none."""
-    return _find(data_source)[0]
+    return task_of(data_source).judge
 
 
 def check_ground_truth(data_source: str, ground_truth: str) -> None:
-    """UserError if the judge for ``data_source`` cannot read ``ground_truth``."""
-    _find(data_source)[1](ground_truth)
+    """UserError if the task of ``data_source`` cannot read ``ground_truth``."""
+    task_of(data_source).parse_truth(ground_truth)
 
 
-def _find(data_source: str) -> tuple[Judge, ReadTruth]:
-    for pattern, task in _COMPILED:
-        if pattern.fullmatch(data_source):
-            return task
-    raise UserError(f"unknown data_source {data_source!r}; known: {', '.join(known_data_sources())}")
+def _registered() -> Iterator[tuple[str, str]]:
+    """Name and place of every task; a package that is found twice on the path counts once."""
+    yield from BUILT_IN.items()
+    yield from dict.fromkeys((entry.name, entry.value) for entry in entry_points(group=GROUP))
 
 
-def judge(data_source: str, response: str, ground_truth: str) -> Verdict:
-    """Judge ``response`` by the task that ``data_source`` names."""
-    return find_judge(data_source)(response, ground_truth)
+def _load(name: str, place: str) -> Task:
+    module, _, attribute = place.partition(":")
+    try:
+        task = getattr(importlib.import_module(module), attribute or "TASK")
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"task {name!r}: {place} cannot be loaded ({error}); mend or uninstall its package") from error
+    if not isinstance(task, Task) or task.name != name:
+        raise UserError(f"task {name!r}: {place} is no Task of that name; mend or uninstall its package")
+    return task

@@ -23,6 +23,8 @@ def distinct_problems(
     ``make`` (picklable) gives the candidates of a range of indices, each with what makes two of them the same; rows
     keep the index of their candidate. UserError with ``advice`` if a level has too few different ones.
     """
+    if not levels:
+        raise UserError("levels=[]: give at least one")
     if count < 1 or count % len(levels):
         raise UserError(f"count={count} is not a positive multiple of the {len(levels)} levels")
     seen: set[Hashable] = set()

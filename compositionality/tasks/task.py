@@ -1,17 +1,148 @@
-"""What a task is to the rest of the project."""
+"""The interface of a task: all that the rest of the project needs to know of one. README.md shows how to add one.
 
-from typing import Protocol
+A task is one package whose ``TASK`` is an instance of a subclass of ``Task``. Only ``problem``, ``judge``, ``gold`` and
+the class attributes without a default are required. Importing the package must be cheap: heavy imports belong into the
+methods that make problems, as a judging process imports the package too.
+"""
 
-from compositionality.types import Problem, Verdict
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from compositionality.errors import UserError
+from compositionality.tasks.stream import distinct_problems
+from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
+
+_FAILURES = {
+    Reason.CORRECT: Failure.CORRECT,
+    Reason.OVERLONG: Failure.OVERLONG,
+    Reason.NO_ANSWER: Failure.FORMAT,
+    Reason.MALFORMED: Failure.FORMAT,
+}
 
 
-class Task(Protocol):
-    """Makes problems and judges answers; pure and deterministic."""
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One way of a task to make problems: a frozen dataclass of options, and which of split and seed it looks at.
 
-    def problem(self, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index`` of the stream (split, seed)."""
-        ...
+    The options have defaults for all fields, values that can be hashed, and (for the default ``Task.problems``) a tuple
+    ``levels``.
+    """
 
+    options: type[Any]
+    uses: tuple[str, ...] = ("split", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the split ledger recognises a problem by: itself, and its composition by text and by behaviour."""
+
+    problem: str
+    composition: str | None = None
+    behaviour: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the audit's table: its title, and its cell from the figures of a level."""
+
+    title: str
+    cell: Callable[[Mapping[str, Any]], str]
+
+
+class Task(ABC):
+    """Makes problems and judges completions; every method is pure and deterministic.
+
+    ``data_sources`` are regular expressions that match whole names; ``modes`` begins with the default mode. ``styles``
+    are the values that an option ``style`` can have. ``trusted_judge``: False if judging text of a model may run into
+    code that is not safe on it, so that only the processes of the judge pool may do it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    data_sources: ClassVar[tuple[str, ...]]
+    modes: ClassVar[Mapping[str, Mode]]
+    styles: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[Column, ...]] = ()
+    trusted_judge: ClassVar[bool] = True
+    too_few: ClassVar[str] = "ask for fewer problems or widen the options"
+
+    # ---- problems
+
+    @abstractmethod
+    def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
+        """The problem at ``index`` of the stream (options, split, seed). UserError for options that make no sense."""
+
+    def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
+        """The problems at ``indices``, each with a key that is equal for two that count as the same problem."""
+        made = [self.problem(options, split, seed, index) for index in indices]
+        return [(self.identity(problem).problem, problem) for problem in made]
+
+    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
+        """``count`` problems of one file, the same number at every level, none twice; ``workers`` processes.
+
+        A problem keeps the index of its candidate, so that ``problem`` gives it again.
+        """
+        make = partial(self.candidates, options, split, seed)
+        return distinct_problems(make, options.levels, count, workers, self.too_few)
+
+    # ---- judging
+
+    @abstractmethod
     def judge(self, response: str, ground_truth: str) -> Verdict:
-        """Judge one response text. Never raises on what a model wrote; linear in its length."""
-        ...
+        """Judge one response. Never raises on what a model wrote; linear in its length."""
+
+    def parse_truth(self, ground_truth: str) -> Any:
+        """What the judge reads out of a row's ground truth. UserError if it cannot."""
+        try:
+            return json.loads(ground_truth)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"ground_truth {ground_truth[:60]!r} is no JSON; make the problem file again") from error
+
+    @abstractmethod
+    def gold(self, problem: Problem) -> str:
+        """A right completion, in the style that the problem asks for."""
+
+    # ---- what data and evaluation ask
+
+    def identity(self, problem: Problem) -> Identity:
+        """What the ledger recognises the problem by. UserError for a row that is none of this task."""
+        return Identity(problem.prompt)
+
+    def level(self, problem: Problem) -> int:
+        """The level that a problem really has, as far as it can be read off the problem."""
+        return problem.level
+
+    def facts(self, problem: Problem) -> Any:
+        """What the audit finds out about one problem. UserError for a row that is none of this task."""
+        return {"wrong_gold": self.judge(self.gold(problem), problem.ground_truth).score < 1}
+
+    def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
+        """The facts of all problems of one level in figures: by default sums of ``wrong_…``, which count rows that are
+        not what they say, and means of the rest."""
+        sums = {name: sum(fact[name] for fact in facts) for name in facts[0]}
+        return {name: total if name.startswith("wrong_") else total / len(facts) for name, total in sums.items()}
+
+    def skills(self, problem: Problem) -> Sequence[str]:
+        """Named functions that the problem asks for: accuracy is broken down by them."""
+        del problem
+        return ()
+
+    def hide_definitions(self, prompt: str) -> str:
+        """The prompt without the definitions that it may show (Stage 1 trains without them)."""
+        return prompt
+
+    def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
+        """The class of a judged completion; by default only what the verdict says, and *unparsed* for the rest."""
+        del problem
+        if verdict.reason is not Reason.CORRECT and completion.finish_reason == LENGTH:
+            return Diagnosis(Failure.OVERLONG)
+        return Diagnosis(_FAILURES.get(verdict.reason, Failure.UNPARSED))
+
+    def reference(self, problem: Problem) -> str | None:
+        """The true steps in words, as a model that judges completions sees them; None if there are none to show."""
+        del problem
+        return None

@@ -30,7 +30,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive, is_done
 from compositionality.errors import UserError
-from compositionality.reward.pool import Item, JudgePool
+from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import check_model
@@ -144,9 +144,9 @@ class RolloutWorker:
         return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
 
 
-def to_judge(problem: TokenizedProblem, completion: Completion) -> Item:
+def to_judge(problem: TokenizedProblem, completion: Completion) -> JudgeInput:
     """A completion as the pool of judges takes it."""
-    return Item(problem.data_source, completion.text, problem.ground_truth, completion.finish_reason)
+    return JudgeInput(problem.data_source, completion.text, problem.ground_truth, completion.finish_reason)
 
 
 # ---- advantages: one number for each completion, from rewards_GS (groups, samples)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from compositionality.tasks.countdown.clean import CountdownTask
+from compositionality.tasks.countdown import TASK
+from compositionality.tasks.countdown.clean import CountdownGenerator
 from compositionality.tasks.countdown.options import CountdownOptions
 from compositionality.tasks.countdown.solver import solve
-from compositionality.tasks.countdown.stream import countdown_stream
 
 GOAL, SOLVING_GOAL = 100, 1.0
 
@@ -30,8 +30,8 @@ def per_second(count: int, make: Callable[[], object], rounds: int = 3) -> float
 
 
 def ours(levels: tuple[int, ...], count: int) -> float:
-    task = CountdownTask(CountdownOptions(levels=levels))
-    return per_second(count, lambda: list(countdown_stream(task, "train", 1, count)))
+    task = CountdownGenerator(CountdownOptions(levels=levels))
+    return per_second(count, lambda: list(TASK.problems(task.options, "train", 1, count)))
 
 
 def library(levels: tuple[int, int], count: int) -> float:

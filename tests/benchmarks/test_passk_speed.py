@@ -24,7 +24,7 @@ from compositionality.data.problems import to_table
 from compositionality.evaluate.counts import Answers
 from compositionality.evaluate.passk.curves import curves_of
 from compositionality.evaluate.passk.samples import choose_all, count_all
-from compositionality.reward.pool import Item, JudgePool
+from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.types import Completion, Problem, Reason, Verdict
@@ -112,7 +112,7 @@ def judging_seconds(responses: int) -> float:
         for start in range(0, responses, SAMPLES):
             truth = json.dumps({"ref_output": f"abc{start}", "style": "compact"})
             some = range(start, min(start + SAMPLES, responses))
-            verdicts = pool.judge([Item("string-heldout-level3", f",func_3:cab=abc{row}", truth) for row in some])
+            verdicts = pool.judge([JudgeInput("string-heldout-level3", f",func_3:cab=abc{row}", truth) for row in some])
             assert verdicts[0].reason is Reason.CORRECT
     return sum(sum(resource.getrusage(one)[:2]) for one in whose) - begin
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.reward import judge_response
-from compositionality.reward.pool import Item, JudgePool
+from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rollout"))
@@ -24,7 +24,9 @@ def short_answers(count, style):
     words = ["".join(chance.choices("abcdefghij", k=8)) for _ in range(count)]
     gold = [json.dumps({"ref_output": word, "style": style}) for word in words]
     text = "func_7,func_3:abc={}" if style == "compact" else '{{"output": "{}"}}'
-    return [Item("string-trained-level2", text.format(word), truth) for word, truth in zip(words, gold, strict=True)]
+    return [
+        JudgeInput("string-trained-level2", text.format(word), truth) for word, truth in zip(words, gold, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("style", ["compact", "json"])

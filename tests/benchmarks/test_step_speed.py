@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
+from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.tiny.corpus import definition_names
 from compositionality.train.tiny.model import TinyConfig, build_model, save_model
@@ -76,11 +76,11 @@ def pretrained(home: Path) -> Work:
 @pytest.fixture(params=[untrained, pretrained], ids=lambda make: make.__name__)
 def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
     for name, count in (("train", STEPS * PROMPTS), ("validation", 4)):
-        settings = CreateStringProblems(
-            output=str(tmp_path / f"{name}.parquet"), count=count, style="compact", max_length=10
-        )
-        settings.levels, settings.input_length, settings.frozen_parameters, settings.split = [2], [3, 6], True, name
-        create_string_problems(settings)
+        settings = settings_for(
+            "string", output=str(tmp_path / f"{name}.parquet"), count=count, style="compact", max_length=10,
+            levels=[2], input_length=[3, 6], frozen_parameters=True, split=name,
+        )  # fmt: skip
+        create_problems(settings)
     return request.param(tmp_path)
 
 

@@ -12,11 +12,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.tasks.string.clean import StringTask
+from compositionality.tasks.string import TASK
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.options import StringOptions
-from compositionality.tasks.string.paper import PaperOptions, paper_problems
-from compositionality.tasks.string.stream import problem_stream
+from compositionality.tasks.string.paper import PaperFile, paper_problems
 
 ORIGINAL = "the original: 4,500-5,900 rows/s"
 ROWS = 10_000
@@ -31,8 +30,8 @@ def report(what: str, count: int, seconds: float, beside: str) -> None:
 def test_rows_per_second(benchmark: BenchmarkFixture, tmp_path: Path, mode: str) -> None:
     def make() -> int:
         if mode.startswith("paper"):
-            return sum(1 for _ in paper_problems(PaperOptions(int(mode[-1]), "train", 1, 2, ROWS)))
-        problems = list(problem_stream(StringTask(StringOptions(levels=(1, 2))), "train", 1, ROWS))
+            return sum(1 for _ in paper_problems(PaperFile(int(mode[-1]), "train", 1, 2, ROWS)))
+        problems = list(TASK.problems(StringOptions(levels=(1, 2)), "train", 1, ROWS))
         if mode.endswith("parquet"):
             write_table(to_table(problems, "train"), tmp_path / "rows.parquet")
         return len(problems)

@@ -10,7 +10,7 @@ from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks.string.clean import StringTask
+from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.paper import PAPER_FILES, paper_problems
 
@@ -23,49 +23,49 @@ def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
         row("func_9(func_22(x))", "ca"),  # no-op
         row("(x + func_9('b'))", "ca"),  # folds to depth 1
     ]
-    (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows))
-    assert (level.rows, level.duplicates, level.wrong_gold) == (5, 1, 0)
-    assert level.input_named == level.input_matters == 0.8
-    assert (level.with_no_op, level.with_constant, level.real_depth) == (0.2, 0.4, 0.4)
-    assert (level.functions["func_9"], level.balance) == (4, 0.25)
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows))
+    assert (level["rows"], level["duplicates"], level["wrong_gold"]) == (5, 1, 0)
+    assert level["input_named"] == level["input_matters"] == 0.8
+    assert (level["with_no_op"], level["with_constant"], level["real_depth"]) == (0.2, 0.4, 0.4)
+    assert (level["functions"]["func_9"], level["balance"]) == (4, 0.25)
 
 
 def test_an_input_that_is_named_but_cannot_matter(tmp_path: Path) -> None:
-    (level,) = audit_file(write_rows(tmp_path / "f.parquet", [row("func_21(func_2('e'))", "abc")]))
-    assert level.input_matters == 0
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", [row("func_21(func_2('e'))", "abc")]))
+    assert level["input_matters"] == 0
 
 
 def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> None:
     wrong = row("func_17(x)", "abc")
     wrong["reward_model"]["ground_truth"] = wrong["reward_model"]["ground_truth"].replace("cba", "abc")
-    (level,) = audit_file(write_rows(tmp_path / "wrong.parquet", [wrong]))
-    assert level.wrong_gold == 1
-    task = StringTask(StringOptions())
+    _, (level,) = audit_file(write_rows(tmp_path / "wrong.parquet", [wrong]))
+    assert level["wrong_gold"] == 1
+    task = StringGenerator(StringOptions())
     path = tmp_path / "moved.parquet"
     write_table(to_table([task.problem("train", 1, index) for index in range(20)], "test"), path)
-    assert audit_file(path)[0].wrong_stream == 20
+    assert audit_file(path)[1][0]["wrong_stream"] == 20
 
 
 @pytest.mark.parametrize("shape", ["chain", "tree"])
 def test_p03_clean_files_are_sound(tmp_path: Path, shape: str) -> None:
-    task = StringTask(StringOptions(levels=(1, 2, 4), shape=shape))
+    task = StringGenerator(StringOptions(levels=(1, 2, 4), shape=shape))
     path = tmp_path / "clean.parquet"
     write_table(to_table([task.problem("train", 1, index) for index in range(300)], "train"), path)
-    for level in audit_file(path):
-        assert level.input_matters == level.real_depth == 1
-        assert level.with_no_op == level.with_constant == level.wrong_gold == level.wrong_stream == 0
+    for level in audit_file(path)[1]:
+        assert level["input_matters"] == level["real_depth"] == 1
+        assert level["with_no_op"] == level["with_constant"] == level["wrong_gold"] == level["wrong_stream"] == 0
 
 
 def test_the_papers_test_file_has_the_known_flaws(tmp_path: Path) -> None:
     path, train = tmp_path / "test.parquet", tmp_path / "train.parquet"
     write_table(to_table(list(paper_problems(PAPER_FILES["stage2_level1to8/test"])), "dummy"), path)
     write_table(to_table(list(paper_problems(PAPER_FILES["stage1_level1/test"])), "dummy"), train)
-    levels = audit_file(path, [train])
-    matters = [round(level.input_matters, 3) for level in levels]
+    _, levels = audit_file(path, [train])
+    matters = [round(level["input_matters"], 3) for level in levels]
     assert matters == [0.324, 0.605, 0.668, 0.734, 0.719, 0.766, 0.848, 0.816]
-    assert [level.length_max for level in levels] == [40, 60, 100, 162, 360, 544, 1308, 2676]
-    assert levels[0].overlap_problems > 0
-    assert sum(level.wrong_gold for level in levels) == 0
+    assert [level["length_max"] for level in levels] == [40, 60, 100, 162, 360, 544, 1308, 2676]
+    assert levels[0]["overlap_problems"] > 0
+    assert sum(level["wrong_gold"] for level in levels) == 0
 
 
 def test_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

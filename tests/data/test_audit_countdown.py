@@ -10,10 +10,10 @@ from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.clean import CountdownTask
-from compositionality.tasks.countdown.library import PaperOptions, paper_problems
-from compositionality.tasks.countdown.options import CountdownOptions
-from compositionality.tasks.countdown.stream import countdown_stream
+from compositionality.tasks.countdown import TASK
+from compositionality.tasks.countdown.clean import CountdownGenerator
+from compositionality.tasks.countdown.library import paper_problems
+from compositionality.tasks.countdown.options import CountdownOptions, CountdownPaperOptions
 
 
 def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
@@ -26,20 +26,26 @@ def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
     ]
     rows[3]["extra_info"]["depth"] = 2
     train = write_rows(tmp_path / "train.parquet", [countdown_row([1, 7, 5], 35, "countdown")])
-    (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows), [train])
-    assert (level.level, level.rows, level.duplicates, level.overlap_problems, level.wrong_level) == (3, 5, 1, 1, 1)
-    assert (level.solvable, level.whole, level.fewer_numbers) == (0.8, 0.8, 0.4)
-    assert (level.target_given, level.equal_numbers) == (0.2, 0.2)
-    assert (level.target_lowest, level.target_highest, level.solutions_median) == (9, 997, 1)
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", rows), [train])
+    assert (level["level"], level["rows"], level["duplicates"], level["overlap_problems"], level["wrong_level"]) == (
+        3,
+        5,
+        1,
+        1,
+        1,
+    )
+    assert (level["solvable"], level["whole"], level["fewer_numbers"]) == (0.8, 0.8, 0.4)
+    assert (level["target_given"], level["equal_numbers"]) == (0.2, 0.2)
+    assert (level["target_lowest"], level["target_highest"], level["solutions_median"]) == (9, 997, 1)
 
 
 def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> None:
-    task = CountdownTask(CountdownOptions(levels=(2,)))
+    task = CountdownGenerator(CountdownOptions(levels=(2,)))
     path = tmp_path / "moved.parquet"
     table = to_table([task.render(item, 1) for item in task.items("train", 1, range(20))], "test").to_pylist()
     table[3]["extra_info"]["expression"] = "1+1"
-    (level,) = audit_file(write_rows(path, table))
-    assert (level.wrong_gold, level.wrong_stream) == (1, 20)
+    _, (level,) = audit_file(write_rows(path, table))
+    assert (level["wrong_gold"], level["wrong_stream"]) == (1, 20)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +57,19 @@ def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> N
 )
 def test_p03_clean_files_are_sound(tmp_path: Path, options: CountdownOptions) -> None:
     path = tmp_path / "clean.parquet"
-    write_table(to_table(list(countdown_stream(CountdownTask(options), "train", 5, 120)), "train"), path)
-    for level in audit_file(path):
-        assert level.solvable == level.whole == 1
-        assert level.duplicates == level.wrong_level == level.wrong_gold == level.wrong_stream == 0
-        assert level.fewer_numbers == 0 or not options.minimal
+    write_table(to_table(list(TASK.problems(options, "train", 5, 120)), "train"), path)
+    for level in audit_file(path)[1]:
+        assert level["solvable"] == level["whole"] == 1
+        assert level["duplicates"] == level["wrong_level"] == level["wrong_gold"] == level["wrong_stream"] == 0
+        assert level["fewer_numbers"] == 0 or not options.minimal
 
 
 def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:
     pytest.importorskip("reasoning_gym")
     path = tmp_path / "paper.parquet"
-    write_table(to_table(list(paper_problems(PaperOptions((2,), 2000))), "train"), path)
-    (level,) = audit_file(path)
-    assert (level.rows, level.duplicates, level.solvable, level.wrong_gold) == (2000, 141, 1, 0)
+    write_table(to_table(list(paper_problems(CountdownPaperOptions((2,)), 2000)), "train"), path)
+    _, (level,) = audit_file(path)
+    assert (level["rows"], level["duplicates"], level["solvable"], level["wrong_gold"]) == (2000, 141, 1, 0)
 
 
 def test_report_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

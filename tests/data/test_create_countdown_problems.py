@@ -8,13 +8,13 @@ import pytest
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, read_manifest
-from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
+from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 
 
 def make(path: Path, **changes: object) -> Path:
-    return create_countdown_problems(CreateCountdownProblems(output=str(path), **changes))  # type: ignore[arg-type]
+    return create_problems(settings_for("countdown", output=str(path), **changes))  # type: ignore[arg-type]
 
 
 def test_clean_file_has_every_level_evenly_and_no_duplicates(tmp_path: Path) -> None:
@@ -92,5 +92,8 @@ def test_bad_settings_are_one_line(tmp_path: Path, changes: dict[str, object]) -
 
 
 def test_settings_come_from_the_command_line() -> None:
-    settings = parse(CreateCountdownProblems, ["output=x", "levels=[3,4]", "operators='+-'", "minimal=true"])
+    settings = parse(
+        problem_settings(["task=countdown"]),
+        ["task=countdown", "output=x", "levels=[3,4]", "operators='+-'", "minimal=true"],
+    )
     assert (settings.levels, settings.operators, settings.minimal) == ([3, 4], "+-", True)

@@ -8,13 +8,13 @@ from string_rows import row, write_rows
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, read_manifest
-from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
+from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.data.problems import read_problems, to_table
 from compositionality.errors import UserError
 
 
 def make(path: Path, **changes: object) -> Path:
-    return create_string_problems(CreateStringProblems(output=str(path), **changes))  # type: ignore[arg-type]
+    return create_problems(settings_for("string", output=str(path), **changes))  # type: ignore[arg-type]
 
 
 def test_paper_file(tmp_path: Path) -> None:
@@ -84,6 +84,7 @@ def test_bad_settings_are_one_line(tmp_path: Path, changes: dict[str, object]) -
 
 def test_settings_come_from_the_command_line() -> None:
     settings = parse(
-        CreateStringProblems, ["output=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"]
+        problem_settings(["task=string"]),
+        ["task=string", "output=x", "levels=[1,2]", "functions=heldout", "drop=[0,3]", "style=compact"],
     )
     assert (settings.levels, settings.drop, settings.style) == ([1, 2], [0, 3], "compact")

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, new_artefact
-from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
+from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures.sources import FailureSettings
 from compositionality.rollout.store import shard_table
@@ -24,9 +24,9 @@ N_PROBLEMS, SHARD = 24, 16
 
 def problem_file(path: Path, seed: int = 0) -> Path:
     """24 problems of levels 1 to 3, held-out functions."""
-    create_string_problems(
-        CreateStringProblems(
-            output=str(path), split="test", seed=seed, count=N_PROBLEMS, levels=[1, 2, 3], functions="heldout",
+    create_problems(
+        settings_for(
+            "string", output=str(path), split="test", seed=seed, count=N_PROBLEMS, levels=[1, 2, 3], functions="heldout",
             style="compact", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 6], max_length=10,
         )
     )  # fmt: skip

@@ -12,7 +12,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.rollout.store import SCHEMA, STEP
-from compositionality.tasks import Problem
+from compositionality.types import Problem
 
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}
 

@@ -17,8 +17,7 @@ from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 from compositionality.evaluate.counts import read_answers
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
-from compositionality.tasks import Problem
-from compositionality.types import Completion
+from compositionality.types import Completion, Problem
 
 
 class KnowingEngine:

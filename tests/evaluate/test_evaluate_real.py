@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.data.create_string_problems import CreateStringProblems, create_string_problems
+from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table
 from compositionality.train.tiny.model import TinyConfig, build_model, save_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
@@ -23,8 +23,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed, name in enumerate(("one", "two")):
         save_model(build_model(TinyConfig(layers=1, head_width=32), tokenizer, seed), tokenizer, home / name)
     for name, functions in (("trained", "trained"), ("heldout", "heldout")):
-        create_string_problems(
-            CreateStringProblems(
+        create_problems(
+            settings_for(
+                "string",
                 output=str(home / f"{name}.parquet"), split="test", count=24, levels=[1, 2], functions=functions,
                 style="compact", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 6], max_length=10,
             )

@@ -18,7 +18,6 @@ from failure_runs import (
 )
 
 from compositionality.data.artefact import file_hash, read_manifest, tree_hash
-from compositionality.data.create_countdown_problems import CreateCountdownProblems, create_countdown_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.labels import count_labels
 from compositionality.evaluate.failures.run import find_failures
@@ -148,22 +147,3 @@ def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:
     problem_file(home / "heldout.parquet.new", seed=9).replace(home / "heldout.parquet")
     with pytest.raises(UserError, match="answers other problems than"):
         find_failures(settings(home))
-
-
-def test_countdown_is_not_classified(tmp_path: Path) -> None:
-    path = tmp_path / "heldout.parquet"
-    options = {"split": "test", "count": 4, "levels": [2], "style": "compact", "numbers": [1, 20], "target": [1, 20]}
-    create_countdown_problems(CreateCountdownProblems(output=str(path), mode="clean", **options))  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="Countdown problems are not classified"):
-        find_failures(settings(tmp_path, evaluation="", rollouts=[f"m:{countdown_rollouts(tmp_path / 'm', path)}"]))
-
-
-def countdown_rollouts(folder: Path, problems: Path) -> Path:
-    from compositionality.data.artefact import Recipe, new_artefact
-    from compositionality.data.parquet import write_table
-    from compositionality.rollout.store import SCHEMA
-
-    with new_artefact(folder, Recipe("collect_rollouts", {}, {"problems": problems})) as partial:
-        partial.mkdir()
-        write_table(SCHEMA.empty_table(), partial / "shard-00000.parquet")
-    return folder

@@ -15,7 +15,7 @@ from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows
 from compositionality.evaluate.counts import REASONS, tally
 from compositionality.evaluate.tables import print_results
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
-from compositionality.tasks import Problem
+from compositionality.types import Problem
 
 LABELS = {"model": "base", "problems": "test", "n_samples": 2, "temperature": 1.0, "seed": 0}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward.pool import Item, JudgePool
+from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
 GOLD = '{"ref_output": "abc"}'
@@ -24,13 +24,13 @@ def pool(bad_judges):
 
 
 def items(*responses):
-    return [Item("any", response, "good") for response in responses]
+    return [JudgeInput("any", response, "good") for response in responses]
 
 
 def test_verdicts_come_in_order_from_the_registered_judges():
     with JudgePool(2) as pool:
         responses = [f'{{"output": "{"abc" if i % 3 else i}"}}' for i in range(2000)]
-        verdicts = pool.judge([Item("string-all-level1", response, GOLD) for response in responses])
+        verdicts = pool.judge([JudgeInput("string-all-level1", response, GOLD) for response in responses])
     assert [verdict.reason is Reason.CORRECT for verdict in verdicts] == [i % 3 > 0 for i in range(2000)]
     assert pool.error_rate == 0
 
@@ -61,7 +61,7 @@ def test_p05_a_run_with_too_many_errors_stops(bad_judges):
 
 def test_unknown_data_source_is_refused():
     with JudgePool() as pool, pytest.raises(UserError, match="unknown data_source 'nothing'"):
-        pool.judge([Item("nothing", "x", "y")])
+        pool.judge([JudgeInput("nothing", "x", "y")])
 
 
 def test_lone_surrogates_and_empty_batches(pool):

@@ -11,7 +11,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.rollout.store import SCHEMA, STEP
-from compositionality.tasks import Problem
+from compositionality.types import Problem
 
 
 def problem(index: int, prompt: str | None = None, level: int = 1, functions: Sequence[str] = ("func_3",)) -> Problem:

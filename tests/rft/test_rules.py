@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from compositionality.rft.rows import END_OF_TURN, PADDING, prompt_key, strip_end_of_turn
 from compositionality.rft.rules import FATES, KEPT, Rules, Sample, decide
-from compositionality.tasks import Reason
+from compositionality.types import Reason
 
 
 def right(text: str, tokens: int = 5, length: int = 0) -> Sample:

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks import judge
 from compositionality.tasks.countdown import judge as judge_module
 from compositionality.tasks.countdown.expression import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.prompts import compact_prompt, text_prompt
 from compositionality.tasks.countdown.truth import MAX_NUMBERS
+from compositionality.tasks.registry import find_judge
 from compositionality.types import Reason
 
 TRUTH = json.dumps({"target": TARGET, "numbers": NUMBERS})
@@ -309,9 +309,9 @@ def test_ground_truths_of_other_formats(gold: str) -> None:
     ],
 )
 def test_the_judge_is_registered(source: str) -> None:
-    assert judge(source, tagged(RIGHT), TRUTH).reason == "correct"
+    assert find_judge(source)(tagged(RIGHT), TRUTH).reason == "correct"
     with pytest.raises(UserError, match="unknown data_source"):
-        judge(source + "x", tagged(RIGHT), TRUTH)
+        find_judge(source + "x")
 
 
 BAD_TRUTHS = [

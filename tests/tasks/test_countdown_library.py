@@ -15,9 +15,10 @@ pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full s
 
 @pytest.mark.parametrize("level", [2, 3, 4, 5])
 def test_all_gold_answers_of_the_library_are_accepted(level: int) -> None:
-    from compositionality.tasks.countdown.library import PaperOptions, paper_problems
+    from compositionality.tasks.countdown.library import paper_problems
+    from compositionality.tasks.countdown.options import CountdownPaperOptions
 
-    for problem in paper_problems(PaperOptions((level,), 512)):
+    for problem in paper_problems(CountdownPaperOptions((level,)), 512):
         expression = problem.metadata["expression"]
         assert judge_countdown(f"<answer>{expression}</answer>", problem.ground_truth).score == 1, expression
         longer = f"<answer>{expression} + 0</answer>"

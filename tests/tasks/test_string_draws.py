@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from compositionality.tasks.string.draws import Draws
+from compositionality.tasks.draws import Draws
 
 
 def test_p01_draws_are_pinned() -> None:

@@ -6,7 +6,6 @@ import re
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.fingerprint import fingerprint
 from compositionality.tasks.string.functions import (
     ALIASES,
     ATOMS,
@@ -18,6 +17,7 @@ from compositionality.tasks.string.functions import (
     frozen_operation,
     select_functions,
 )
+from compositionality.tasks.string.identity import fingerprint
 from compositionality.tasks.string.prior import PRIOR, prior_functions
 
 MOST = 210

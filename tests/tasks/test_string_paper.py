@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks import judge
+from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import function_names, parse, uses_input
-from compositionality.tasks.string.paper import PAPER_FILES, PaperOptions, PaperSampler, paper_items, paper_problems
+from compositionality.tasks.string.paper import PAPER_FILES, PaperFile, PaperSampler, paper_items, paper_problems
 
 DIGESTS = {
     "stage1_level1/train": "a593daf7ec1a2011ff7120bfae7142edc36d9b129372f943eea87fc533230f7d",
@@ -78,26 +78,26 @@ def test_stage1_test_is_the_head_of_train() -> None:
 
 
 def test_rows_have_the_published_form_and_judge_their_gold_right() -> None:
-    for problem in paper_problems(PaperOptions(2, "test", 1, 8, 80)):
+    for problem in paper_problems(PaperFile(2, "test", 1, 8, 80)):
         truth = json.loads(problem.ground_truth)
         assert list(truth) == ["ref_input", "ref_output", "ref_code", "funcname"]
         assert problem.data_source == f"codeio-forward-incomplete-depth{problem.level}"
         assert truth["ref_code"] in problem.prompt
         gold = json.dumps({"output": truth["ref_output"]})
-        assert judge(problem.data_source, gold, problem.ground_truth).score == 1
-        assert judge(problem.data_source, problem.prompt, problem.ground_truth).score == 0
+        assert find_judge(problem.data_source)(gold, problem.ground_truth).score == 1
+        assert find_judge(problem.data_source)(problem.prompt, problem.ground_truth).score == 0
 
 
 def test_only_stage_1_shows_definitions() -> None:
-    shown = next(paper_problems(PaperOptions(1, "train", 1, 1, 1))).prompt
-    hidden = next(paper_problems(PaperOptions(2, "train", 1, 1, 1))).prompt
+    shown = next(paper_problems(PaperFile(1, "train", 1, 1, 1))).prompt
+    hidden = next(paper_problems(PaperFile(2, "train", 1, 1, 1))).prompt
     assert "def func_4(text):" in shown
     assert "def func_4" not in hidden
     assert "reverse_words" not in shown + hidden
 
 
 def test_expressions_are_read_back() -> None:
-    for item in paper_items(PaperOptions(2, "test", 1, 8, 800)):
+    for item in paper_items(PaperFile(2, "test", 1, 8, 800)):
         assert parse(item.text) == item.expression
 
 
@@ -109,7 +109,7 @@ def test_anything_else_is_no_expression(text: str) -> None:
         parse(text)
 
 
-@pytest.mark.parametrize("options", [PaperOptions(3), PaperOptions(1, "dev"), PaperOptions(2, "train", 1, 2, 3)])
-def test_bad_options_are_refused(options: PaperOptions) -> None:
+@pytest.mark.parametrize("options", [PaperFile(3), PaperFile(1, "dev"), PaperFile(2, "train", 1, 2, 3)])
+def test_bad_options_are_refused(options: PaperFile) -> None:
     with pytest.raises(UserError):
         next(paper_items(options))

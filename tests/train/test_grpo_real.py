@@ -29,18 +29,18 @@ def made(tmp_path_factory):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from compositionality.tasks.string.clean import StringTask
-    from compositionality.tasks.string.options import TINY_ALPHABET, StringOptions
+    from compositionality.tasks.string.clean import StringGenerator
+    from compositionality.tasks.string.options import StringOptions
     from compositionality.tasks.string.prompts import compact_trace
     from compositionality.train.tiny.model import TinyConfig, build_model, save_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     folder = tmp_path_factory.mktemp("grpo")
     options = StringOptions(
-        ids=(16, 17, 22), levels=(1, 2), alphabet=TINY_ALPHABET, input_length=(3, 4), max_length=6,
+        ids=(16, 17, 22), levels=(1, 2), alphabet="abcdefghij" * 4 + "123", input_length=(3, 4), max_length=6,
         frozen_parameters=True, style="compact",
     )  # fmt: skip
-    task = StringTask(options)
+    task = StringGenerator(options)
     for name, rows in (("train", 300), ("test", 24)):
         pq.write_table(to_table([task.problem(name, 0, row) for row in range(rows)], name), folder / f"{name}.parquet")
     tokenizer = build_tokenizer([function.name for function in task.functions])

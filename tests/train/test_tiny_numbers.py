@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from compositionality.tasks import Reason, judge
+from compositionality.tasks.registry import find_judge
 from compositionality.train.tiny.corpus import Corpus, Mix
 from compositionality.train.tiny.numbers import NumberText
+from compositionality.types import Reason
 
 LARGEST = 60
 TEXT = NumberText(LARGEST, 0.2, 0.4, 4)
@@ -52,7 +53,10 @@ def test_two_number_answers_are_right_for_the_judge() -> None:
             continue
         numbers, target = prompt.partition(":")[2].split(">")
         truth = {"target": int(target), "numbers": [int(n) for n in numbers.split("|")], "style": "compact"}
-        assert judge("countdown-clean-level2", response, json.dumps(truth)).reason is Reason.CORRECT, (prompt, response)
+        assert find_judge("countdown-clean-level2")(response, json.dumps(truth)).reason is Reason.CORRECT, (
+            prompt,
+            response,
+        )
 
 
 def test_other_games_use_the_operators_they_name_and_every_number() -> None:

@@ -3,7 +3,7 @@
 import string
 
 from compositionality.data.artefact import read_manifest
-from compositionality.tasks.string.clean import StringTask
+from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig
@@ -31,7 +31,7 @@ def test_a_small_model_starts_to_learn_it(tmp_path):
 
 
 def test_problems_of_the_profile_are_written_with_the_text_s_tokens():
-    tokenizer, task = corpus_tokenizer(MIX), StringTask(OPTIONS)
+    tokenizer, task = corpus_tokenizer(MIX), StringGenerator(OPTIONS)
     for index in range(200):
         problem = task.problem("test", 2026, index)
         ids = tokenizer(problem.prompt)["input_ids"]

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from compositionality.data.skills import functions_of_all
+from compositionality.data.problems import iterate_problems
 from compositionality.evaluate.counts import REASONS, Tally
 from compositionality.rollout.summary import by_number
 from compositionality.stats.intervals import Counts, Interval, paired_difference, share
+from compositionality.tasks.registry import task_of
 
 ALL, LEVEL, FUNCTION = "all", "level", "function"
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
@@ -52,8 +53,8 @@ def groups_of(problems: pa.Table) -> list[Group]:
     members: dict[tuple[str, str], list[int]] = {}
     for row, level in enumerate(problems["data_source"].to_pylist()):
         members.setdefault((LEVEL, level), []).append(row)
-    for row, functions in enumerate(functions_of_all(problems)):
-        for function in functions:
+    for row, problem in enumerate(iterate_problems(problems)):
+        for function in task_of(problem.data_source).skills(problem):
             members.setdefault((FUNCTION, function), []).append(row)
     named = [Group(kind, name, np.array(rows)) for (kind, name), rows in members.items()]
     ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), by_number(group.name)))

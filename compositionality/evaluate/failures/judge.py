@@ -25,10 +25,8 @@ from compositionality.evaluate.failures.labels import responses_of
 from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.rollout.store import read_rollouts
-from compositionality.tasks import Message
-from compositionality.tasks.string.diagnosis.program import Program
-from compositionality.tasks.string.functions import ALIASES
-from compositionality.types import Failure
+from compositionality.tasks.registry import task_of
+from compositionality.types import Failure, Message, Problem
 
 URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
@@ -132,9 +130,9 @@ MEANINGS = {
     Failure.ATOMIC: "The operators and their order are right, but the result of one of them is wrong or miscopied.",
     Failure.FORMAT: "No final answer can be read.",
 }
-SYSTEM = """You check how a student worked out a nested call of string functions. You see the functions' definitions,
-which the student did not see, the true value after every operator, and the student's response. Find the first thing
-that went wrong in it and say which one of these classes it is:
+SYSTEM = """You check how a student worked out a problem that takes several operators, one after another. You see their
+definitions, which the student did not see, the true value after every operator, and the student's response. Find the
+first thing that went wrong in it and say which one of these classes it is:
 {classes}
 Reply with a JSON object with one key, "class"."""
 NAMES = [failure.value for failure in MEANINGS]
@@ -178,14 +176,13 @@ def _write(settings: FailureSettings, sources: Sequence[Source], labels: Path, c
     write_table(pa.Table.from_pylist(judged, schema=COLUMNS), path)
 
 
-def judge_prompt(program: Program, response: str) -> list[Message]:
-    """The chat that asks for the class of a response."""
-    names = dict.fromkeys(step.node.operator for step in program.steps if step.name)
-    sources = "\n\n".join(ALIASES[name].source() for name in names)
-    steps = "\n".join(f"{number}. {_operator(program, number - 1)}" for number in range(1, len(program.steps) + 1))
+def judge_prompt(problem: Problem, response: str) -> list[Message]:
+    """The chat that asks for the class of a response. UserError for a task that has no reference to show."""
+    reference = task_of(problem.data_source).reference(problem)
+    if reference is None:
+        raise UserError(f"judge=true: {problem.data_source} has no reference steps to show a judge; leave judge out")
     shown = response if len(response) <= LONGEST_RESPONSE else response[:LONGEST_RESPONSE] + " […]"
-    asked = f"Input: {json.dumps(program.input)}\nTrue steps, in order:\n{steps}"
-    user = f"Definitions:\n\n{sources}\n\n{asked}\n\nThe student's response, between the lines:\n-----\n{shown}\n-----"
+    user = f"{reference}\n\nThe student's response, between the lines:\n-----\n{shown}\n-----"
     classes = "\n".join(f"- {failure.value}: {meaning}" for failure, meaning in MEANINGS.items())
     return [
         {"role": "system", "content": SYSTEM.format(classes=classes)},
@@ -201,16 +198,6 @@ def judged_class(answer: str) -> str:
         return MALFORMED
     found = named.get("class") if isinstance(named, dict) and set(named) == {"class"} else None
     return found if found in NAMES else MALFORMED
-
-
-def _operator(program: Program, number: int) -> str:
-    step = program.steps[number]
-    given = ", ".join(
-        json.dumps(source if isinstance(source, str) else program.input if source < 0 else program.steps[source].value)
-        for source in step.sources
-    )
-    parameter = "" if step.node.parameter is None else f", {step.node.parameter!r}"
-    return f"{step.node.operator}({given}{parameter}) = {json.dumps(step.value)}"
 
 
 def _recipe(settings: FailureSettings, model: str, labels: Path) -> Recipe:
@@ -250,9 +237,9 @@ def _rows(labels: Path) -> Iterator[dict[str, Any]]:
 def _questions(source: Source, chosen: dict[Place, str]) -> Iterator[tuple[dict[str, Any], Question]]:
     problems = Problems(source.problems, source.path)
     for shard in read_rollouts(source.rollouts):
-        for problem, sample, response in responses_of(shard, problems):
+        for problem, sample, completion, _ in responses_of(shard, problems):
             program_says = chosen.get((problem, sample))
             if program_says is not None:
                 row = {"model": source.model, "problems": source.problems, "problem": problem, "sample": sample}
-                messages = judge_prompt(problems.program(problem), response.text)
+                messages = judge_prompt(problems.problem(problem), completion.text)
                 yield {**row, "program": program_says}, tuple(messages)

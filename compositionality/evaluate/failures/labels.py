@@ -13,9 +13,8 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.store import read_rollouts
 from compositionality.stats.intervals import Counts
-from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
-from compositionality.tasks.string.diagnosis.program import Program
-from compositionality.types import FAILURES
+from compositionality.tasks.registry import task_of
+from compositionality.types import FAILURES, Completion, Diagnosis, Problem, Reason, Verdict
 
 LABELS = "labels.parquet"
 LABELS_SCHEMA = pa.schema(
@@ -54,41 +53,45 @@ def write_labels(sources: Sequence[Source], levels: Collection[int], path: Path)
     return n_rows
 
 
-def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int, Response]]:
-    """Triples (problem, sample, response). UserError if a row names a problem that the file has not."""
-    columns = ("problem", "sample", "response", "reason", "finish_reason", "answer")
-    for problem, sample, *rest in zip(*(shard[name].to_pylist() for name in columns), strict=True):
+def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int, Completion, Verdict]]:
+    """(problem, sample, completion, verdict). UserError if a row names a problem that the file has not."""
+    columns = ("problem", "sample", "response", "tokens", "finish_reason", "score", "reason", "answer")
+    for problem, sample, text, n_tokens, finish_reason, score, reason, answer in zip(
+        *(shard[name].to_pylist() for name in columns), strict=True
+    ):
         if not 0 <= problem < len(problems.groups):
             raise UserError(f"{problems.path}: has no row {problem}, which the rollouts answer; collect them again")
-        yield problem, sample, Response(*rest)
+        yield problem, sample, Completion(text, n_tokens, finish_reason), Verdict(score, Reason(reason), answer)
 
 
 def _label_shard(source: Source, problems: Problems, shard: pa.Table, levels: Collection[int]) -> Iterator[Row]:
-    at, program = -1, None
-    for problem, sample, response in responses_of(shard, problems):
-        group = problems.groups[problem]
+    problem: Problem | None = None
+    at = -1
+    for number, sample, completion, verdict in responses_of(shard, problems):
+        group = problems.groups[number]
         if levels and group.level not in levels:
             continue
-        if problem != at or program is None:
-            at, program = problem, problems.program(problem)
-        labels = {"model": source.model, "problems": source.problems, "problem": problem, "sample": sample}
-        yield {**labels, "data_source": group.data_source, **_findings(program, response)}
+        if number != at or problem is None:
+            at, problem = number, problems.problem(number)
+        labels = {"model": source.model, "problems": source.problems, "problem": number, "sample": sample}
+        try:
+            found = task_of(problem.data_source).diagnose(problem, completion, verdict)
+        except UserError as error:
+            raise UserError(f"{problems.path}: row {number}: {error}") from error
+        yield {**labels, "data_source": group.data_source, **_columns(found)}
 
 
-def _findings(program: Program, response: Response) -> Row:
-    trace = read_trace(program, response.text)
-    found, applied = classify(program, response, trace), applications(program, trace)
-    names = [step.node.operator for step in program.steps] if len(program.steps) == len(program.named) else []
+def _columns(found: Diagnosis) -> Row:
     return {
         "class": found.failure.value,
         "step": found.step,
-        "function": found.function,
+        "function": found.skill,
         "fault": found.fault,
-        "outer": names[-1] if 1 <= len(names) <= 2 else None,
-        "inner": names[0] if len(names) == 2 else None,
-        "composed": tuple(stated.name for stated in trace.steps) == program.names,
-        "applied": [name for name, _ in applied],
-        "wrong": [wrong for _, wrong in applied],
+        "outer": found.asked[-1] if 1 <= len(found.asked) <= 2 else None,
+        "inner": found.asked[0] if len(found.asked) == 2 else None,
+        "composed": found.composed,
+        "applied": [name for name, _ in found.applied],
+        "wrong": [wrong for _, wrong in found.applied],
     }
 
 

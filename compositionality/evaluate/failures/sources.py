@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from omegaconf import MISSING
 
 from compositionality.data.artefact import file_hash, read_manifest
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Group
 from compositionality.evaluate.naming import named_paths
 from compositionality.rollout.store import rollout_manifest
-from compositionality.tasks.string.diagnosis.program import Program, read_program
+from compositionality.types import Problem
 
 
 @dataclass
@@ -35,9 +34,6 @@ class FailureSettings:
     force: bool = False
 
 
-NOT_CLASSIFIED = "countdown"
-
-
 @dataclass(frozen=True)
 class Source:
     """The answers of one model to one problem file."""
@@ -49,30 +45,18 @@ class Source:
 
 
 class Problems:
-    """The rows of one problem file, and their programs when they are asked for."""
+    """The rows of one problem file."""
 
     def __init__(self, name: str, path: Path) -> None:
-        """UserError for Countdown: its answers have no trace of functions."""
         table = read_problems(path)
         self.path, self.data_sources = path, table["data_source"].to_pylist()
-        if any(NOT_CLASSIFIED in source for source in self.data_sources):
-            raise UserError(f"{path}: Countdown problems are not classified; give files of string problems")
         groups = {source: Group(name, source) for source in dict.fromkeys(self.data_sources)}
         self.groups = [groups[source] for source in self.data_sources]
-        self._rows = table.select(["prompt", "reward_model"])
+        self._table = table
 
-    def row(self, number: int) -> dict[str, Any]:
-        """A row of the file."""
-        found: dict[str, Any] = self._rows.slice(number, 1).to_pylist()[0]
-        return found
-
-    def program(self, number: int) -> Program:
-        """What the problem asks for. UserError that names file and row if the row does not say."""
-        row = self.row(number)
-        try:
-            return read_program(row["reward_model"]["ground_truth"], row["prompt"][-1]["content"])
-        except UserError as error:
-            raise UserError(f"{self.path}: row {number}: {error}") from error
+    def problem(self, number: int) -> Problem:
+        """The problem in a row of the file."""
+        return problem_of(self._table.slice(number, 1).to_pylist()[0], number)
 
 
 def find_sources(settings: FailureSettings) -> list[Source]:

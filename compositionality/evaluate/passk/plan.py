@@ -19,7 +19,7 @@ from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import shard_table
 from compositionality.stats.intervals import CONFIDENCE, Counts
 from compositionality.stats.pass_at_k import pass_at_k
-from compositionality.tasks import Reason, Verdict
+from compositionality.types import Reason, Verdict
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick
 from compositionality.rollout.sampler.decoder import Decoder
 from compositionality.rollout.sampler.kv_cache import CachedAttention, CachedBatch, Numbers, concatenate, prefill
+from compositionality.tasks.draws import STRIDE, mix
 from compositionality.types import LENGTH, STOP, Completion
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -206,14 +207,8 @@ def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
 
 def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> Floats:
     """Numbers in (0, 1) with 32 bits, each a hash (splitmix64) of a seed and a counter."""
-    steps = counters.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return ((_mixed(_mixed(seeds) + steps) >> np.uint64(32)) + 0.5) / 2**32
-
-
-def _mixed(x: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    steps = counters.astype(np.uint64) * STRIDE
+    return ((mix(mix(seeds) + steps) >> np.uint64(32)) + 0.5) / 2**32
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:

@@ -9,19 +9,17 @@ from functools import lru_cache
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.forms import Written, form_key, write
-from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.options import GROUP, CountdownOptions
 from compositionality.tasks.countdown.plan import make_plan
 from compositionality.tasks.countdown.prompts import (
     compact_prompt,
     compact_trace,
     ground_truth,
-    text_answer,
     text_prompt,
 )
 from compositionality.tasks.countdown.search import Found, Search
 from compositionality.tasks.countdown.solver import labels_of
-from compositionality.types import Problem, Verdict
+from compositionality.types import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,8 @@ class CountdownItem:
     gold: Written
 
 
-class CountdownTask:
-    """The Countdown task in clean mode. Pure and picklable."""
+class CountdownGenerator:
+    """Problems of the clean mode. Pure and picklable."""
 
     def __init__(self, options: CountdownOptions) -> None:
         options.check()
@@ -56,10 +54,6 @@ class CountdownTask:
     def problem(self, split: str, seed: int, index: int) -> Problem:
         """The problem at ``index`` of the stream (split, seed)."""
         return self.render(next(self.items(split, seed, [index])), seed)
-
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        """Judge one response text."""
-        return judge_countdown(response, ground_truth)
 
     def items(self, split: str, seed: int, indices: Iterable[int]) -> Iterator[CountdownItem]:
         """The problems at ``indices``, in order, not yet put into words; many at once are much faster."""
@@ -114,8 +108,3 @@ class CountdownTask:
 @lru_cache(maxsize=64)
 def _search(options: CountdownOptions, level: int, split: str, seed: int) -> Search:
     return Search(options, level, split, seed)
-
-
-def gold_response(problem: Problem, style: str = "text") -> str:
-    """A right response to a clean problem: the gold expression, or its steps in the compact style."""
-    return problem.metadata["trace"] if style == "compact" else text_answer(problem.metadata["expression"])

@@ -28,7 +28,7 @@ _OPEN, _CLOSE = "<answer>", "</answer>"
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 
 
-class _Step(NamedTuple):
+class _ClaimedStep(NamedTuple):
     """One line of the compact style: an operation and the result that the answer claims."""
 
     left: int
@@ -95,7 +95,7 @@ def _judge_compact(response: str, truth: Truth) -> Verdict:
     return _verdict(reason, response)
 
 
-def _read_step(line: str, operators: str) -> _Step | None:
+def _read_step(line: str, operators: str) -> _ClaimedStep | None:
     """The step behind the last comma of ``line``; None if it is not ``A*B=C`` in plain digits without a space."""
     _, comma, step = line.rpartition(",")
     operation, _, result = step.partition("=")
@@ -106,10 +106,10 @@ def _read_step(line: str, operators: str) -> _Step | None:
     numbers = whole_number(left), whole_number(right), whole_number(result)
     if numbers[0] is None or numbers[1] is None or numbers[2] is None:
         return None
-    return _Step(numbers[0], sign, numbers[1], numbers[2])
+    return _ClaimedStep(numbers[0], sign, numbers[1], numbers[2])
 
 
-def _follow(steps: list[_Step], values: list[int], truth: Truth) -> Reason:
+def _follow(steps: list[_ClaimedStep], values: list[int], truth: Truth) -> Reason:
     """What is wrong first when the steps are carried out on the given values."""
     for step in steps:
         for operand in (step.left, step.right):

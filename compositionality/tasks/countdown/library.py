@@ -5,10 +5,9 @@ ones; neighbouring seeds share nearly all rows); ``clean.py`` is the mode withou
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.options import GROUP, LEVELS
+from compositionality.tasks.countdown.options import GROUP, CountdownPaperOptions
 from compositionality.tasks.countdown.prompts import ground_truth, text_prompt
 from compositionality.types import Problem
 
@@ -16,28 +15,12 @@ SEED = 42
 NUMBERS, TARGETS = (1, 100), (1, 999)
 
 
-@dataclass(frozen=True)
-class PaperOptions:
-    """Files of the paper: how many numbers, and rows over all levels (50,000 for two numbers, else 512 a level)."""
-
-    levels: tuple[int, ...] = (2,)
-    count: int = 50_000
-
-    def check(self) -> None:
-        """UserError for options that make no sense."""
-        levels = self.levels
-        if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
-            raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")
-        if self.count < 1 or self.count % len(levels):
-            raise UserError(f"count={self.count} is not a positive multiple of the {len(levels)} levels")
-
-
-def paper_problems(options: PaperOptions) -> Iterator[Problem]:
-    """The paper's problems, level after level. Imports reasoning-gym; UserError if it is not there."""
-    options.check()
+def paper_problems(options: CountdownPaperOptions, count: int) -> Iterator[Problem]:
+    """``count`` of the paper's problems, level after level. Imports reasoning-gym; UserError if it is not installed."""
+    options.check(count)
     for level in options.levels:
-        for index, (numbers, target, expression) in enumerate(_rows(level, options.count // len(options.levels))):
-            source, metadata = f"reasoning-gym-countdown-depth{level}", {"expression": expression}
+        for index, (numbers, target, expression) in enumerate(_rows(level, count // len(options.levels))):
+            source, metadata = f"reasoning-gym-countdown-depth{level}", {"split": "train", "expression": expression}
             prompt, truth = text_prompt(numbers, target), ground_truth(numbers, target)
             yield Problem(source, level, GROUP, prompt, truth, index, metadata)
 

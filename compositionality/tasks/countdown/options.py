@@ -44,9 +44,7 @@ class CountdownOptions:
             raise UserError("style=compact writes whole numbers only; use whole=true or style=text")
         if self.operators not in OPERATOR_SETS:
             raise UserError(f"operators={self.operators}: choose one of {' '.join(OPERATOR_SETS)}")
-        levels = self.levels
-        if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
-            raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")
+        _check_levels(self.levels)
         self._check_ranges()
 
     def _check_ranges(self) -> None:
@@ -61,3 +59,21 @@ class CountdownOptions:
             raise UserError(
                 f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise them"
             )
+
+
+@dataclass(frozen=True)
+class CountdownPaperOptions:
+    """The paper's mode: 50,000 problems with two numbers to train on, 512 each with three to five to test."""
+
+    levels: tuple[int, ...] = (2,)
+
+    def check(self, count: int) -> None:
+        """UserError for levels that there are not, and a ``count`` that they do not share evenly."""
+        _check_levels(self.levels)
+        if count < 1 or count % len(self.levels):
+            raise UserError(f"count={count} is not a positive multiple of the {len(self.levels)} levels")
+
+
+def _check_levels(levels: tuple[int, ...]) -> None:
+    if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
+        raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")

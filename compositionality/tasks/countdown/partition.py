@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.draws import Words, chain
+from compositionality.tasks.draws import Words, chain
 
 SHARES = ("train", "train", "train", "validation", "test", "pretrain")
 SPLITS = tuple(dict.fromkeys(SHARES))

@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.tasks.countdown.draws import Words, below, chain, key_word
 from compositionality.tasks.countdown.options import CountdownOptions
 from compositionality.tasks.countdown.partition import Whole, class_of, numbers_words, owned_classes
 from compositionality.tasks.countdown.plan import Array, Table, make_plan
 from compositionality.tasks.countdown.solver import allowed_blocks
+from compositionality.tasks.draws import Words, below, chain, key_word
 
 ATTEMPTS = 2_048
 CELLS = 240_000

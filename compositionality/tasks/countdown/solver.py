@@ -45,11 +45,6 @@ def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: 
     return list(found.values())
 
 
-def is_solvable(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> bool:
-    """Whether there is a solution."""
-    return bool(solve(numbers, target, operators, use))
-
-
 def check_problem(numbers: Sequence[int], target: int, operators: str, use: str) -> None:
     """UserError, in one line, for what cannot be solved because it is no problem."""
     if not 1 <= len(numbers) <= LEVELS[-1]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.draws import Draws
+from compositionality.tasks.draws import Draws
 from compositionality.tasks.string.expression import Expression, chain_text, evaluate, function_names, render
 from compositionality.tasks.string.functions import (
     PRESETS,
@@ -20,12 +20,11 @@ from compositionality.tasks.string.functions import (
     frozen_operation,
     select_functions,
 )
-from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
 from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
-from compositionality.types import Problem, Verdict
+from compositionality.types import Problem
 
 CHAINS_PER_PROBLEM = 400
 INPUTS_PER_CHAIN = 32
@@ -34,7 +33,7 @@ CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
 
 
 @dataclass(frozen=True, slots=True)
-class CleanItem:
+class StringItem:
     """One problem before it is put into words; ``chain`` is empty for trees."""
 
     level: int
@@ -45,8 +44,8 @@ class CleanItem:
     output: str
 
 
-class StringTask:
-    """The string task in clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
+class StringGenerator:
+    """Problems of the clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
 
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
         options.check()
@@ -67,11 +66,7 @@ class StringTask:
         """The problem at ``index`` of the stream (split, seed)."""
         return self.render(self.item(split, seed, index), seed)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        """Judge one response text."""
-        return judge_string(response, ground_truth)
-
-    def item(self, split: str, seed: int, index: int) -> CleanItem:
+    def item(self, split: str, seed: int, index: int) -> StringItem:
         """The problem at ``index``, not yet put into words."""
         level, owned = self.level(index), owned_checksum(split, seed)
         draws = Draws(self._salt + f"{split}/{seed}/{index}".encode())
@@ -85,16 +80,16 @@ class StringTask:
             f"raise max_length (now {self.options.max_length}) or allow more functions"
         )
 
-    def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> CleanItem | None:
+    def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
         chain = tuple([self._operation(draws) for _ in range(level)])
         for _ in range(INPUTS_PER_CHAIN):
             text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
             output = self._run_soundly(chain, text)
             if output is not None:
-                return CleanItem(level, index, chain, None, text, output)
+                return StringItem(level, index, chain, None, text, output)
         return None
 
-    def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> CleanItem | None:
+    def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
         expression = draw_tree(draws, level, self.functions, self._parameter, self.options.alphabet)
         if not function_names(expression):
             return None
@@ -102,7 +97,7 @@ class StringTask:
             text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
             output = evaluate_soundly(expression, text, self.options.max_length)
             if output not in (None, text) and any(evaluate(expression, other) != output for other in CONTRASTS):
-                return CleanItem(level, index, (), expression, text, str(output))
+                return StringItem(level, index, (), expression, text, str(output))
         return None
 
     def _operation(self, draws: Draws) -> Operation:
@@ -129,7 +124,7 @@ class StringTask:
             seen.append(text)
         return text if any(_run(chain, other) != text for other in CONTRASTS) else None
 
-    def render(self, item: CleanItem, seed: int) -> Problem:
+    def render(self, item: StringItem, seed: int) -> Problem:
         """Put an item into words: its row."""
         options = self.options
         if item.expression is None:

@@ -7,7 +7,6 @@ from typing import Any
 from compositionality.errors import UserError
 
 LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
-TINY_ALPHABET = "abcdefghij" * 4 + "123"
 _RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
 
 
@@ -47,6 +46,8 @@ class StringOptions:
             raise UserError("style=compact is for chains; use style=json with shape=tree")
         if not self.levels or min(self.levels) < 1 or len(set(self.levels)) < len(self.levels):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 on")
+        if len(self.input_length) != 2:
+            raise UserError(f"input_length={list(self.input_length)}: give shortest and longest, as [3,10]")
         low, high = self.input_length
         if not 3 <= low <= high <= self.max_length:
             raise UserError(
@@ -55,3 +56,12 @@ class StringOptions:
         reserved = sorted(set(self.alphabet) & _RESERVED)
         if reserved or not self.alphabet.isascii():
             raise UserError(f"alphabet={self.alphabet!r}: use ASCII letters and digits; {reserved} are reserved")
+
+
+@dataclass(frozen=True)
+class StringPaperOptions:
+    """Options of the paper's mode: stage 1 (definitions shown, all functions) or 2, and a range of levels."""
+
+    stage: int = 1
+    min_level: int = 1
+    max_level: int = 1

@@ -33,7 +33,7 @@ INPUT_LENGTHS, LITERAL_LENGTHS = (3, 10), (3, 6)
 
 
 @dataclass(frozen=True)
-class PaperOptions:
+class PaperFile:
     """One file of the paper: stage 1 (definitions shown, all functions) or 2; split; levels; rows in all levels."""
 
     stage: int = 1
@@ -65,18 +65,18 @@ class PaperOptions:
             raise UserError(f"count={self.count} is not a positive multiple of the {levels} levels")
 
 
-PAPER_FILES: dict[str, PaperOptions] = {
-    "stage1_level1/train": PaperOptions(1, "train", 1, 1, 50_000),
-    "stage1_level1/test": PaperOptions(1, "test", 1, 1, 128),
-    "stage2_level1to2/train": PaperOptions(2, "train", 1, 2, 50_000),
-    "stage2_level1/train": PaperOptions(2, "train", 1, 1, 50_000),
-    "stage2_level2/train": PaperOptions(2, "train", 2, 2, 50_000),
-    "stage2_level1to8/test": PaperOptions(2, "test", 1, 8, 2_048),
+PAPER_FILES: dict[str, PaperFile] = {
+    "stage1_level1/train": PaperFile(1, "train", 1, 1, 50_000),
+    "stage1_level1/test": PaperFile(1, "test", 1, 1, 128),
+    "stage2_level1to2/train": PaperFile(2, "train", 1, 2, 50_000),
+    "stage2_level1/train": PaperFile(2, "train", 1, 1, 50_000),
+    "stage2_level2/train": PaperFile(2, "train", 2, 2, 50_000),
+    "stage2_level1to8/test": PaperFile(2, "test", 1, 8, 2_048),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PaperItem:
     """One drawn problem: level, expression, its text, input and output."""
 
     level: int
@@ -99,7 +99,7 @@ class PaperSampler:
         self.parametrised = [ATOMS[id] for id in PARAMETRISED_ORDER if id in self.active]
         self.interlace = ATOMS[7 if 7 in self.active else 20].alias
 
-    def items(self, options: PaperOptions) -> Iterator[Item]:
+    def items(self, options: PaperFile) -> Iterator[PaperItem]:
         """Level after level; an expression that was seen before is drawn again."""
         seen: set[str] = set()
         levels = range(options.min_level, options.max_level + 1)
@@ -107,14 +107,14 @@ class PaperSampler:
             for _ in range(options.count // len(levels)):
                 yield self._unseen(level, seen)
 
-    def _unseen(self, level: int, seen: set[str]) -> Item:
+    def _unseen(self, level: int, seen: set[str]) -> PaperItem:
         """The next item with a new text. A rejected one has drawn its input too, as in the original."""
         while True:
             expression = self.expression(level)
             text, x = render(expression), self._letters(INPUT_LENGTHS)
             if text not in seen:
                 seen.add(text)
-                return Item(level, expression, text, x, evaluate(expression, x))
+                return PaperItem(level, expression, text, x, evaluate(expression, x))
             self.duplicates += 1
 
     def expression(self, depth: int) -> Expression:
@@ -141,19 +141,19 @@ class PaperSampler:
         return "".join(self.random.choices(string.ascii_lowercase, k=length))
 
 
-def paper_items(options: PaperOptions) -> Iterator[Item]:
+def paper_items(options: PaperFile) -> Iterator[PaperItem]:
     """The problems of one file, in the original's order."""
     options.check()
     return PaperSampler(options.active()).items(options)
 
 
-def paper_problems(options: PaperOptions) -> Iterator[Problem]:
+def paper_problems(options: PaperFile) -> Iterator[Problem]:
     """Rows of one file, in the published schema."""
     for item in paper_items(options):
         yield _problem(item, options.group(), show_definitions=options.stage == 1)
 
 
-def _problem(item: Item, group: str, *, show_definitions: bool) -> Problem:
+def _problem(item: PaperItem, group: str, *, show_definitions: bool) -> Problem:
     solution = main_solution(item.text)
     code = sources(function_names(item.expression)) + solution if show_definitions else solution
     return Problem(
@@ -163,4 +163,5 @@ def _problem(item: Item, group: str, *, show_definitions: bool) -> Problem:
         prompt=json_prompt(code, item.input),
         ground_truth=ground_truth(item.input, item.output, code),
         index=0,
+        metadata={"split": "dummy"},  # the name that the published files have
     )

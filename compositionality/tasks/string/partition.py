@@ -7,7 +7,7 @@ splits and neighbouring seeds share no input, hence no problem; anybody can chec
 from zlib import crc32
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.draws import Draws
+from compositionality.tasks.draws import Draws
 
 SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from compositionality.tasks.string.draws import Draws
+from compositionality.tasks.draws import Draws
 from compositionality.tasks.string.expression import CONCAT, Apply, Expression, Input, Text, apply_operator
 from compositionality.tasks.string.functions import Function, Parameter
 

@@ -13,16 +13,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from compositionality.data.problems import to_table
-    from compositionality.tasks.string.clean import StringTask
-    from compositionality.tasks.string.options import TINY_ALPHABET, StringOptions
+    from compositionality.tasks.string.clean import StringGenerator
+    from compositionality.tasks.string.options import StringOptions
     from compositionality.train.tiny.model import TinyConfig, build_model, save_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("small")
-    task = StringTask(
+    task = StringGenerator(
         StringOptions(
-            ids=(16, 17, 22), levels=(1, 2), alphabet=TINY_ALPHABET, input_length=(3, 4), max_length=6,
+            ids=(16, 17, 22), levels=(1, 2), alphabet="abcdefghij" * 4 + "123", input_length=(3, 4), max_length=6,
             frozen_parameters=True, style="compact",
         )
     )  # fmt: skip

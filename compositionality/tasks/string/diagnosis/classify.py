@@ -16,25 +16,27 @@ executed.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compositionality.tasks.string.diagnosis.compact import read_compact
 from compositionality.tasks.string.diagnosis.english import read_english
-from compositionality.tasks.string.diagnosis.program import INPUT, Program, ProgramStep
-from compositionality.tasks.string.diagnosis.trace import Fault, Finding, StatedStep, Trace
-from compositionality.types import Failure, Reason
+from compositionality.tasks.string.diagnosis.program import INPUT, Program, ProgramStep, read_program
+from compositionality.tasks.string.diagnosis.trace import Fault, StatedStep, Trace
+from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
 _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A judged response, as rollouts hold it."""
-
-    text: str
-    reason: str
-    finish_reason: str
-    answer: str | None
+def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
+    """The class of a judged completion and its first fault. UserError if the row does not hold its program."""
+    program = read_program(problem.ground_truth, problem.prompt)
+    trace = read_trace(program, completion.text)
+    return replace(
+        classify(program, trace, completion, verdict),
+        asked=program.operators,
+        composed=tuple(stated.name for stated in trace.steps) == program.names,
+        applied=tuple(applications(program, trace)),
+    )
 
 
 def read_trace(program: Program, text: str) -> Trace:
@@ -42,20 +44,20 @@ def read_trace(program: Program, text: str) -> Trace:
     return read_compact(text) if program.compact else read_english(text, program)
 
 
-def classify(program: Program, response: Response, trace: Trace) -> Finding:
-    """The class of a response; of a right compact answer with a faulty trace, the fault stays noted."""
-    if response.reason == Reason.CORRECT:
-        found = _walk(program, trace, response.answer) if program.compact else Finding(Failure.CORRECT)
-        return replace(found, failure=Failure.CORRECT) if found.fault else Finding(Failure.CORRECT)
-    if response.finish_reason == "length":
-        return Finding(Failure.OVERLONG)
-    if response.reason in _UNREADABLE:
-        return Finding(Failure.FORMAT)
-    if response.reason == Reason.ERROR:
-        return Finding(Failure.UNPARSED)
-    if _ignores_composition(program, trace, response.answer):
-        return Finding(Failure.IGNORES)
-    return _walk(program, trace, response.answer)
+def classify(program: Program, trace: Trace, completion: Completion, verdict: Verdict) -> Diagnosis:
+    """The class of a completion; of a right compact answer with a faulty trace, the fault is kept."""
+    if verdict.reason == Reason.CORRECT:
+        found = _walk(program, trace, verdict.answer) if program.compact else Diagnosis(Failure.CORRECT)
+        return replace(found, failure=Failure.CORRECT) if found.fault else Diagnosis(Failure.CORRECT)
+    if completion.finish_reason == LENGTH:
+        return Diagnosis(Failure.OVERLONG)
+    if verdict.reason in _UNREADABLE:
+        return Diagnosis(Failure.FORMAT)
+    if verdict.reason == Reason.ERROR:
+        return Diagnosis(Failure.UNPARSED)
+    if _ignores_composition(program, trace, verdict.answer):
+        return Diagnosis(Failure.IGNORES)
+    return _walk(program, trace, verdict.answer)
 
 
 def applications(program: Program, trace: Trace) -> list[tuple[str, bool]]:
@@ -80,7 +82,7 @@ def _ignores_composition(program: Program, trace: Trace, answer: str | None) -> 
     return answer is not None and (answer == program.input or answer in set(single))
 
 
-def _walk(program: Program, trace: Trace, answer: str | None) -> Finding:
+def _walk(program: Program, trace: Trace, answer: str | None) -> Diagnosis:
     """The first fault of a trace."""
     known: dict[int, str] = {}
     left = list(program.named)
@@ -91,10 +93,10 @@ def _walk(program: Program, trace: Trace, answer: str | None) -> Finding:
         left = left[left.index(number) + 1 :]
         fault = _check(program.steps[number], stated, program.given(number, known))
         if fault is not None:
-            return Finding(Failure.ATOMIC, number + 1, program.steps[number].node.operator, fault)
+            return Diagnosis(Failure.ATOMIC, number + 1, program.steps[number].node.operator, fault)
         known[number] = stated.result
     if trace.broken is not None:
-        return Finding(Failure.FORMAT, len(trace.steps) + 1)
+        return Diagnosis(Failure.FORMAT, len(trace.steps) + 1)
     return _ended_early(program, left) if program.compact and left else _ending(program, trace, left, known, answer)
 
 
@@ -109,14 +111,14 @@ def _next_step(program: Program, stated: StatedStep, left: Sequence[int], known:
     )
 
 
-def _left_out(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Finding | None:
+def _left_out(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Diagnosis | None:
     """English: steps done silently before a stated one that starts from a string of their making, a wrong one."""
     later = [number for number in left if program.steps[number].name == stated.name]
     if program.compact or not later or stated.given is None or stated.given == program.given(left[0], known):
         return None
     if left.index(later[0]) > 1:
-        return Finding(Failure.UNPARSED)
-    return Finding(Failure.ATOMIC, left[0] + 1, program.steps[left[0]].node.operator, Fault.RESULT)
+        return Diagnosis(Failure.UNPARSED)
+    return Diagnosis(Failure.ATOMIC, left[0] + 1, program.steps[left[0]].node.operator, Fault.RESULT)
 
 
 def _check(step: ProgramStep, stated: StatedStep, expected: tuple[str, ...]) -> Fault | None:
@@ -126,12 +128,12 @@ def _check(step: ProgramStep, stated: StatedStep, expected: tuple[str, ...]) -> 
     return None if step.apply(given) == stated.result else Fault.RESULT
 
 
-def _incorrect(program: Program, trace: Trace, left: Sequence[int]) -> Finding:
+def _incorrect(program: Program, trace: Trace, left: Sequence[int]) -> Diagnosis:
     step = left[0] if left else None
     function = None if step is None else program.steps[step].node.operator
     place = len(program.steps) + 1 if step is None else step + 1
     stated = [one.name for one in trace.steps]
-    return Finding(Failure.INCORRECT, place, function, _structural_fault(program.names, stated))
+    return Diagnosis(Failure.INCORRECT, place, function, _structural_fault(program.names, stated))
 
 
 def _structural_fault(asked: Sequence[str], stated: Sequence[str]) -> Fault:
@@ -150,21 +152,23 @@ def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
     return all(name in rest for name in part)
 
 
-def _ended_early(program: Program, left: Sequence[int]) -> Finding:
-    return Finding(Failure.INCOMPLETE, left[0] + 1, program.steps[left[0]].node.operator)
+def _ended_early(program: Program, left: Sequence[int]) -> Diagnosis:
+    return Diagnosis(Failure.INCOMPLETE, left[0] + 1, program.steps[left[0]].node.operator)
 
 
-def _ending(program: Program, trace: Trace, left: Sequence[int], known: dict[int, str], answer: str | None) -> Finding:
+def _ending(
+    program: Program, trace: Trace, left: Sequence[int], known: dict[int, str], answer: str | None
+) -> Diagnosis:
     """A trace without a fault: what the answer tells of the steps that are not stated."""
     last = len(program.steps) - 1
     if last in known:
         fault = None if known[last] == answer else Fault.ANSWER
-        return Finding(Failure.ATOMIC, last + 1, program.steps[last].node.operator, fault)
+        return Diagnosis(Failure.ATOMIC, last + 1, program.steps[last].node.operator, fault)
     if trace.steps and left and answer == trace.steps[-1].result:
         return _ended_early(program, left)
     if len(program.steps) - len(_behind(program, known)) > 1 or answer is None:
-        return Finding(Failure.UNPARSED)
-    return Finding(Failure.ATOMIC, last + 1, program.steps[last].node.operator, Fault.RESULT)
+        return Diagnosis(Failure.UNPARSED)
+    return Diagnosis(Failure.ATOMIC, last + 1, program.steps[last].node.operator, Fault.RESULT)
 
 
 def _behind(program: Program, known: Iterable[int]) -> set[int]:

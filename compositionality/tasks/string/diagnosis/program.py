@@ -9,6 +9,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.string.expression import Apply, Expression, Text, apply_operator, parse_program
 from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.prompts import hide_definitions
+from compositionality.types import Problem
 
 COMPACT_NAME = r"func_\d{1,3}(?:\[[^\]\s]{0,16}\])?"
 INPUT = -1
@@ -55,6 +56,20 @@ class Program:
     def names(self) -> tuple[str, ...]:
         """Their names."""
         return tuple(step.name for step in self.steps if step.name)
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The functions in the order of application; empty if an operator among them has no name."""
+        names = tuple(step.node.operator for step in self.steps if step.name)
+        return names if len(names) == len(self.steps) else ()
+
+    def gold_trace(self) -> str:
+        """The compact style's right completion: a line ``REST,CALL:before=after`` per step."""
+        before, lines = self.input, []
+        for number, step in enumerate(self.steps, 1):
+            lines.append(f"{''.join(self.names[: number - 1 : -1])},{step.name}:{before}={step.value}")
+            before = step.value
+        return "\n".join(lines)
 
     def given(self, number: int, known: dict[int, str]) -> tuple[str, ...]:
         """The strings that go into a step, where ``known`` holds the values stated so far."""
@@ -104,3 +119,22 @@ def _with_compact_names(steps: list[ProgramStep], prompt: str) -> list[ProgramSt
     if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
         raise UserError(f"prompt {asked[:60]!r} does not name the functions of its ref_code")
     return [ProgramStep(name, step.node, step.sources, step.value) for name, step in zip(names, steps, strict=True)]
+
+
+def reference(problem: Problem) -> str:
+    """A problem for a model that judges completions: definitions, input, and the true value after every operator."""
+    program = read_program(problem.ground_truth, problem.prompt)
+    names = dict.fromkeys(step.node.operator for step in program.steps if step.name)
+    sources = "\n\n".join(ALIASES[name].source() for name in names)
+    steps = "\n".join(f"{number}. {_in_words(program, number - 1)}" for number in range(1, len(program.steps) + 1))
+    return f"Definitions:\n\n{sources}\n\nInput: {json.dumps(program.input)}\nTrue steps, in order:\n{steps}"
+
+
+def _in_words(program: Program, number: int) -> str:
+    step = program.steps[number]
+    given = ", ".join(
+        json.dumps(source if isinstance(source, str) else program.input if source < 0 else program.steps[source].value)
+        for source in step.sources
+    )
+    parameter = "" if step.node.parameter is None else f", {step.node.parameter!r}"
+    return f"{step.node.operator}({given}{parameter}) = {json.dumps(step.value)}"

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compositionality.types import Failure
-
 
 class Fault(StrEnum):
     """What the first fault of a trace is: three kinds of atomic error, then five of incorrect composition."""
@@ -17,16 +15,6 @@ class Fault(StrEnum):
     EXTRA = "extra"
     OTHER_FUNCTION = "other_function"
     MIXED = "mixed"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A class; ``step`` (from 1, innermost first) and ``function`` where the first fault lies."""
-
-    failure: Failure
-    step: int | None = None
-    function: str | None = None
-    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)

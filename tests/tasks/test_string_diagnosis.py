@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.diagnosis.classify import Response, applications, classify, read_trace
+from compositionality.tasks.string import TASK
+from compositionality.tasks.string.diagnosis.classify import applications, classify, read_trace
 from compositionality.tasks.string.diagnosis.program import Program, read_program
-from compositionality.tasks.string.diagnosis.trace import Fault, Finding
+from compositionality.tasks.string.diagnosis.trace import Fault
 from compositionality.tasks.string.expression import chain_text, evaluate, parse
 from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation
 from compositionality.tasks.string.judge import judge_string
 from compositionality.tasks.string.prompts import compact_prompt, compact_trace, ground_truth, main_solution, run_steps
-from compositionality.types import Failure
+from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
 CHAIN: Chain = tuple(frozen_operation(ATOMS[number]) for number in (2, 14, 16))  # cabbe → cabe → ccaabbee → ccbb
 INPUT = "cabbe"
@@ -27,17 +28,19 @@ def compact_problem(chain: Chain = CHAIN, text: str = INPUT) -> tuple[str, str]:
     return ground_truth(text, run_steps(chain, text)[-1], code, "compact"), compact_prompt(chain, text)
 
 
-def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Finding:
-    """As the pipeline does it: judge, read, classify."""
-    verdict = judge_string(text, truth)
-    reason = "overlong" if finish_reason == "length" else verdict.reason.value
-    program = read_program(truth, prompt)
-    return classify(program, Response(text, reason, finish_reason, verdict.answer), read_trace(program, text))
+def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Diagnosis:
+    """As the pipeline does it: judge, then diagnose."""
+    verdict = judge_string(text, truth) if finish_reason == "stop" else Verdict(0.0, Reason.OVERLONG)
+    return diagnosed(truth, prompt, Completion(text, 0, finish_reason), verdict)
+
+
+def diagnosed(truth: str, prompt: str, completion: Completion, verdict: Verdict) -> Diagnosis:
+    return TASK.diagnose(Problem("string-trained-level3", 3, "trained", prompt, truth, 0), completion, verdict)
 
 
 def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> tuple[str, int | None, str | None, str | None]:
     finding = found(*compact_problem(CHAIN[3 - level :]), "\n".join(lines), finish_reason)
-    return finding.failure.value, finding.step, finding.function, finding.fault
+    return finding.failure.value, finding.step, finding.skill, finding.fault
 
 
 COMPACT = {
@@ -212,13 +215,13 @@ ENGLISH = {
 @pytest.mark.parametrize(("text", "expected"), ENGLISH.values(), ids=ENGLISH)
 def test_english_text(text: str, expected: tuple[object, ...]) -> None:
     finding = found(ground_truth(INPUT, "ccbb", main_solution(CODE)), "", text)
-    assert (finding.failure.value, finding.step, finding.function, finding.fault) == expected
+    assert (finding.failure.value, finding.step, finding.skill, finding.fault) == expected
 
 
 def test_trees_and_operators_without_a_name() -> None:
     def at(code: str, x: str, text: str) -> tuple[str, int | None, str | None, str | None]:
         finding = found(ground_truth(x, evaluate(parse(code), x), main_solution(code)), "", text)
-        return finding.failure.value, finding.step, finding.function, finding.fault
+        return finding.failure.value, finding.step, finding.skill, finding.fault
 
     joined = 'func_3("zyx") = "xyz". Then "xyz" + "abc" = "xyzab". {"output": "xyzab"}'
     assert at("(func_3(x) + 'abc')", "zyx", joined) == ("atomic_error", 2, "+", Fault.RESULT)
@@ -229,8 +232,8 @@ def test_trees_and_operators_without_a_name() -> None:
 
 
 def test_a_verifiers_failure_is_no_class_of_failure() -> None:
-    program = read_program(*compact_problem())
-    assert classify(program, Response(FIRST, "error", "stop", None), read_trace(program, FIRST)).failure == "unparsed"
+    failed = diagnosed(*compact_problem(), Completion(FIRST, 0, "stop"), Verdict(0.0, Reason.ERROR))
+    assert failed.failure == "unparsed"
 
 
 def test_p18_rows_without_a_program_are_told() -> None:
@@ -250,7 +253,8 @@ def programs() -> list[Program]:
 )
 def test_p16_no_text_breaks_it(text: str, reason: str) -> None:
     for program in programs():
-        classify(program, Response(text, reason, "stop", "abe"), read_trace(program, text))
+        verdict = Verdict(0.0, Reason(reason), "abe")
+        classify(program, read_trace(program, text), Completion(text, 0, "stop"), verdict)
 
 
 @pytest.mark.parametrize(
@@ -260,5 +264,6 @@ def test_p04_a_megabyte_takes_no_time(part: str) -> None:
     text = part * (1_000_000 // len(part)) + '{"output": "a"}'
     for program in programs():
         began = time.process_time()
-        classify(program, Response(text, "wrong", "stop", "a"), read_trace(program, text))
+        verdict = Verdict(0.0, Reason.WRONG, "a")
+        classify(program, read_trace(program, text), Completion(text, 0, "stop"), verdict)
         assert time.process_time() - began < 2

@@ -1,11 +1,22 @@
-"""Random draws that depend on nothing but their name: counter-based, the same on every machine."""
+"""Random draws that depend on nothing but their name: counter-based, the same on every machine.
+
+``Draws`` is a stream of exact draws for one problem (blake2b); the functions on ``Words`` (the finaliser of splitmix64)
+draw for many problems or tokens at once.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeVar
 
-Item = TypeVar("Item")
+import numpy as np
+from numpy.typing import NDArray
+
+Chosen = TypeVar("Chosen")
+
+Words = NDArray[np.uint64]
+STRIDE = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 _BLOCK_BITS = 512
 _SPARE_BITS = 64
@@ -36,7 +47,7 @@ class Draws:
         """A whole number from ``low`` to ``high``, both included."""
         return low + self.below(high - low + 1)
 
-    def choice(self, items: Sequence[Item]) -> Item:
+    def choice(self, items: Sequence[Chosen]) -> Chosen:
         """One of ``items``."""
         return items[self.below(len(items))]
 
@@ -57,3 +68,25 @@ class Draws:
         self._counter = blocks.stop
         self._value = int.from_bytes(fresh, "big")
         self._bits = _BLOCK_BITS * len(blocks)
+
+
+def key_word(name: str) -> np.uint64:
+    """64 bits of a name."""
+    return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
+
+
+def mix(words: Words) -> Words:
+    """Scramble each word; a bijection (Steele, Lea and Flood, 2014)."""
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))
+
+
+def chain(words: Words, others: NDArray[np.int64] | Words) -> Words:
+    """Words that depend on ``words`` and ``others``, in this order."""
+    return mix((words ^ others.astype(np.uint64)) + STRIDE)
+
+
+def below(words: Words, n: int) -> NDArray[np.int64]:
+    """Whole numbers from 0 to n - 1, for n up to 2**31; biased by less than n / 2**32."""
+    return (((words >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
