@@ -62,12 +62,8 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     kinds = get_type_hints(mode.options)
     own = [(entry.name, _plain(kinds[entry.name]), _default(entry)) for entry in fields(mode.options)]
     about = f"{task.title}, mode={name}. {mode.options.__doc__}"
-    return make_dataclass(
-        "CreateProblemsOfTask",
-        own,
-        bases=(CreateProblems,),
-        namespace={"__doc__": about, "entry_point": f"create_problems/{task.name}"},
-    )
+    namespace = {"__doc__": about, "entry_point": f"{CreateProblems.entry_point}/{task.name}"}
+    return make_dataclass("CreateProblemsOfTask", own, bases=(CreateProblems,), namespace=namespace)
 
 
 def create_problems(settings: CreateProblems) -> Path:

@@ -8,7 +8,6 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import entry_points
 
 from compositionality.errors import UserError
 from compositionality.tasks.task import Task
@@ -80,6 +79,8 @@ def check_ground_truth(data_source: str, ground_truth: str) -> None:
 
 def _registered() -> Iterator[tuple[str, str]]:
     """Name and place of every task; a package that is found twice on the path counts once."""
+    from importlib.metadata import entry_points  # slow to import
+
     yield from BUILT_IN.items()
     yield from dict.fromkeys((entry.name, entry.value) for entry in entry_points(group=GROUP))
 

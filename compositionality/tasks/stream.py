@@ -2,9 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
-from multiprocessing import get_context
 
 from compositionality.errors import UserError
 from compositionality.types import Problem
@@ -48,6 +46,9 @@ def _candidates(make: MakeChunk, limit: int, size: int, workers: int) -> Iterato
         for chunk in chunks:
             yield from make(chunk)
         return
+    from concurrent.futures import ProcessPoolExecutor  # slow to import
+    from multiprocessing import get_context
+
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting = deque(pool.submit(make, chunk) for chunk in chunks[:workers])
         following = iter(chunks[workers:])

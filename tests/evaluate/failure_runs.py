@@ -11,7 +11,7 @@ from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table, write_table
 from compositionality.evaluate.failures.sources import FailureSettings
 from compositionality.rollout.store import shard_table
-from compositionality.tasks.registry import judge
+from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import chain_text, parse_program
 from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
 from compositionality.tasks.string.prompts import compact_trace
@@ -26,7 +26,8 @@ def problem_file(path: Path, seed: int = 0) -> Path:
     """24 problems of levels 1 to 3, held-out functions."""
     create_problems(
         settings_for(
-            "string", output=str(path), split="test", seed=seed, count=N_PROBLEMS, levels=[1, 2, 3], functions="heldout",
+            "string",
+            output=str(path), split="test", seed=seed, count=N_PROBLEMS, levels=[1, 2, 3], functions="heldout",
             style="compact", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 6], max_length=10,
         )
     )  # fmt: skip
@@ -46,7 +47,7 @@ def rollouts(folder: Path, problems: Path, answer: Answer, n_samples: int = 2) -
     units = [(problem, sample) for problem in range(len(rows)) for sample in range(n_samples)]
     texts = [answer(problem, sample, gold(rows[problem])) for problem, sample in units]
     truths = [(rows[problem]["data_source"], rows[problem]["reward_model"]["ground_truth"]) for problem, _ in units]
-    verdicts = [judge(source, text, truth) for (source, truth), text in zip(truths, texts, strict=True)]
+    verdicts = [find_judge(source)(text, truth) for (source, truth), text in zip(truths, texts, strict=True)]
     done = [Completion(text, len(text), "stop") for text in texts]
     with new_artefact(folder, Recipe("collect_rollouts", {"folder": folder.name}, {"problems": problems})) as partial:
         partial.mkdir()
