@@ -1,12 +1,13 @@
-r"""The figure: accuracy by level of every arm, trained and held-out functions, beside the paper's own figures.
+r"""Accuracy by level of every arm, with a dot for each seed: a panel for each group of problems, then the paper's.
 
-Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT.png (1200 pixels wide) and OUTPUT.svg, each with a
-manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
+Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT.svg and OUTPUT.png (three panels: 1200 pixels wide),
+each with a manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
 
     python examples/draw_figure.py seeds=results/tiny/section41_42/seeds.json \
         output=results/tiny/section41_42/accuracy_by_level title="tiny profile"
 
-models=[stage1,rl-level2] draws these arms only. The paper's panel holds what its text states, no more.
+models=[stage1,rl-level2] draws these arms only; arms={my-arm:{title:My arm,colour:"#0072B2"}} gives an arm its title
+and colour. The paper's panel shows what its text states; other tasks have no such panel.
 """
 
 from compositionality.config.cli import run

@@ -1,15 +1,18 @@
 r"""The report of a study: one HTML page that needs nothing else, its figures as SVG, PNG and PDF, its tables as CSV.
 
-Reads STUDY/section41_42/seeds.json and, as far as they are there: claims.json, section44/passk.json, section45/,
-data_audit.json, the rollouts and times in STUDY; section43/seeds.json in countdown=; metrics and settings of the
-training runs in checkpoints=; problem files in data=. What is not there is named, with the command that makes it.
-Writes OUTPUT/index.html, OUTPUT/figures/, OUTPUT/tables/ and OUTPUT/manifest.json; prints the page's path.
+Reads STUDY/section41_42/seeds.json and, where they exist: claims.json, data_audit.json, rollouts and times in STUDY;
+section44/ and section45/ of every seed (STUDY, STUDY-seed1, …); section43/seeds.json in countdown=; metrics and
+settings of every seed's training runs in checkpoints=; problem files and the rollouts of RFT in data=. The page names
+what is missing and the command that makes it. Writes OUTPUT/index.html, OUTPUT/figures/, OUTPUT/tables/ and
+OUTPUT/manifest.json; prints the page's path.
 
     python examples/report.py study=results/tiny output=results/tiny/report countdown=results/tiny-countdown \
         checkpoints=checkpoints/tiny data=data/tiny
 
+arms={my-arm:{title:My arm,colour:"#0072B2"}} gives an arm its title and colour; other arms need nothing.
+
 A report follows its inputs: run again, it is written anew if one of them has changed. --check writes nothing: it exits
-with code 2 and names the file if a figure, a table or the page is altered, or no longer what the inputs say.
+with code 2 and names the file if a figure, a table or the page is altered or stale.
 """
 
 from compositionality.config.cli import run

@@ -9,7 +9,7 @@ OUTPUT, one JSON without host names or paths.
         command="'SEEDS=3 bash bash/quickstart.sh'" config=[profile:bash/profiles/tiny.sh] \
         times=[seed0:results/tiny/times.tsv] runs=[rl-level2:checkpoints/tiny/stage2-rl-level2]
 
-A record that is there is kept, unless --force.
+An existing record is kept, unless --force.
 """
 
 from compositionality.config.cli import run

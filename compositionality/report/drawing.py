@@ -1,6 +1,7 @@
 """How figures are drawn and saved: one style, the same bytes for the same input, SVG that a page can recolour."""
 
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -97,12 +98,13 @@ def title_panel(panel: "Axes", title: str, note: str, height: float = 1.02) -> N
     panel.text(0, height, note, transform=panel.transAxes, fontsize=8.5, color=MUTED)
 
 
-def shared_legend(figure: "Figure", panels: "Iterable[Axes]", columns: int = 0) -> None:
-    """One legend below all panels, each label once, in ``columns`` (0: as many as fit)."""
+def shared_legend(figure: "Figure", panels: "Iterable[Axes]") -> None:
+    """One legend below all panels, each label once, in rows of about equal length."""
     handles: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     if handles:
-        columns = columns or min(len(handles), max(2, int(figure.get_figwidth() / 2.4)))
+        fit = max(1, int(figure.get_figwidth() / (0.7 + 0.09 * max(map(len, handles)))))
+        columns = math.ceil(len(handles) / math.ceil(len(handles) / fit))
         figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns, fontsize=10)

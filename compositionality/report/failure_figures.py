@@ -42,7 +42,7 @@ def shares(rows: Sequence[Row], styles: Styles) -> "Figure":
             mine = [row for row in rows if (row["functions"], row["level"]) == (group, level)]
             _stack(panel, mine, styles, colours, named=column == 0)
             title = f"level {level}" if level else "all levels"
-            title_panel(panel, f"{group_title(group)}, {title}" if column == 0 else title, f"n = {sizes(mine)}")
+            title_panel(panel, f"{group_title(group)}\n{title}" if column == 0 else title, f"n = {sizes(mine)}")
     if stated:
         panel = figure.add_subplot(grid[-1, : min(4, len(levels))])
         _stack_paper(panel, stated, styles, colours)

@@ -40,7 +40,7 @@ def accuracy(rows: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
             _arm(panel, [row for row in mine if row["model"] == model], style, _shift(place, styles))
         title_panel(panel, group_title(group), f"n = {sizes(mine)} problems a level")
     if test:
-        _paper(panels[-1], test, styles)
+        _paper(panels[-1], test, styles, levels)
         title_panel(panels[-1], test.title, paper.NOTE)
     for panel in panels:
         panel.set_xticks(levels)
@@ -50,7 +50,7 @@ def accuracy(rows: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
     panels[0].set_ylabel("correct, %")
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    shared_legend(figure, panels, columns=len(styles) if len(styles) <= 7 else 5)
+    shared_legend(figure, panels)
     return figure
 
 
@@ -74,34 +74,27 @@ def _shift(place: int, styles: Styles) -> float:
 
 
 def _arm(panel: "Axes", rows: Sequence[Row], style: ArmStyle, shift: float) -> None:
-    """The mean over the seeds, its interval, and the value of every seed where there are several."""
+    """The mean over the seeds, its interval, and under them the value of every seed where there are several."""
     rows = sorted(rows, key=lambda row: row["level"])
     x = [row["level"] + shift for row in rows]
     value, low, high = ([100 * row[key] for row in rows] for key in ("accuracy", "low", "high"))
     below = [middle - end for middle, end in zip(value, low, strict=True)]
     above = [end - middle for middle, end in zip(value, high, strict=True)]
-    panel.errorbar(x, value, yerr=[below, above], elinewidth=1, markersize=6, **_look(style))
+    panel.errorbar(x, value, yerr=[below, above], elinewidth=1, markersize=5, **_look(style))
     dots = [(at, 100 * one) for at, row in zip(x, rows, strict=True) if row["n_seeds"] > 1 for one in row["values"]]
     if dots:
         x_dots, y_dots = zip(*dots, strict=True)
-        look: dict[str, Any] = {
-            "color": style.colour,
-            "edgecolors": PAPER,
-            "linewidths": 0.4,
-            "alpha": 0.75,
-            "zorder": 3,
-        }
-        panel.scatter(x_dots, y_dots, s=9, **look)
+        panel.scatter(x_dots, y_dots, s=26, color=style.colour, linewidths=0, alpha=0.4, zorder=1.9)
 
 
-def _paper(panel: "Axes", test: paper.PaperTest, styles: Styles) -> None:
-    """What the paper's text states; an upper bound is an open marker."""
+def _paper(panel: "Axes", test: paper.PaperTest, styles: Styles, levels: Sequence[int]) -> None:
+    """What the paper's text states of these levels; an upper bound is an open marker."""
     for place, (model, style) in enumerate(styles.items()):
-        stated = paper.accuracy_on(test, [model])
+        stated = [one for one in paper.accuracy_on(test, [model]) if one.level in levels]
         if not stated:
             continue
         shift = _shift(place, styles)
-        look = {**_look(style), "markersize": 6}
+        look = {**_look(style), "markersize": 5}
         panel.plot([one.level + shift for one in stated], [one.percent for one in stated], **look)
         for one in stated:
             if one.bound:

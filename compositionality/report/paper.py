@@ -95,7 +95,7 @@ PASS_AT_K = (
     "interval, no figure of either curve is stated."
 )
 FAILURES = (
-    "the RFT base, RFT on level 2 and RL on level 1 ignore the composition in over 50 % of answers and compose "
+    "the RFT base, RFT on level 2 and RL on level 1 ignore the composition in over 50 % of responses and compose "
     "wrongly in over 35 %; RL on level 2 never ignores it, 28.1 % correct, 55 % atomic errors; five classes, judged "
     "by Gemini-2.5-Pro (§4.5)."
 )

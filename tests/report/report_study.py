@@ -146,6 +146,24 @@ def _countdown(root: Path, per_level: int) -> None:
     _summarise(section / "seeds.json", [_accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)])
 
 
+def other_task() -> dict[str, Any]:
+    """A seeds.json of a task that the project does not have."""
+    models, groups, levels = ("warm-start", "rl-dense"), ("short_lists", "long_lists"), (4, 5, 6)
+    rows = [
+        {
+            "model": model, "problems": "test", "functions": group, "level": level,
+            "data_source": f"digits-{group}-level{level}", "accuracy": 0.5, "low": 0.3, "high": 0.7,
+            "interval": "seeds and problems", "problems_low": 0.4, "problems_high": 0.6, "values": [0.4, 0.6],
+            "n_seeds": 2, "n_problems": 12,
+        }
+        for group in groups for level in levels for model in models
+    ]  # fmt: skip
+    seeds = [{"name": f"seed{seed}", "sampling_seed": seed} for seed in range(2)]
+    sampling = {"n_samples": 1, "temperature": 1.0}
+    content = {"seeds": seeds, "models": list(models), "problems": {}, "sampling": sampling}
+    return {**content, "accuracy": rows, "differences": []}
+
+
 def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
     """passk.json and by_problem.parquet of one seed, by the code that computes them, from rollouts made here."""
     models, levels = ("stage1", "rl-level2"), _levels(problems)

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, make_study
+from report_study import ATTACK, DECISIONS, MODELS, make_study, other_task, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
@@ -232,3 +232,61 @@ def test_every_figure_has_its_files(settings: ReportSettings) -> None:
 def test_ids_in_the_page_are_unique(page: Path) -> None:
     ids = re.findall(r'\bid="([^"]+)"', page.read_text())
     assert len(ids) == len(set(ids))
+
+
+def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
+    inputs = find_inputs(settings)
+    found = read_results(inputs)
+    of_seed = [inputs.json(f"section44/seed{seed}/passk.json")["curves"] for seed in range(2)]
+    for row in found.curves:
+        assert (row["n_seeds"], row["interval"]) == (2, "seeds and problems")
+        same = [
+            one
+            for curves in of_seed
+            for one in curves
+            if all(one[key] == row[key] for key in ("model", "functions", "level"))
+        ]
+        for k, value, values in zip(row["k"], row["pass_at_k"], row["values"], strict=True):
+            assert values == pytest.approx([one["pass_at_k"][k - 1] for one in same], abs=1e-6)
+            assert value == pytest.approx(sum(values) / 2)
+    shares = [inputs.json(f"section45/seed{seed}/failure_modes.json")["shares"] for seed in range(2)]
+    for row in found.failure_shares:
+        keys = ("model", "functions", "level", "class")
+        same = [one["share"] for rows in shares for one in rows if all(one[key] == row[key] for key in keys)]
+        assert row["values"] == pytest.approx(same)
+        assert row["share"] == pytest.approx(sum(same) / 2)
+        assert row["low"] <= row["share"] <= row["high"]
+    assert {row["n_seeds"] for row in found.by_function} <= {1, 2}
+    assert {row["level"] for row in found.differences} == {1, 2, 3}
+
+
+def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:
+    found = read_results(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
+    assert {row["interval"] for row in (*found.curves, *found.failure_shares)} == {"problems"}
+
+
+def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Path) -> None:
+    """Nothing on the page is the string task's: groups, levels, arms and audit come from the tables."""
+    study = tmp_path / "results" / "digits"
+    write_json(study / "section41_42" / "seeds.json", other_task(), step="summarise_seeds")
+    audit = {"sorted.parquet": [{"level": 4, "rows": 12, "wrong_gold": 0, "repeated_digits": 0.25, "longest": 7.5}]}
+    write_json(study / "data_audit.json", audit, step="audit_data")
+    run = tmp_path / "checkpoints" / "digits" / "stage2-rl-dense"
+    run.mkdir(parents=True)
+    rows = [{"step": step, "val-core/digits-long_lists-level4/acc/mean@1": step / 10} for step in range(3)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = ReportSettings(
+        study, study / "report", checkpoints=str(tmp_path / "checkpoints" / "digits"),
+        arms={"rl-dense": {"title": "RL, dense reward", "colour": "#123456"}},
+    )  # fmt: skip
+    html = report(made).read_text()
+    for words in (
+        ">short lists<", ">long lists<", "RL, dense reward", "#123456", ">warm-start<", "short lists: levels 4 to 6",
+        "repeated digits", "25.0%", "7.5", "dots: each seed",
+    ):  # fmt: skip
+        assert words in html
+    for words in ("function", "Llama", "Paper (Fig", "arXiv"):
+        assert words not in re.sub(r"<script>.*?</script>|Accuracy by function and by pair", "", html, flags=re.DOTALL)
+    report(replace(made, check=True))
+    with pytest.raises(UserError, match=r"index.html: stale"):
+        report(replace(made, check=True, arms={}))

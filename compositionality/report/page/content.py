@@ -36,18 +36,12 @@ DECISIONS = {
     "not run": ("–", "not-run"),
 }
 """Decision → its sign and its class in the style sheet."""
-AUDIT_COLUMNS = (
-    ("rows", "problems", "{:,}"),
-    ("duplicates", "duplicates", "{:,}"),
-    ("input_matters", "input matters", "{:.1%}"),
-    ("with_no_op", "with a step that does nothing", "{:.1%}"),
-    ("real_depth", "as deep as its level", "{:.1%}"),
-    ("length_median", "median length of the answer", "{:g}"),
-    ("overlap_problems", "also in training: problems", "{:,}"),
-    ("overlap_compositions", "also in training: compositions", "{:,}"),
-    ("wrong_gold", "wrong gold answers", "{:,}"),
-)
-"""Key of the audit, its title, its format; other keys are shown under their own names."""
+AUDIT_TITLES = {
+    "rows": "problems",
+    "overlap_problems": "also in training: problems",
+    "overlap_compositions": "also in training: compositions",
+}
+"""Titles of the audit's figures; the others are shown under their own names."""
 
 
 def facts(inputs: Inputs) -> list[tuple[str, str]]:
@@ -138,13 +132,34 @@ def audit(inputs: Inputs) -> dict[str, Any]:
     """The audit of the test files as titles and rows of text; empty where it has not been run."""
     if AUDIT not in inputs:
         return {}
-    found = [(file, level) for file, levels in inputs.json(AUDIT).items() for level in levels]
-    columns = [column for column in AUDIT_COLUMNS if all(column[0] in level for _, level in found)]
-    rows = [
-        [file.removesuffix(".parquet"), level["level"], *(form.format(level[key]) for key, _, form in columns)]
-        for file, level in found
+    rows = [{"file": file.removesuffix(".parquet"), **row} for file, rows in inputs.json(AUDIT).items() for row in rows]
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if _has_text_or_numbers(rows, name)]
+    names.sort(key=lambda name: name not in ("file", "level"))
+    cells = {name: _audit_cells([row.get(name) for row in rows]) for name in names}
+    return {
+        "titles": [AUDIT_TITLES.get(name, name.replace("_", " ")) for name in names],
+        "rows": list(zip(*cells.values(), strict=True)),
+    }
+
+
+def _has_text_or_numbers(rows: Sequence[Row], name: str) -> bool:
+    return all(isinstance(row.get(name), str | int | float | None) for row in rows)
+
+
+def _audit_cells(values: Sequence[Any]) -> list[str]:
+    """A column as text: counts as they are, shares (all between 0 and 1) in per cent, – for what is not known."""
+    numbers = [value for value in values if isinstance(value, float)]
+    form = "{:.1%}" if numbers and all(0 <= value <= 1 for value in numbers) else "{:g}"
+    return [
+        "–"
+        if value is None
+        else form.format(value)
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else value
+        for value in values
     ]
-    return {"titles": ["file", "level", *(title for _, title, _ in columns)], "rows": rows}
 
 
 def configs(inputs: Inputs) -> list[tuple[str, dict[str, Any]]]:

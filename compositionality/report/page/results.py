@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from compositionality.data.problems import level_and_group
 from compositionality.evaluate.claims.claim import Source
 from compositionality.evaluate.claims.decide import figures_of
 from compositionality.evaluate.evaluations import Group, Study, read_study, shared_arms
-from compositionality.report.page.inputs import FAILURES, PASS_AT_K, Inputs
+from compositionality.report.page.inputs import FAILURES, PASS_AT_K, SEEDS, Inputs
 from compositionality.stats.intervals import Counts, wilson
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.stats.random_effects import Finding, contrast_over_seeds, share_over_seeds
@@ -67,15 +68,14 @@ def budget(inputs: Inputs) -> list[Row]:
 
 def _validation(inputs: Inputs, name: str) -> Iterator[Row]:
     seed, arm = _whose(name)
+    known = {row["data_source"]: (row["level"], row["functions"]) for row in inputs.json(SEEDS)["accuracy"]}
     for row in read_metrics(inputs.files[name]):
         for key, value in row.items():
             found = _VALIDATION.fullmatch(key)
             if found and value is not None:
-                group = Group("", found[1])
-                yield {
-                    "arm": arm, "seed": seed, "step": row["step"], "functions": group.functions, "level": group.level,
-                    "accuracy": value,
-                }  # fmt: skip
+                level, group = known.get(found[1]) or level_and_group(found[1])
+                labels = {"arm": arm, "seed": seed, "step": row["step"], "functions": group, "level": level}
+                yield {**labels, "accuracy": value}
 
 
 def _rl_steps(inputs: Inputs, name: str) -> Iterator[Row]:

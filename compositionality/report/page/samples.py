@@ -9,7 +9,6 @@ from typing import Any
 from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.evaluations import Group
 from compositionality.report.page.inputs import SEEDS, Inputs
 from compositionality.rollout.store import read_rollouts
 
@@ -31,7 +30,7 @@ def samples(inputs: Inputs) -> list[Row]:
         row
         for name in sorted(folders, key=lambda name: models.index(name.split("/")[1]))
         if (problems := name.split("/")[2]) in files
-        for row in _of_folder(inputs.files[name], name.split("/")[1], problems, files[problems])
+        for row in _of_folder(inputs.files[name], name.split("/")[1], files[problems])
     ]
     each = _share(kept)
     counts: dict[tuple[str, ...], int] = defaultdict(int)
@@ -64,28 +63,28 @@ def _cell(row: Row) -> tuple[str, ...]:
     return (row["model"], row["functions"], str(row["level"]), row["reason"])
 
 
-def _of_folder(folder: Path, model: str, problems: str, path: Path) -> Iterator[Row]:
+def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
     """The first completions of every level and reason; each problem once."""
-    table = read_problems(path).select(["data_source", "prompt", "reward_model"])
-    sources = table["data_source"].to_pylist()
-    counts: dict[tuple[str, str], int] = defaultdict(int)
+    table = read_problems(path).select(["level", "group", "prompt", "reward_model"])
+    cells = list(zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True))
+    counts: dict[tuple[str, int, str], int] = defaultdict(int)
     for shard in read_rollouts(folder):
         numbers, reasons = shard["problem"].to_pylist(), shard["reason"].to_pylist()
-        if max(numbers, default=0) >= len(sources):
-            raise UserError(f"{folder}: answers problem {max(numbers)}, {path} has {len(sources)}; evaluate again")
+        if max(numbers, default=0) >= len(cells):
+            raise UserError(f"{folder}: answers problem {max(numbers)}, {path} has {len(cells)}; evaluate again")
         chosen = []
         for row, (number, sample) in enumerate(zip(numbers, shard["sample"].to_pylist(), strict=True)):
-            cell = (sources[number], reasons[row])
+            cell = (*cells[number], reasons[row])
             if sample == 0 and counts[cell] < OF_A_FOLDER:
                 counts[cell] += 1
                 chosen.append(row)
-        for row in shard.take(chosen).to_pylist():
-            group = Group(problems, sources[row["problem"]])
+        for found in shard.take(chosen).to_pylist():
+            group, level = cells[found["problem"]]
             yield {
-                "model": model, "functions": group.functions, "level": group.level, "reason": row["reason"],
-                "problem": row["problem"], "tokens": row["tokens"], "finish": row["finish_reason"],
-                "answer": cut(row["answer"] or ""), "response": cut(row["response"]),
-                **_question(table.slice(row["problem"], 1).to_pylist()[0]),
+                "model": model, "functions": group, "level": level, "reason": found["reason"],
+                "problem": found["problem"], "tokens": found["tokens"], "finish": found["finish_reason"],
+                "answer": cut(found["answer"] or ""), "response": cut(found["response"]),
+                **_question(table.slice(found["problem"], 1).to_pylist()[0]),
             }  # fmt: skip
 
 
