@@ -28,7 +28,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import exclusive, is_done
+from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
@@ -52,7 +52,7 @@ from compositionality.train.common.prompt_stream import (
     too_few_groups,
 )
 from compositionality.train.common.reporting import Clock
-from compositionality.train.common.run_folder import prune
+from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_report import Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
@@ -574,9 +574,7 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
     out = Path(settings.trainer.output)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
     recipe = make_recipe(settings)
-    if on_first_rank(lambda: is_done(out / "final", recipe, force=force)):
-        if rank() == 0:
-            print(f"{out / 'final'} is already there", flush=True)
+    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
         return out
     with contextlib.ExitStack() as held:
         on_first_rank(lambda: held.enter_context(exclusive(out)))

@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.common import checkpoints
@@ -32,7 +32,7 @@ from compositionality.train.common.batches import Batches, ChatBatches, MicroBat
 from compositionality.train.common.chat_rows import check_template, load_rows
 from compositionality.train.common.processes import device, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
-from compositionality.train.common.run_folder import prune
+from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
 from compositionality.train.common.settings import OptimSettings
 from compositionality.train.policy import (
@@ -70,7 +70,7 @@ class Fit:
         tally = torch.tensor([0, trained, real], dtype=torch.float64, device=device())
         self.optimizer.zero_grad(set_to_none=True)
         for part in parts:
-            loss = -self.log_probabilities(part).sum()
+            loss = -self.log_probs(part).sum()
             loss.backward()
             tally[0] += loss.detach()
         if self.group is not None:
@@ -84,7 +84,7 @@ class Fit:
             self.optimizer.step()
         return tally, norm
 
-    def log_probabilities(self, part: MicroBatch) -> Tensor:
+    def log_probs(self, part: MicroBatch) -> Tensor:
         """log p of the tokens that are trained on, float32 of shape (N,)."""
         logp_N, _ = self.policy(part.tokens.to(device()), part.loss_mask.to(device()))
         return logp_N
@@ -94,7 +94,7 @@ class Fit:
         """Loss per token over all ranks' ``parts``."""
         tally = torch.zeros(2, dtype=torch.float64, device=device())
         for part in parts:
-            logp_N = self.log_probabilities(part)
+            logp_N = self.log_probs(part)
             tally += torch.stack([-logp_N.sum(), torch.tensor(logp_N.numel(), device=logp_N.device)])
         if self.group is not None:
             dist.all_reduce(tally, group=self.group)
@@ -149,25 +149,17 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
     check_settings(settings)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
     out, recipe = Path(settings.trainer.output), make_recipe(settings)
-    if on_first_rank(lambda: is_there(out / "final", recipe, force=force)):
+    if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
         return out / "final"
     fit, batches, validation = prepare(settings, mesh)
     with ExitStack() as held:
-        start = on_first_rank(lambda: take_over(out, recipe, held, force=force))
+        start = on_first_rank(lambda: lock_and_resume(out, recipe, held, force=force))
         loss = fit.run(batches, out, start, validation)
         publish(fit.policy, fit.tokenizer, out / "final", recipe, {"steps": batches.steps, "loss": round(loss, 4)})
     return out / "final"
 
 
-def is_there(target: Path, recipe: Recipe, *, force: bool) -> bool:
-    """True, after a line that says so, if the result needs no work."""
-    done = is_done(target, recipe, force=force)
-    if done:
-        print(f"{target} is already there", flush=True)
-    return done
-
-
-def take_over(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
+def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
     """The step to go on from in the run folder ``out``, which is locked until ``held`` closes."""
     held.enter_context(exclusive(out))
     return checkpoints.resume(out, recipe, force=force)
@@ -194,8 +186,8 @@ def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts:
     with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
         export(policy, tokenizer, partial)
     if rank() == 0:
-        told = f"{facts['parameters']:,} parameters, {facts['steps']:,} steps, loss {facts['loss']}"
-        print(f"{target}: {told}", flush=True)
+        figures = f"{facts['parameters']:,} parameters, {facts['steps']:,} steps, loss {facts['loss']}"
+        print(f"{target}: {figures}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The folder of a training run: whose it is, which checkpoint is the last good one, which ones to keep."""
+"""The folder of a training run: what it was started with, its last complete checkpoint, which checkpoints to keep."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, remove, write_text
+from compositionality.data.artefact import Recipe, is_done, remove, write_text
 from compositionality.errors import UserError
 from compositionality.train.common.metrics import truncate_metrics
 
@@ -25,23 +25,34 @@ def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
     return items
 
 
-def open_run_folder(out: Path, recipe: Recipe, *, force: bool) -> int:
-    """Take ``out`` for this recipe; the step of the checkpoint to go on from (0: start).
+def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
+    """True, with a line on the screen, if ``target`` was already made by this very recipe.
 
-    UserError if an unfinished run with another recipe lies there, unless ``force``: then that run is deleted.
+    UserError if it was made from something else, unless ``force``.
+    """
+    done = is_done(target, recipe, force=force)
+    if done:
+        print(f"{target} is already there", flush=True)
+    return done
+
+
+def open_run_folder(out: Path, recipe: Recipe, *, force: bool) -> int:
+    """Record that ``out`` belongs to this recipe; the step of the checkpoint to go on from (0: from the start).
+
+    UserError if it holds an unfinished run with another recipe, unless ``force``: then that run is deleted.
     """
     step, settings, inputs = recipe.identity()
-    mine = {"step": step, "settings": json.loads(settings), "inputs": inputs}
+    own = {"step": step, "settings": json.loads(settings), "inputs": inputs}
     path = out / RECIPE
     before = json.loads(path.read_text()) if path.is_file() else None
-    if before != mine or force:
+    if before != own or force:
         if before is not None and not force:
-            raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, mine)}); add --force")
+            raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
         for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
             remove(out / name)
         out.mkdir(parents=True, exist_ok=True)
         write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
-        write_text(path, json.dumps(mine, indent=1, sort_keys=True) + "\n")
+        write_text(path, json.dumps(own, indent=1, sort_keys=True) + "\n")
     latest = latest_step(out / "steps")
     truncate_metrics(out / "metrics.jsonl", latest, out / "steps" / f"global_step_{latest}")
     return latest
@@ -77,10 +88,10 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     old, new = flatten(before), flatten(now)
     old |= {f"settings.{key}": value for key, value in before.get("settings", {}).items()}
     keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-    told = [
+    changes = [
         f"{key.partition('.')[2] or key}: {old.get(key)!r} then, {new.get(key)!r} now"
         if key.startswith("settings.")
         else f"{key.rpartition('.')[2]} has changed"
         for key in keys
     ]
-    return "; ".join(told[:3])
+    return "; ".join(changes[:3])

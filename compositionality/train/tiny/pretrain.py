@@ -16,10 +16,10 @@ from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
 from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
 from compositionality.train.common.ranks import RunSettings
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.common.run_folder import flatten, is_finished
 from compositionality.train.common.settings import MeshSettings, OptimSettings
 from compositionality.train.policy import shard
-from compositionality.train.sft import Fit, is_there, publish, take_over
+from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
@@ -62,9 +62,9 @@ def pretrain(settings: PretrainSettings) -> None:
     out, run = Path(settings.output), progress_path(Path(settings.output))
     kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
     recipe = Recipe("pretrain_tiny", flatten(kept))
-    if not on_first_rank(lambda: is_there(out, recipe, force=settings.force)):
+    if not on_first_rank(lambda: is_finished(out, recipe, force=settings.force)):
         with ExitStack() as held:
-            start = on_first_rank(lambda: take_over(run, recipe, held, force=settings.force))
+            start = on_first_rank(lambda: lock_and_resume(run, recipe, held, force=settings.force))
             _pretrain(settings, out, run, recipe, start, mesh)
     stop_processes()
 
