@@ -35,9 +35,9 @@ from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.common.checkpoints import (
-    best_step,
     complete_steps,
     folder,
+    prune_all_but_best,
     publish_models,
     record_score,
     resume,
@@ -153,18 +153,18 @@ def to_judge(problem: TokenizedProblem, completion: Completion) -> JudgeInput:
 
 
 def grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """GRPO: distance from the group's mean in its (unbiased) standard deviations; 0 where all are equal."""
+    """GRPO: (reward - group mean) / group standard deviation (unbiased); 0 where all rewards are equal."""
     centred_GS = rewards_GS - rewards_GS.mean(1, keepdim=True)
     return centred_GS / (rewards_GS.std(1, keepdim=True) + 1e-6)
 
 
 def dr_grpo_advantage(rewards_GS: Tensor) -> Tensor:
-    """Dr. GRPO: without the division, which favours groups that are nearly all right or all wrong."""
+    """Dr. GRPO: not divided by the deviation, which favours groups that are nearly all right or all wrong."""
     return rewards_GS - rewards_GS.mean(1, keepdim=True)
 
 
 def rloo_advantage(rewards_GS: Tensor) -> Tensor:
-    """RLOO: the baseline of an answer is the mean of the others."""
+    """RLOO: the baseline of a completion is the mean of the others' rewards."""
     samples = rewards_GS.shape[1]
     return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * samples / (samples - 1)
 
@@ -178,7 +178,7 @@ def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Ten
 
 
 def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
-    """The advantage of each answer, by the estimator named."""
+    """The advantage of each completion, by the estimator ``kind``."""
     if kind == "reinforce_plus_plus":
         return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
     by_name = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage}
@@ -189,19 +189,19 @@ def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
 
 
 def policy_loss(logp_N: Tensor, old_N: Tensor, advantage_N: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """PPO's clipped surrogate, with bounds of their own below and above (DAPO's clip-higher)."""
+    """PPO's clipped surrogate for each token, with separate lower and upper bounds (DAPO's clip-higher)."""
     ratio_N = (logp_N - old_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO).exp()
     clipped_N = ratio_N.clamp(1 - clip_low, 1 + clip_high)
     return -torch.minimum(ratio_N * advantage_N, clipped_N * advantage_N)
 
 
 def importance_weight(old_N: Tensor, sampler_N: Tensor, cap: float) -> Tensor:
-    """Truncated importance sampling: how much likelier the trainer finds a token than the sampler that drew it."""
+    """Truncated importance sampling: p(token) of the trainer over that of the sampler, at most ``cap``."""
     return (old_N - sampler_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO).exp().clamp(max=cap)
 
 
 def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
-    """Schulman's estimators of KL(policy || reference) from the tokens drawn."""
+    """Schulman's estimators k1, k2, k3 of KL(policy || reference) for each sampled token."""
     difference_N = logp_N - reference_N
     if kind == "k1":
         return difference_N
@@ -307,7 +307,7 @@ class Batch:
 
 
 class GrpoTrainer:
-    """A run of GRPO: what it holds between steps, one step, and what is written about it."""
+    """A run of GRPO: its state between steps, one step, validation and checkpoints."""
 
     def __init__(self, settings: GrpoSettings, mesh: DeviceMesh | None) -> None:
         self.settings, self.mesh = settings, mesh
@@ -399,7 +399,7 @@ class GrpoTrainer:
         return groups
 
     def update(self, samples: list[TrainSample], step: int) -> dict[str, float]:
-        """One pass over the samples in ``updates_per_step`` optimizer steps; nothing happens without samples."""
+        """One pass over the samples in ``updates_per_step`` optimizer steps (none without samples); its metrics."""
         settings, sums = self.settings, list[dict[str, Tensor]]()
         rate = learning_rate_at(step - 1, settings.trainer.steps, settings.optim)
         set_learning_rate(self.optimizer, rate)
@@ -417,7 +417,7 @@ class GrpoTrainer:
                 norms.append(self.optimizer_step(step))
         metrics = self.update_metrics(sums, norms)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
-            raise UserError(f"step {step}: actor/pg_loss is no number; the last checkpoint is kept; lower optim.lr")
+            raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
         return metrics | {"actor/lr": rate}
 
     def plan(self, samples: list[TrainSample]) -> list[Batch]:
@@ -437,7 +437,7 @@ class GrpoTrainer:
                     setattr(sample, name, log_probs.tolist())
 
     def backward(self, batch: Batch, first: bool) -> dict[str, Tensor]:
-        """Gradients of one micro-batch's share of the loss; its shares of the metrics."""
+        """Add the gradients of one micro-batch's share of the loss; returns its shares of the metrics."""
         algorithm = self.settings.algorithm
         logp_N, entropy_N = self.policy(batch.tokens_BT, batch.loss_mask_BT, self.settings.rollout.temperature)
         old_N = batch.old_log_probs(logp_N.detach())
@@ -464,7 +464,7 @@ class GrpoTrainer:
         return {name: value.detach() for name, value in metrics.items()}
 
     def optimizer_step(self, step: int) -> float:
-        """Move the weights; the norm of the gradient. UserError if it is no number: nothing has moved then."""
+        """Update the weights; returns the gradient norm. UserError, before any update, if it is not finite."""
         reduce_gradients(self.policy, self.mesh)
         norm = clip_gradients(self.policy.parameters(), self.settings.optim.max_grad_norm)
         if not math.isfinite(norm):
@@ -474,7 +474,7 @@ class GrpoTrainer:
         return norm
 
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
-        """Figures of the whole batch from the shares of all micro-batches and data ranks, as means over updates."""
+        """Metrics of the whole batch: shares of all micro-batches and data ranks added up, means over updates."""
         if not sums:
             return {"training/no_signal": 1.0, "actor/grad_norm": 0.0}
         gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
@@ -487,7 +487,7 @@ class GrpoTrainer:
         return {**means, "actor/rollout_gap": float(gap), "actor/grad_norm": sum(norms) / len(norms)}
 
     def sync_weights(self) -> None:
-        """Give the sampler the present weights. A collective call."""
+        """Copy the policy's weights to the sampler. A collective call."""
         with self.clock("sync"):
             for bucket in weight_buckets(self.policy, self.settings.rollout.bucket_mb):
                 self.sampler.load(bucket)
@@ -532,11 +532,11 @@ class GrpoTrainer:
         }
         save_checkpoint(self.steps, step, self.policy, self.optimizer, self.tokenizer, state=state, row=self.row)
         if rank() == 0:
-            best = best_step(self.steps) if self.settings.trainer.keep_best else None
-            prune(self.steps, self.settings.trainer.keep, spare=frozenset([best] if best is not None else []))
+            delete = prune_all_but_best if self.settings.trainer.keep_best else prune
+            delete(self.steps, self.settings.trainer.keep)
 
     def restore(self, step: int) -> None:
-        """Everything as it was after ``step``."""
+        """Restore weights, optimizer, position in the prompts and surplus groups from the checkpoint of ``step``."""
         state = load_checkpoint(folder(self.steps, step), self.policy, self.optimizer)
         self.position, self.signal_share = state["position"], state["signal_share"]
         self.surplus = [
@@ -546,7 +546,7 @@ class GrpoTrainer:
         self.row = json.loads((folder(self.steps, step) / STEP_ROW).read_text())
 
     def close(self) -> None:
-        """End the judges and close what is written to."""
+        """End the judges' processes and close the report."""
         self.rollout.judges.close()
         if self.report is not None:
             self.report.close()
@@ -556,7 +556,7 @@ class GrpoTrainer:
 
 
 def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> Any:
-    """The rollout engine that is asked for."""
+    """The rollout engine of ``rollout.engine``."""
     if settings.rollout.engine == "builtin":
         from compositionality.rollout.sampler.sampler import Sampler
 
@@ -569,7 +569,10 @@ def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> 
 
 
 def train(settings: GrpoSettings, *, force: bool = False) -> Path:
-    """Train, or go on where a killed run stood; the run folder. ``force`` starts anew."""
+    """Train, or continue a run that was killed; returns the run folder. ``force`` starts over.
+
+    UserError for settings, files or a model that do not fit, and for a loss that is not finite.
+    """
     check_settings(settings)
     out = Path(settings.trainer.output)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
@@ -586,7 +589,7 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
 
 
 def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
-    """The model folder of a checkpoint."""
+    """Copy the model folder that every checkpoint holds."""
     shutil.copytree(checkpoint / MODEL_FOLDER, target)
     return {}
 

@@ -25,7 +25,7 @@ from compositionality.train.common.processes import device
 from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
 
 FAMILIES = ("llama", "qwen2", "qwen3")
-HEAD_TOKENS = 2048  # with activation checkpointing, logits of so many tokens are there at once
+HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so many tokens at a time
 
 
 # ---- the model
@@ -53,7 +53,7 @@ def load_model(settings: ModelSettings) -> Any:
 
 
 class Policy(nn.Module):  # type: ignore[misc]
-    """A causal language model as a distribution over answers; its vocabulary may be spread over the tensor ranks."""
+    """A causal language model as a policy; its vocabulary may be split over the tensor-parallel ranks."""
 
     def __init__(self, model: Any, tensor_mesh: DeviceMesh | None = None, *, entropy_gradient: bool = False) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Policy(nn.Module):  # type: ignore[misc]
     def forward(self, tokens_BT: Tensor, loss_mask_BT: Tensor, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
         """Log-probability and entropy (float32) at the N tokens that ``loss_mask_BT`` marks, row by row.
 
-        Rows are padded at their ends. No attention mask is needed: a token sees only what stands before it.
+        Rows are padded at their ends. No attention mask is needed: attention is causal.
         """
         hidden_BTD = self.model.model(input_ids=tokens_BT[:, :-1], use_cache=False).last_hidden_state
         places_N = loss_mask_BT[:, 1:].flatten().nonzero().squeeze(1)
@@ -76,8 +76,8 @@ class Policy(nn.Module):  # type: ignore[misc]
         if not self.model.is_gradient_checkpointing:
             return self.head(hidden_ND, target_N, temperature)
         pieces = zip(hidden_ND.split(HEAD_TOKENS), target_N.split(HEAD_TOKENS), strict=True)
-        found = [checkpoint(self.head, *piece, temperature, use_reentrant=False) for piece in pieces]
-        logps, entropies = zip(*found, strict=True)
+        parts = [checkpoint(self.head, *piece, temperature, use_reentrant=False) for piece in pieces]
+        logps, entropies = zip(*parts, strict=True)
         return torch.cat(logps), torch.cat(entropies)
 
     def head(self, hidden_ND: Tensor, target_N: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
@@ -89,18 +89,18 @@ class Policy(nn.Module):  # type: ignore[misc]
 
 
 class SumOverRanks(torch.autograd.Function):  # type: ignore[misc]
-    """Sum over the ranks of a group, each of which goes on with the gradient of its own part."""
+    """Sum over the ranks of a group; the gradient of each rank's part is that of the sum."""
 
     @staticmethod
     def forward(_: Any, part: Tensor, group: dist.ProcessGroup) -> Tensor:
-        """The same tensor on every rank, to the last bit."""
+        """All-reduce of ``part``: the same bits on every rank."""
         total = part.clone()
         dist.all_reduce(total, group=group)
         return total
 
     @staticmethod
     def backward(_: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Every rank computes the same loss, so nothing is summed twice."""
+        """Pass the gradient through: every rank computes the same loss, so it is not summed again."""
         return gradient, None
 
 
@@ -145,7 +145,7 @@ def shard(
     *,
     entropy_gradient: bool = False,
 ) -> Policy:
-    """The policy on this rank's device, split over the mesh: over ``tensor`` always, over ``data`` if asked for."""
+    """The policy on this rank's device: layers split over ``tensor``, weights over ``data`` if ``settings.shard``."""
     if dtype not in ("float32", "bfloat16"):
         raise UserError(f"model.dtype: {dtype!r} is neither float32 nor bfloat16")
     if dtype == "bfloat16" and (mesh is None or not settings.shard):
@@ -189,7 +189,7 @@ def split_layers(model: Any, mesh: DeviceMesh) -> None:
 
 
 def check_heads(config: Any, ranks: int) -> None:
-    """Every rank needs whole heads of both kinds and an equal slice of the MLP."""
+    """UserError unless the ranks divide the heads, the KV heads and the MLP's width."""
     for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
         if getattr(config, name) % ranks:
             raise UserError(f"mesh.tensor={ranks} does not divide {name}={getattr(config, name)} of the model")
@@ -199,7 +199,7 @@ def check_heads(config: Any, ranks: int) -> None:
 
 
 def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Optimizer:
-    """AdamW; one group of parameters per mesh, since its fused kernels take no mixture."""
+    """AdamW; one parameter group per mesh, since its fused kernels do not take several."""
     groups: dict[Any, list[nn.Parameter]] = {}
     for parameter in policy.parameters():
         groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
@@ -213,13 +213,12 @@ def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Opt
 
 
 def learning_rate_at(step: int, steps: int, settings: OptimSettings) -> float:
-    """The rate of update ``step`` (0 is the first) of ``steps``."""
+    """Learning rate of update ``step`` (0 is the first) of ``steps``: linear warm-up, polynomial decay."""
     warmup = min(1.0, (step + 1) / (settings.warmup_steps + 1))
     return settings.lr * warmup * float((1 - step / steps) ** settings.decay_power)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The same rate for all groups."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
@@ -254,7 +253,7 @@ def local_gradient(parameter: nn.Parameter) -> Tensor:
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> float:
-    """Scale the gradients to a global norm of at most ``max_norm``; the norm before. Counts every shard once."""
+    """Scale the gradients to a global norm of at most ``max_norm``; returns the norm before. Each shard counts once."""
     local = [(parameter, local_gradient(parameter).detach()) for parameter in parameters]
     squares: dict[tuple[dist.ProcessGroup, ...], list[Tensor]] = {}
     for parameter, gradient in local:

@@ -52,7 +52,7 @@ from compositionality.train.sft_settings import SftSettings, SftTrainerSettings,
 
 
 class Fit:
-    """A policy in training: its optimizer, where it stands, and the folder that holds its checkpoints and metrics."""
+    """Supervised training of a policy: one update, the loop, its checkpoints."""
 
     def __init__(
         self, policy: Policy, tokenizer: Any, optim: OptimSettings, trainer: SftTrainerSettings, mesh: DeviceMesh | None
@@ -145,7 +145,10 @@ class Fit:
 
 
 def train(settings: SftSettings, *, force: bool = False) -> Path:
-    """Fine-tune ``model.path``, or go on where a killed run stood; the model folder."""
+    """Fine-tune ``model.path``, or continue a run that was killed; returns the model folder.
+
+    UserError for settings, rows or a model that do not fit, and for a loss that is not finite.
+    """
     check_settings(settings)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
     out, recipe = Path(settings.trainer.output), make_recipe(settings)
@@ -160,13 +163,13 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
 
 
 def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) -> int:
-    """The step to go on from in the run folder ``out``, which is locked until ``held`` closes."""
+    """The step to continue from in the run folder ``out``, which is locked until ``held`` closes."""
     held.enter_context(exclusive(out))
     return checkpoints.resume(out, recipe, force=force)
 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
-    """The policy and its data, checked."""
+    """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
     model, data, trainer = check_model(Path(settings.model.path)), settings.data, settings.trainer
     if model.max_positions is not None and data.max_length > model.max_positions:
         raise UserError(f"data.max_length={data.max_length}: the model has only {model.max_positions} positions")
@@ -181,7 +184,7 @@ def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBa
 
 
 def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:
-    """The trained model as the artefact ``target``. A collective call; the first rank writes."""
+    """Write the trained model as the artefact ``target``. A collective call; the first rank writes."""
     facts = {"parameters": sum(parameter.numel() for parameter in policy.parameters()), **facts}
     with new_artefact(target, recipe, facts) if rank() == 0 else nullcontext(target) as partial:
         export(policy, tokenizer, partial)

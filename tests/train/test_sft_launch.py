@@ -25,7 +25,7 @@ print("orphan", orphan.pid, flush=True)
 
 
 def run_child(code: str, folder: Path, stall_minutes: float = 1.0) -> None:
-    variables = {**os.environ, launch.TROUBLE: str(folder / "trouble.txt")}
+    variables = {**os.environ, launch.FAILURE_FILE: str(folder / "failure.txt")}
     launch.run_trainer(
         [sys.executable, "-c", code], variables, name="SFT", log=folder / "train.log", stall_minutes=stall_minutes
     )
@@ -65,7 +65,9 @@ def test_p18_a_failure_is_one_line(tmp_path: Path) -> None:
 
 
 def test_p18_the_childs_own_reason_comes_first(tmp_path: Path) -> None:
-    code = "from compositionality.train.verl.launch import tell_trouble as t; t('the loss is nan'); raise SystemExit(2)"
+    code = (
+        "from compositionality.train.verl.launch import report_failure as t; t('the loss is nan'); raise SystemExit(2)"
+    )
     with pytest.raises(UserError, match="SFT: the loss is nan; full output"):
         run_child(code, tmp_path)
 
@@ -165,11 +167,11 @@ def test_p14_a_refusal_by_wandb_does_not_end_the_run(
 
 def test_a_loss_that_is_no_number_or_gradients_that_stay_none() -> None:
     watch = metrics.NumberWatch(patience=2)
-    assert watch.trouble(1.0, math.inf, 1) is None
-    assert watch.trouble(1.0, 1.0, 2) is None
-    assert watch.trouble(1.0, math.nan, 3) is None
-    assert "no update since step 2" in (watch.trouble(1.0, math.nan, 4) or "")
-    assert "the loss is nan at step 5" in (watch.trouble(math.nan, 1.0, 5) or "")
+    assert watch.problem(1.0, math.inf, 1) is None
+    assert watch.problem(1.0, 1.0, 2) is None
+    assert watch.problem(1.0, math.nan, 3) is None
+    assert "no update since step 2" in (watch.problem(1.0, math.nan, 4) or "")
+    assert "the loss is nan at step 5" in (watch.problem(math.nan, 1.0, 5) or "")
 
 
 def test_p08_pruning_never_takes_the_last_good_checkpoint(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_p18_too_little_gpu_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("{% for m in messages %}{{ m.content }}{% endfor %}", "ends an answer with 0 EOS"),
         ("{% for m in messages %}{{ m.content + eos_token + eos_token }}{% endfor %}", "ends an answer with 2 EOS"),
-        ("{{ messages|length }}{% for m in messages %}{{ m.content }}{% endfor %}", "writes a question differently"),
+        ("{{ messages|length }}{% for m in messages %}{{ m.content }}{% endfor %}", "renders a question differently"),
     ],
 )
 def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""What the training loop is fed: batches as a function of the step, cut into micro-batches for every rank alike.
+"""Batches of supervised training as a function of the step, cut into as many micro-batches for every rank.
 
 Names of tensors: B rows, T tokens.
 """
@@ -27,7 +27,7 @@ class MicroBatch(NamedTuple):
 
 
 class Batches(Protocol):
-    """What to train on, a function of the step alone: a run that is killed and resumed sees the same."""
+    """Training batches as a function of the step alone: a resumed run sees the same."""
 
     @property
     def steps(self) -> int:
@@ -43,7 +43,7 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class ChatBatches:
-    """``rows`` in an order drawn anew for every epoch; the last batch of an epoch may be smaller."""
+    """``rows`` in a new order in every epoch; the last batch of an epoch may be smaller."""
 
     rows: Sequence[ChatRow]
     steps: int
@@ -80,7 +80,7 @@ def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: in
 
 
 def padded(rows: Sequence[ChatRow]) -> MicroBatch:
-    """Rows as one tensor. What they are padded with is never looked at."""
+    """Rows as one tensor, padded at the ends with 0, which the loss mask leaves out."""
     longest = max(2, *(len(row.tokens) for row in rows)) if rows else 2
     tokens_BT = torch.zeros(len(rows), longest, dtype=torch.int64)
     loss_mask_BT = torch.zeros(len(rows), longest, dtype=torch.int8)

@@ -19,8 +19,8 @@ class Lengths:
     over: int
     first_over: int | None
 
-    def told(self, path: Path, limit: int) -> str:
-        """How many rows are too long, in words."""
+    def describe(self, path: Path, limit: int) -> str:
+        """How many rows are too long, for a message."""
         return (
             f"{path}: {self.over} of {self.rows} rows are longer than data.max_length={limit} tokens"
             f" (longest {self.longest}, first is row {self.first_over})"
@@ -36,7 +36,7 @@ class ChatRow:
 
 
 def measure(lengths: list[int], limit: int) -> Lengths:
-    """Token counts of all rows, seen against ``limit``."""
+    """Token counts of all rows, and how many are over ``limit``."""
     over = [number for number, length in enumerate(lengths) if length > limit]
     return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
 
@@ -56,7 +56,7 @@ def load_rows(path: Path, tokenizer: Any, limit: int) -> list[ChatRow]:
             raise UserError(f"{path}: row {number}: {error}") from error
     lengths = measure([len(row.tokens) for row in rows], limit)
     if lengths.over:
-        raise UserError(f"{lengths.told(path, limit)}; raise data.max_length or filter the rows")
+        raise UserError(f"{lengths.describe(path, limit)}; raise data.max_length or filter the rows")
     return rows
 
 
@@ -110,13 +110,13 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
 
 
 def check_template(path: Path, tokenizer: Any) -> None:
-    """The chat template must end an answer with exactly one EOS, or a trained model never stops."""
+    """UserError unless the chat template ends an answer with exactly one EOS: a model must learn to stop."""
     question = {"role": "user", "content": "1"}
     prompt = token_ids(tokenizer, [question], add_generation_prompt=True)
     whole = token_ids(tokenizer, [question, {"role": "assistant", "content": "1"}])
     if whole[: len(prompt)] != prompt:
         raise UserError(
-            f"{path}: the chat template writes a question differently once it is answered; mend the template"
+            f"{path}: the chat template renders a question differently once it is answered; fix the template"
         )
     count = whole[len(prompt) :].count(tokenizer.eos_token_id)
     if count != 1:
@@ -124,13 +124,13 @@ def check_template(path: Path, tokenizer: Any) -> None:
 
 
 def chat_text(tokenizer: Any, messages: Messages, *, add_generation_prompt: bool = False) -> str:
-    """What the chat template makes of ``messages``."""
+    """``messages`` rendered by the chat template."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
     return text
 
 
 def token_ids(tokenizer: Any, messages: Messages, *, add_generation_prompt: bool = False) -> list[int]:
-    """The same as tokens."""
+    """Token ids of ``messages`` rendered by the chat template."""
     text = chat_text(tokenizer, messages, add_generation_prompt=add_generation_prompt)
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids

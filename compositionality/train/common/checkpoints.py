@@ -7,7 +7,7 @@ from typing import Any
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import TRACKER, latest_step, open_run_folder, saved_steps
+from compositionality.train.common.run_folder import TRACKER, latest_step, open_run_folder, prune, saved_steps
 
 HASHES = "sealed.json"  # the last file of a checkpoint to be written
 SCORES = "validation.json"
@@ -97,10 +97,16 @@ def best_step(steps: Path) -> int | None:
     return max(validated, key=lambda step: (known[step], -step), default=None)
 
 
+def prune_all_but_best(steps: Path, keep: int) -> None:
+    """Delete all complete checkpoints but the last ``keep`` and the best by validation."""
+    best = best_step(steps)
+    prune(steps, keep, spare=frozenset([best] if best is not None else []))
+
+
 def publish_models(
     out: Path, recipe: Recipe, write: Callable[[Path, Path], Mapping[str, Any]], *, keep_best: bool
 ) -> None:
-    """Make best/ (by validation) and final/ (the last step), the latter last: it says that all is done.
+    """Make best/ (by validation) and final/ (the last step), the latter last: it marks the run as finished.
 
     ``write(checkpoint, target)`` writes a model folder and returns figures for its manifest.
     """

@@ -1,4 +1,4 @@
-"""The metrics of a run on disk: one JSON line for each step, which a resumed run goes on with."""
+"""The metrics of a run on disk: one JSON line for each step, which a resumed run continues."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from compositionality.data.artefact import write_text
 
 
 def loggers(asked: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """verl's ``trainer.logger``: what was asked for, the file always, wandb if and only if it can be used."""
+    """The loggers of a run: those ``asked`` for, the file always, wandb if and only if it can be used."""
     wanted = [name for name in asked if name not in ("file", "wandb")]
     if wandb_is_usable(environment):
         wanted.append("wandb")
@@ -59,7 +59,7 @@ def is_update(row: Mapping[str, Any]) -> bool:
 
 
 def numbers(data: Mapping[str, Any]) -> dict[str, str | int | float | None]:
-    """What of ``data`` a row can hold."""
+    """The entries of ``data`` that are numbers or strings, as JSON has them."""
     return {key: plain(value) for key, value in data.items() if is_plain(value)}
 
 
@@ -69,6 +69,6 @@ def is_plain(value: object) -> bool:
 
 
 def plain(value: Any) -> str | int | float | None:
-    """A scalar as JSON knows it."""
+    """A scalar as JSON has it; None for nan and infinity."""
     scalar: str | int | float = value if isinstance(value, str | int | float) else value.item()
     return None if isinstance(scalar, float) and not math.isfinite(scalar) else scalar

@@ -33,24 +33,24 @@ def start_processes(mesh: MeshSettings, threads: int = 1) -> DeviceMesh | None:
 
 
 def stop_processes() -> None:
-    """Leave the group in good order."""
+    """Wait for the other ranks and leave the process group."""
     if dist.is_initialized():
         dist.barrier()
         dist.destroy_process_group()
 
 
 def device() -> torch.device:
-    """Where this rank computes."""
+    """The device of this rank."""
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def rank() -> int:
-    """This process among all, 0 when alone."""
+    """The rank of this process, 0 without a process group."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
-    """What ``action`` returns on every rank, in their order, on all; a UserError of one is raised by all."""
+    """The results of ``action`` on all ranks, in their order, on every rank; a UserError of one is raised by all."""
     result, error = None, None
     try:
         result = action()

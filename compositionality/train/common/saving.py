@@ -1,4 +1,4 @@
-"""Weights out of a sharded policy, whole; checkpoints of model and optimizer that any number of ranks can load."""
+"""Whole weights of a sharded policy; checkpoints of model and optimizer that any number of ranks can load."""
 
 import json
 import warnings
@@ -66,7 +66,7 @@ def save_checkpoint(
     row: Mapping[str, Any],
 ) -> None:
     """``steps``/global_step_N: model and optimizer (DCP), the model as a Hugging Face folder, ``state`` (JSON types),
-    the step's ``row`` of metrics; then the seal. A collective call."""
+    the step's ``row`` of metrics; marked complete at the end. A collective call."""
     import torch.distributed.checkpoint as dcp
 
     path = folder(steps, step)
@@ -81,7 +81,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put model and optimizer as they were, on any number of ranks; what ``state.json`` holds."""
+    """Restore model and optimizer, on any number of ranks; returns the content of ``state.json``."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import StateDictOptions, set_state_dict
 

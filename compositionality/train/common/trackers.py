@@ -1,4 +1,4 @@
-"""Where metrics can be watched besides metrics.jsonl: TensorBoard when it is asked for, wandb when it can be used."""
+"""TensorBoard, where it is named in ``trainer.logger``, and wandb, where it can be used without a login."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from compositionality.train.common.run_folder import WANDB_ID
 
 
 class Trackers:
-    """Open trackers of one run; a run that is resumed goes on in the same place."""
+    """The trackers of one run; a resumed run continues the same wandb run."""
 
     def __init__(self, out: Path, asked: Sequence[str], settings: Mapping[str, Any]) -> None:
         names = loggers(asked, os.environ)
@@ -28,7 +28,7 @@ class Trackers:
             self._wandb.log(scalars, step=step)
 
     def close(self) -> None:
-        """Send what is still waiting."""
+        """Flush and close."""
         if self._board is not None:
             self._board.close()
         if self._wandb is not None:

@@ -18,7 +18,7 @@ CHAPTER = 16
 """Steps whose rows are made together."""
 
 POOL = 32
-"""Exchanges that a row can choose from: enough to fill 99 % of it."""
+"""Exchanges from which a row is filled: enough to fill 99 % of it."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Packing:
 
 
 class PackedBatches:
-    """Batches by step, for :func:`compositionality.train.sft.fit`.
+    """Batches by step, for ``sft.Fit.run``.
 
     Row *n* of a chapter of 16 steps is a stream of its own, seeded by (seed, chapter, *n*). So every rank makes its own
     rows alone, and all ranks together train on the same batches, however many they are.
@@ -113,7 +113,7 @@ class PackedBatches:
 
 @dataclass
 class _Chapters:
-    """Chapters by number, as DataLoader wants them."""
+    """Chapters by number: a data set for torch's DataLoader."""
 
     batches: PackedBatches
     rank: int

@@ -7,8 +7,8 @@ are others, none of which behaves like a target:
   the study never asks about: the analogue of the general ability that an LLM brings along.
 - *prior_single*, *target_single*: one function by name, on a string as it may turn up within a composition.
 - *prior_visible*, and targets in what the other shares leave: one definition and one call
-  (``func_17=mirror_str;func_17:abc``). The name is dealt anew each time from the targets' names, so that it says
-  nothing: only the definition does. This is reading code.
+  (``func_17=mirror_str;func_17:abc``). The name is drawn at random from the targets' names, so that only the
+  definition carries information. This is reading code.
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
@@ -132,11 +132,11 @@ class Corpus:
                 return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
 
     def input_string(self, rng: Random) -> str:
-        """What problems take as input."""
+        """A string like the inputs of problems."""
         return text_of(rng, self.mix.letters, between(rng, self.mix.shortest_input, self.mix.longest_input))
 
     def any_string(self, rng: Random) -> str:
-        """A string like those met on the way through a composition, without a word on how it came about."""
+        """A string like those met on the way through a composition, without the composition itself."""
         draw = rng.random()
         if draw < 0.35:
             return self.input_string(rng)

@@ -1,4 +1,4 @@
-"""Pretraining a small model from nothing, on one process or several: the text is made up as it is read.
+"""Pretraining a small model from scratch, on one process or several; the text is generated on the fly.
 
 Progress is saved every ``save_every`` steps beside the result. The same command continues there, and ends with the
 same bytes as a run that was never stopped, on the same machine with the same number of processes and threads.
@@ -99,7 +99,7 @@ def _pretrain(
 
 
 def optim(settings: PretrainSettings) -> OptimSettings:
-    """AdamW for a model that starts from nothing: a high rate that falls slowly."""
+    """AdamW for training from scratch: a high rate that falls slowly."""
     return OptimSettings(
         lr=settings.learning_rate,
         beta2=0.98,
@@ -110,5 +110,4 @@ def optim(settings: PretrainSettings) -> OptimSettings:
 
 
 def trainer(settings: PretrainSettings) -> SftTrainerSettings:
-    """The loop's settings."""
     return SftTrainerSettings(save_every=settings.save_every, log_every=settings.log_every, keep=1)

@@ -59,7 +59,7 @@ def build_tokenizer(words: Sequence[str], names: Sequence[str] = ()) -> Any:
 
 
 def render(prompt: str, response: str) -> tuple[str, str]:
-    """What the chat template makes of one exchange, cut where the model starts to write."""
+    """One exchange rendered by the chat template, as (prompt, response)."""
     return f"{USER}{prompt}{ASSISTANT}", f"{response}{END}"
 
 

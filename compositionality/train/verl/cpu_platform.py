@@ -102,7 +102,7 @@ class CpuDevice:
     manual_seed_all = manual_seed
 
     def memory_allocated(self, *_: Any, **__: Any) -> int:
-        """There is no allocator to ask."""
+        """No allocator statistics on a CPU."""
         return 0
 
     max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 class GroupWorker(VERL_WORKER):  # type: ignore[misc]
-    """Answers prompts: all responses of one at the same time, stored together."""
+    """Samples all responses of a prompt at the same time and stores them together."""
 
     @cached_property
     def reward_manager(self) -> Any:
@@ -56,7 +56,7 @@ class GroupWorker(VERL_WORKER):  # type: ignore[misc]
         await transfer_queue.async_kv_put(**place, tag={"status": "failure" if errors else "finished"})
 
     async def _answer(self, prompt: Row, sampling_params: Row, count: int) -> list[Row | BaseException]:
-        """``count`` rows for the store, or what went wrong instead."""
+        """``count`` rows for the store, an exception in place of each that failed."""
         chat = list(prompt["raw_prompt"])
         text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]

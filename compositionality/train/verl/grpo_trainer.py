@@ -18,7 +18,7 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.train.common.run_folder import latest_step
 from compositionality.train.verl.grpo import FINISHED
-from compositionality.train.verl.launch import tell_trouble
+from compositionality.train.verl.launch import report_failure
 
 VERL_TASK_RUNNER: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
 
@@ -27,7 +27,7 @@ class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
     """Runs inside Ray, as verl's does."""
 
     def run(self, config: DictConfig) -> None:
-        """Train; a UserError is told to the launcher in one line."""
+        """Train; a UserError is reported to the launcher in one line."""
         from compositionality.train.verl import trainer  # registers itself
 
         del trainer
@@ -36,7 +36,7 @@ class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
             steps = Path(config.trainer.default_local_dir)
             write_text(steps / FINISHED, str(latest_step(steps)))
         except UserError as error:
-            tell_trouble(str(error))
+            report_failure(str(error))
             raise
 
 
@@ -54,7 +54,7 @@ def main() -> None:
         main_ppo.run_ppo(config, task_runner_class=ray.remote(TaskRunner))
     except (ConnectionError, ValueError) as error:  # Ray: no cluster at that address, or one that is not ours
         if not ray.is_initialized():
-            tell_trouble(" ".join(str(error).split()))
+            report_failure(" ".join(str(error).split()))
         raise
 
 

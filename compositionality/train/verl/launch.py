@@ -28,7 +28,7 @@ from compositionality.train.verl.step_lines import StepLines
 CONFIG_DIR = Path(__file__).resolve().parents[2] / "config"
 PLUGINS = ("compositionality.train.verl.metrics",)
 CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
-TROUBLE = "COMPOSITIONALITY_TROUBLE"
+FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
 EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception): \S.*")
 
@@ -63,7 +63,7 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*plugins, *given])),
         "VERL_FILE_LOGGER_PATH": str((out / "metrics.jsonl").resolve()),
         "TENSORBOARD_DIR": str((out / "tensorboard").resolve()),
-        TROUBLE: str((out / "trouble.txt").resolve()),
+        FAILURE_FILE: str((out / "failure.txt").resolve()),
         "PYTHONUNBUFFERED": "1",
     }
     defaults = {
@@ -104,9 +104,9 @@ def wandb_run(out: Path) -> dict[str, str]:
     return {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
 
 
-def tell_trouble(message: str) -> None:
+def report_failure(message: str) -> None:
     """Called inside the trainer: the one line that the launcher shows as the reason why training stopped."""
-    path = os.environ.get(TROUBLE)
+    path = os.environ.get(FAILURE_FILE)
     if path:
         write_text(Path(path), message)
 
@@ -126,8 +126,8 @@ def run_trainer(
     process, every process of the trainer ends with it (see process_guard.py).
     """
     variables = {**wandb_run(log.parent), **variables}
-    trouble = Path(variables[TROUBLE])
-    remove(trouble)
+    failure = Path(variables[FAILURE_FILE])
+    remove(failure)
     log.parent.mkdir(parents=True, exist_ok=True)
     print(f"{name}: starting (a minute or two); full output in {log}", flush=True)
     guard = [sys.executable, "-m", "compositionality.train.verl.process_guard", *command]
@@ -146,8 +146,8 @@ def run_trainer(
             f"{name}: no sign of life for {stall_minutes:g} minutes, ended it; see {log}, then run it again"
         )
     if process.returncode != 0:
-        told = trouble.read_text().strip() if trouble.is_file() else ""
-        raise UserError(f"{name}: {told or _last_error(tail, process.returncode)}; full output in {log}")
+        reason = failure.read_text().strip() if failure.is_file() else ""
+        raise UserError(f"{name}: {reason or _last_error(tail, process.returncode)}; full output in {log}")
 
 
 def _forward(

@@ -1,4 +1,4 @@
-"""Where a run's metrics go: a JSONL file always, wandb and TensorBoard when they are asked for.
+"""verl's metrics in our files: a JSONL file that a resumed run continues, wandb only where it can be used.
 
 verl imports this module in every process of a run (VERL_USE_EXTERNAL_MODULES, set by the launcher): its file
 logger starts the file anew when a run is resumed, ours goes on where the checkpoint left off.
@@ -30,7 +30,7 @@ class JsonLines:
 
 
 class NumberWatch:
-    """Tells when training has stopped to mean anything: a loss that is no number, or gradients that are none for long.
+    """Recognises a run that has diverged: a loss that is not finite, or gradients that are not for several updates.
 
     verl skips an update whose gradient norm is not finite: one may be bad luck, ``patience`` in a row are not.
     """
@@ -39,7 +39,7 @@ class NumberWatch:
         self.patience = patience
         self.skipped = 0
 
-    def trouble(self, loss: float, gradient_norm: float, step: int) -> str | None:
+    def problem(self, loss: float, gradient_norm: float, step: int) -> str | None:
         """The reason to stop after ``step``, or None."""
         if not math.isfinite(loss):
             return f"the loss is {loss} at step {step}; the checkpoints before it are kept; try a lower optim.lr"
@@ -50,7 +50,7 @@ class NumberWatch:
 
 
 def install() -> None:
-    """Put our file logger in the place of verl's, and let a run go on when wandb cannot."""
+    """Replace verl's file logger by ours, and let a run continue without wandb where that fails."""
     from verl.utils import tracking
 
     tracking.FileLogger = JsonLines

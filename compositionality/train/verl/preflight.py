@@ -20,7 +20,7 @@ def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> 
     """Rows over the limit are refused, or told when they are to be cut."""
     if not lengths.over:
         return
-    told = lengths.told(path, limit)
+    told = lengths.describe(path, limit)
     if truncation == "error":
         raise UserError(f"{told}; raise data.max_length, filter the rows, or cut their ends with data.truncation=right")
     print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)

@@ -35,7 +35,7 @@ class PromptStream:
         return epochs * len(self.rows) - self.position
 
     def state_dict(self) -> dict[str, int | None]:
-        """Everything there is to save."""
+        """The state to save."""
         return {"position": self.position, "last_step": self.last_step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

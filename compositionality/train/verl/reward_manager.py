@@ -1,4 +1,4 @@
-"""verl's reward manager interface over our judges: verdict, then reward. Loaded by verl (``reward.reward_manager``)."""
+"""verl's reward manager interface over the project's judges. Loaded by verl (``reward.reward_manager``)."""
 
 import asyncio
 from collections.abc import Mapping

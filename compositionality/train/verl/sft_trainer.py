@@ -1,4 +1,4 @@
-"""verl's SFT trainer with what it lacks: ``torchrun -m compositionality.train.verl.sft_trainer CONFIG.yaml``.
+"""verl's SFT trainer with additions: ``torchrun -m compositionality.train.verl.sft_trainer CONFIG.yaml``.
 
 Added from outside, by subclassing: a seed for the order of the rows, an exact resume at the end of an epoch,
 pruning that never leaves a run without a checkpoint, and a stop when the loss is no longer a number.
@@ -17,7 +17,7 @@ from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
 from compositionality.train.common.run_folder import prune
-from compositionality.train.verl.launch import tell_trouble
+from compositionality.train.verl.launch import report_failure
 from compositionality.train.verl.metrics import NumberWatch
 
 
@@ -35,23 +35,23 @@ class Checkpoints(CheckpointHandler):  # type: ignore[misc]
             super().save_checkpoint(step)
         except (RuntimeError, OSError) as error:
             path = Path(self.default_local_dir) / f"global_step_{step}"
-            tell_trouble(f"{path}: could not be written; is the disk full? The checkpoints before it are kept")
+            report_failure(f"{path}: could not be written; is the disk full? The checkpoints before it are kept")
             raise SystemExit(2) from error
         if self.rank == 0:
             prune(Path(self.default_local_dir), self.keep)
 
     def load_checkpoint(self) -> int:
-        """Load what the launcher chose; a damaged checkpoint is named."""
+        """Load the checkpoint that the launcher chose; a damaged checkpoint is named."""
         try:
             step: int = super().load_checkpoint()
         except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
             fix = "delete that folder, and the run goes on from the one before it"
-            tell_trouble(f"{self.resume_from_path}: damaged checkpoint; {fix}")
+            report_failure(f"{self.resume_from_path}: damaged checkpoint; {fix}")
             raise SystemExit(2) from error
         return step
 
     def _load_dataloader_state(self, checkpoint_path: str) -> None:
-        """At the end of an epoch the saved position is "all rows read": taking it up would skip the next epoch."""
+        """At the end of an epoch the saved position is "all rows read": restoring it would skip the next epoch."""
         if self.resume_global_step % self.steps_per_epoch:
             super()._load_dataloader_state(checkpoint_path)
 
@@ -96,9 +96,9 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
     def _check_numbers(self, metrics: dict[str, Any]) -> None:
         """Loss and gradient norm are the same on every process, so that all of them stop together."""
         step = self.resume_global_step + self.steps_done
-        message = self.watch.trouble(metrics["loss"], metrics["grad_norm"], step)
+        message = self.watch.problem(metrics["loss"], metrics["grad_norm"], step)
         if message:
-            tell_trouble(message)
+            report_failure(message)
             sys.exit(message)
 
 

@@ -1,4 +1,4 @@
-"""One short line for each of verl's long ones: the step, what it learns from, accuracy by level, time left."""
+"""One short line for each of verl's long ones: step, loss or reward, accuracy by level, time left."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""verl's synchronous trainer with what it lacks, by subclassing (``trainer.v1.trainer_mode=compositionality``).
+"""verl's synchronous trainer with additions, by subclassing (``trainer.v1.trainer_mode=compositionality``).
 
 Prompts in a fixed order, generation batches of a size of their own, a stop at the end of the data, when there is
 no signal left or when a loss is no longer a number, and the validation score of every step.
@@ -21,9 +21,14 @@ from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
-from compositionality.train.common.checkpoints import best_step, complete_steps, folder, mark_complete, record_score
+from compositionality.train.common.checkpoints import (
+    complete_steps,
+    folder,
+    mark_complete,
+    prune_all_but_best,
+    record_score,
+)
 from compositionality.train.common.metrics import STEP_ROW, numbers
-from compositionality.train.common.run_folder import prune
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
 
@@ -56,7 +61,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> Any:
-        """One update; a checkpoint of the state before it if there is nothing to learn from."""
+        """One update; a checkpoint of the state before it if no group has signal."""
         began = time.monotonic()
         try:
             batch = super().step(metrics, timing_raw)
@@ -71,7 +76,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def _save_state_before_step(self) -> None:
-        """The weights of the last update, and a place in the data behind the prompts that gave no signal."""
+        """Save the weights of the last update, with the data position after the prompts that gave no signal."""
         self.global_steps -= 1
         if self.global_steps in complete_steps(self.steps_folder):
             path = folder(self.steps_folder, self.global_steps) / "data.pt"
@@ -83,7 +88,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
             self._save_checkpoint()
 
     def _save_checkpoint(self) -> None:
-        remove(folder(self.steps_folder, self.global_steps))  # what a run that was killed here has left
+        remove(folder(self.steps_folder, self.global_steps))  # left by a run that was killed while saving
         super()._save_checkpoint()
 
     def _update_actor(self, batch: Any, metrics: dict[str, Any]) -> Any:
@@ -92,7 +97,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def on_train_begin(self) -> None:
-        """A resumed run may already know its last step."""
+        """The last step may already be known to a resumed run's data stream."""
         self._end_with_the_data(self.global_steps - 1)
 
     def _end_with_the_data(self, step: int) -> None:
@@ -106,7 +111,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
-        tidy(self.steps_folder, self.config.lab.keep)
+        prune_all_but_best(self.steps_folder, self.config.lab.keep)
         return metrics
 
 
@@ -120,17 +125,11 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         if trainer.row:
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
-        tidy(steps, self.config.lab.keep)
-
-
-def tidy(steps: Path, keep: int) -> None:
-    """Delete all complete checkpoints but the last ``keep`` and the best by validation."""
-    best = best_step(steps)
-    prune(steps, keep, spare=frozenset([best] if best is not None else []))
+        prune_all_but_best(steps, self.config.lab.keep)
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:
-    """UserError if a loss or the gradient is no number: verl would skip the update and go on without a word."""
+    """UserError if a loss or the gradient is no number: verl would skip the update and continue silently."""
     for name, value in metrics.items():
         if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
             raise UserError(
