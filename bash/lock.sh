@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Makes the lock files anew from pyproject.toml. Reads pyproject.toml; writes requirements-{cpu,gpu}{,-small}.lock and
-# requirements-dev.lock; a minute. Pins that still fit stay as they are; delete a lock first to take the newest versions.
-# Needs uv, and a place with torch's CPU wheel for it to look at (TORCH_WHEELS: a folder or an index page).
+# Resolves pyproject.toml into requirements-{cpu,gpu}{,-small}.lock and requirements-dev.lock; takes a minute. Pins that
+# still fit are kept; delete a lock file first to get the newest versions. Needs uv, and in TORCH_WHEELS a folder or an
+# index page with the CPU wheel of torch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 common=(--no-header --no-annotate --python-platform x86_64-manylinux_2_28 --python-version 3.11 --quiet)
 
 # torchvision, torchaudio and torchcodec come from PyPI as CUDA builds, which a CPU torch cannot load (transformers then
-# fails to import whole model families); nothing here uses them. triton is dead weight without a GPU.
+# fails to import whole model families); nothing here uses them. triton is of no use without a GPU.
 overrides=$(mktemp)
 trap 'rm -f "$overrides"' EXIT
 cat >"$overrides" <<'END'
@@ -26,7 +26,7 @@ uv pip compile pyproject.toml --extra gpu "${common[@]}" -o requirements-gpu.loc
 uv pip compile pyproject.toml --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" -o requirements-cpu-small.lock
 uv pip compile pyproject.toml --constraint requirements-gpu.lock "${common[@]}" -o requirements-gpu-small.lock
 
-# Only what the tests add: it is installed on top of either of the full sets.
+# Only what the tests add: it is installed on top of the small or of the full set.
 uv pip compile pyproject.toml --extra cpu --extra dev --constraint requirements-cpu.lock "${cpu[@]}" "${common[@]}" \
   -o requirements-dev.lock
 grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock requirements-dev.lock >requirements-dev.lock.new
