@@ -1,5 +1,7 @@
 """What is printed for people: one look for all tables, and all their columns where the output is a file."""
 
+import re
+
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -16,3 +18,8 @@ def new_console(*, markup: bool = False) -> Console:
 def new_table(*titles: str, title: str | None = None, width: int | None = None) -> Table:
     """A table without lines between columns, ``titles`` above the first of them."""
     return Table(*titles, title=title, width=width, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Sort key that puts func_10 after func_9."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

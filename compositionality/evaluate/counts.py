@@ -70,7 +70,7 @@ def tally(shards: Iterable[pa.Table], n_problems: int) -> Tally:
         if reason.null_count or (len(problem) and not 0 <= problem.min() <= problem.max() < n_problems):
             raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
         np.add.at(reasons, (problem, reason.to_numpy()), 1)
-        np.add.at(tokens, problem, shard["tokens"].to_numpy())
+        np.add.at(tokens, problem, shard["n_tokens"].to_numpy())
     return Tally(reasons, tokens)
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compositionality.console import natural_key
 from compositionality.report import paper
 from compositionality.report.drawing import new_panels, title_panel
 from compositionality.report.figures import sizes
 from compositionality.report.styles import GRID, MUTED, PAPER, Styles, class_colours, group_title, unique
-from compositionality.rollout.summary import by_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +133,7 @@ def _of(rows: Sequence[Row], model: str, group: str) -> list[Row]:
 
 def cells_of(by_function: Sequence[Row], by_pair: Sequence[Row]) -> tuple[NDArray[np.float64], list[str]]:
     """Per cent, (F, 2 + F): each function alone, at any step, then outer × inner; nan where nothing was measured."""
-    names = sorted(unique(by_function, "function"), key=by_number)
+    names = sorted(unique(by_function, "function"), key=natural_key)
     place = {name: number for number, name in enumerate(names)}
     before = len(FIRST_COLUMNS)
     cells = np.full((len(names), before + len(names)), np.nan)

@@ -166,7 +166,7 @@ def _sample(answer: Mapping[str, Any], prompt: list[Message], measure: Measure |
     length = 0
     if measure is not None and answer["reason"] == Reason.CORRECT:
         length = measure([*prompt, {"role": "assistant", "content": text}])
-    return Sample(text, answer["tokens"], answer["finish_reason"], answer["reason"], length)
+    return Sample(text, answer["n_tokens"], answer["finish_reason"], answer["reason"], length)
 
 
 def _measure(tokenizer_path: str) -> Measure:

@@ -8,9 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.console import new_console, new_table
+from compositionality.console import natural_key, new_console, new_table
 from compositionality.rft.rules import FATES, KEPT
-from compositionality.rollout.summary import by_number
 
 TOTAL = "all"
 
@@ -42,9 +41,11 @@ class Report:
             "prompts": self.prompts,
             "prompts_kept": self.prompts_kept,
             "fates": _ordered(self.total),
-            "fates_by_level": {level: _ordered(self.by_level[level]) for level in sorted(self.by_level, key=by_number)},
+            "fates_by_level": {
+                level: _ordered(self.by_level[level]) for level in sorted(self.by_level, key=natural_key)
+            },
             "fates_by_function": {
-                name: _ordered(self.by_function[name]) for name in sorted(self.by_function, key=by_number)
+                name: _ordered(self.by_function[name]) for name in sorted(self.by_function, key=natural_key)
             },
         }
 

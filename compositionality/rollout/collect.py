@@ -133,12 +133,13 @@ class _Job:
         units = self.plan.units(shard)
         rows = self._rows(units)
         verdicts = pool.judge([_item(rows[problem], one) for (problem, _), one in zip(units, completions, strict=True)])
-        self.working.write(shard, shard_table(units, completions, verdicts))
+        groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
+        self.working.write(shard, shard_table(units, groups, completions, verdicts))
 
     def _rows(self, units: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
         """The problems of one shard by row number."""
         first, last = units[0][0], units[-1][0]
-        columns = self.problems.select(["data_source", "prompt", "reward_model"])
+        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model"])
         return dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 
@@ -169,7 +170,7 @@ def _item(problem: dict[str, Any], completion: Completion) -> JudgeInput:
 
 def _summarise(working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console) -> dict[str, object]:
     """Print the accuracy table and return the figures for the manifest."""
-    summary = RolloutSummary(problems["data_source"])
+    summary = RolloutSummary(problems)
     for shard in range(plan.n_shards):
         summary.add(working.read(shard))
     console.print(summary.table())

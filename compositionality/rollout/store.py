@@ -23,10 +23,12 @@ STEP = "collect_rollouts"
 ROWS_PER_SHARD = 8192
 SCHEMA = pa.schema(
     [
-        ("problem", pa.int64()),
+        ("problem", pa.int64()),  # row of the problem file
+        ("level", pa.int32()),
+        ("group", pa.string()),
         ("sample", pa.int32()),
         ("response", pa.string()),
-        ("tokens", pa.int32()),
+        ("n_tokens", pa.int32()),
         ("finish_reason", pa.string()),
         ("score", pa.float32()),
         ("reason", pa.string()),
@@ -74,15 +76,20 @@ def shard_name(shard: int) -> str:
 
 
 def shard_table(
-    units: Sequence[tuple[int, int]], completions: Sequence[Completion], verdicts: Sequence[Verdict]
+    units: Sequence[tuple[int, int]],
+    groups: Sequence[tuple[int, str]],
+    completions: Sequence[Completion],
+    verdicts: Sequence[Verdict],
 ) -> pa.Table:
-    """The rows of one shard from three sequences of the same length."""
+    """The rows of one shard: (problem, sample), (level, group), completion and verdict of each."""
     return pa.table(
         {
             "problem": [problem for problem, _ in units],
+            "level": [level for level, _ in groups],
+            "group": [group for _, group in groups],
             "sample": [sample for _, sample in units],
             "response": [_storable(completion.text) for completion in completions],
-            "tokens": [completion.n_tokens for completion in completions],
+            "n_tokens": [completion.n_tokens for completion in completions],
             "finish_reason": [completion.finish_reason for completion in completions],
             "score": [verdict.score for verdict in verdicts],
             "reason": [verdict.reason.value for verdict in verdicts],

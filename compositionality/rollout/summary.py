@@ -1,7 +1,7 @@
-"""Counts over rollouts, shard by shard: accuracy by data source, reasons, lengths."""
+"""Counts over rollouts, shard by shard: accuracy by group and level, reasons, lengths."""
 
-import re
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,30 +12,28 @@ from compositionality.console import new_table
 from compositionality.stats.intervals import Interval, share
 from compositionality.types import Reason
 
-
-def by_number(name: str) -> list[tuple[int, str]]:
-    """Sort key by which level10 comes after level9."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+Cell = tuple[str, int]
+"""Group and level."""
 
 
 class RolloutSummary:
-    """Running counts; holds two numbers per problem, whatever the number of samples."""
+    """Running counts; two numbers per problem are kept, whatever the number of samples."""
 
-    def __init__(self, data_sources: pa.ChunkedArray) -> None:
-        """``data_sources``: the column of the problem file."""
-        self._data_sources = data_sources
-        self._correct = np.zeros(len(data_sources), np.int64)  # per problem
-        self._judged = np.zeros(len(data_sources), np.int64)
-        self.rows: Counter[tuple[str, str]] = Counter()  # (data source, reason)
-        self.tokens: Counter[str] = Counter()  # data source
+    def __init__(self, problems: pa.Table) -> None:
+        """``problems``: the problem file, of which ``level`` and ``group`` are read."""
+        self._groups, self._levels = problems["group"].to_numpy(), problems["level"].to_numpy()
+        self._correct = np.zeros(problems.num_rows, np.int64)  # per problem
+        self._judged = np.zeros(problems.num_rows, np.int64)
+        self._reasons: Counter[tuple[Cell, str]] = Counter()
+        self._tokens: Counter[Cell] = Counter()
 
     def add(self, shard: pa.Table) -> None:
         """Count the rows of one shard."""
-        labelled = shard.append_column("data_source", self._data_sources.take(shard["problem"]))
-        groups = labelled.group_by(["data_source", "reason"]).aggregate([("tokens", "sum"), ("tokens", "count")])
-        for group in groups.to_pylist():
-            self.rows[group["data_source"], group["reason"]] += group["tokens_count"]
-            self.tokens[group["data_source"]] += group["tokens_sum"]
+        counts = shard.group_by(["group", "level", "reason"]).aggregate([("n_tokens", "sum"), ("n_tokens", "count")])
+        for row in counts.to_pylist():
+            cell = row["group"], row["level"]
+            self._reasons[cell, row["reason"]] += row["n_tokens_count"]
+            self._tokens[cell] += row["n_tokens_sum"]
         self._count(shard, self._correct, pc.equal(shard["reason"], Reason.CORRECT))
         self._count(shard, self._judged, pc.not_equal(shard["reason"], Reason.ERROR))
 
@@ -43,39 +41,46 @@ class RolloutSummary:
         problems = shard["problem"].filter(chosen).to_numpy()
         into += np.bincount(problems, minlength=len(into))
 
-    def accuracy(self, data_source: str) -> Interval | None:
-        """Share of correct among judged answers with its interval, problems as clusters; None if nothing was judged."""
-        rows = pc.equal(self._data_sources, data_source).to_numpy()
+    @property
+    def cells(self) -> list[Cell]:
+        """All pairs (group, level), in order."""
+        return sorted(self._tokens)
+
+    def accuracy(self, cell: Cell) -> Interval | None:
+        """Share of correct among judged completions, with problems as clusters; None if nothing was judged."""
+        rows = (self._groups == cell[0]) & (self._levels == cell[1])
         return share(self._correct[rows], self._judged[rows])
 
-    def total(self, data_source: str) -> int:
-        """Responses to problems of one data source."""
-        return sum(count for (source, _), count in self.rows.items() if source == data_source)
+    def total(self, cell: Cell) -> int:
+        """Completions of one group and level."""
+        return sum(count for (of, _), count in self._reasons.items() if of == cell)
 
     def facts(self) -> dict[str, object]:
         """The figures for the manifest: whole numbers only."""
         reasons: Counter[str] = Counter()
-        for (_, reason), count in self.rows.items():
+        for (_, reason), count in self._reasons.items():
             reasons[reason] += count
-        accuracy = {
-            source: {"n": self.total(source), "correct": self.rows[source, Reason.CORRECT]}
-            for source in sorted(self.tokens, key=by_number)
-        }
-        tokens = sum(self.tokens.values())
-        return {"rows": reasons.total(), "tokens": tokens, "reasons": dict(sorted(reasons.items())), "levels": accuracy}
+        levels = [
+            {"group": cell[0], "level": cell[1], "n": self.total(cell), "correct": self._reasons[cell, Reason.CORRECT]}
+            for cell in self.cells
+        ]
+        tokens = sum(self._tokens.values())
+        return {"rows": reasons.total(), "tokens": tokens, "reasons": dict(sorted(reasons.items())), "levels": levels}
 
     def table(self) -> Table:
-        """Accuracy with its 95 % interval, mean length and the share of each other reason, by data source."""
-        seen = {reason for (_, reason), count in self.rows.items() if count}
+        """Accuracy with its 95 % interval, mean length and the share of each other reason, by group and level."""
+        seen = {reason for (_, reason), count in self._reasons.items() if count}
         reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
-        table = new_table("data source", "n", "correct %", "95 % interval", "mean tokens", *(f"{r} %" for r in reasons))
-        for source in sorted(self.tokens, key=by_number):
-            n, found = self.total(source), self.accuracy(source)
-            shares = (f"{100 * self.rows[source, reason] / n:.1f}" for reason in reasons)
-            value, interval = _shown(found) if found else ("–", "–")
-            table.add_row(source, str(n), value, interval, f"{self.tokens[source] / n:.1f}", *shares)
+        shown = [f"{reason} %" for reason in reasons]
+        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *shown)
+        for cell in self.cells:
+            table.add_row(*self._row(cell, reasons))
         return table
 
-
-def _shown(found: Interval) -> tuple[str, str]:
-    return f"{100 * found.value:.1f}", f"{100 * found.low:.1f} – {100 * found.high:.1f}"
+    def _row(self, cell: Cell, reasons: Sequence[Reason]) -> list[str]:
+        n, found = self.total(cell), self.accuracy(cell)
+        value, interval = "–", "–"
+        if found is not None:
+            value, interval = f"{100 * found.value:.1f}", f"{100 * found.low:.1f} – {100 * found.high:.1f}"
+        shares = [f"{100 * self._reasons[cell, reason] / n:.1f}" for reason in reasons]
+        return [cell[0], str(cell[1]), str(n), value, interval, f"{self._tokens[cell] / n:.1f}", *shares]

@@ -132,7 +132,8 @@ def make_collection(folder: Path, n_problems: int) -> None:
             units = plan.units(shard)
             answers = [kinds[(problem + sample) % 50] for problem, sample in units]
             verdicts = [Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, "ab") for _, right in answers]
-            write_table(shard_table(units, [answer for answer, _ in answers], verdicts), partial / shard_name(shard))
+            table = shard_table(units, [(3, "heldout")] * len(units), [answer for answer, _ in answers], verdicts)
+            write_table(table, partial / shard_name(shard))
 
 
 def count(folder: str) -> None:

@@ -48,12 +48,14 @@ def rollouts(folder: Path, problems: Path, answer: Answer, n_samples: int = 2) -
     texts = [answer(problem, sample, gold(rows[problem])) for problem, sample in units]
     truths = [(rows[problem]["data_source"], rows[problem]["reward_model"]["ground_truth"]) for problem, _ in units]
     verdicts = [find_judge(source)(text, truth) for (source, truth), text in zip(truths, texts, strict=True)]
+    groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
     done = [Completion(text, len(text), "stop") for text in texts]
     with new_artefact(folder, Recipe("collect_rollouts", {"folder": folder.name}, {"problems": problems})) as partial:
         partial.mkdir()
         for number, start in enumerate(range(0, len(units), SHARD - 1)):
             part = slice(start, start + SHARD - 1)
-            write_table(shard_table(units[part], done[part], verdicts[part]), partial / f"shard-{number:05d}.parquet")
+            table = shard_table(units[part], groups[part], done[part], verdicts[part])
+            write_table(table, partial / f"shard-{number:05d}.parquet")
     return folder
 
 

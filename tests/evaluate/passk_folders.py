@@ -35,7 +35,7 @@ def rows_of(correct: Sequence[int], n_samples: int) -> list[dict[str, Any]]:
             "problem": problem,
             "sample": sample,
             "response": "ab",
-            "tokens": 3,
+            "n_tokens": 3,
             "finish_reason": "stop",
             "score": float(sample < count),
             "reason": "correct" if sample < count else "wrong",

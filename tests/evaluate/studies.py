@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import new_artefact
-from compositionality.data.parquet import write_table
+from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 from compositionality.rollout.settings import CollectSettings, recipe
@@ -50,10 +50,13 @@ def evaluation(folder: Path, problems: Mapping[str, Path], outcomes: Outcomes, s
 def _rollouts(job: CollectSettings, reasons: Sequence[str]) -> None:
     """The folder that ``collect`` would make for ``job``; every completion differs from that of another seed."""
     verdicts = [Verdict(float(reason == "correct"), Reason(reason)) for reason in reasons]
+    table = read_table(job.problems, ["level", "group"])
+    groups = list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
     done = [Completion(f"seed {job.seed}", 3, "stop")] * len(reasons)
     with new_artefact(job.output, recipe(job)) as partial:
         partial.mkdir()
-        write_table(shard_table([(n, 0) for n in range(len(reasons))], done, verdicts), partial / "shard-00000.parquet")
+        units = [(number, 0) for number in range(len(reasons))]
+        write_table(shard_table(units, groups, done, verdicts), partial / "shard-00000.parquet")
 
 
 def right(n_correct: int, n: int) -> list[str]:

@@ -24,7 +24,7 @@ def shard(answers: Sequence[tuple[int, str, int]]) -> pa.Table:
     """Rollout rows from (problem, reason, tokens)."""
     rows = [
         {
-            "problem": number, "sample": sample, "response": "", "tokens": tokens, "finish_reason": "stop",
+            "problem": number, "sample": sample, "response": "", "n_tokens": tokens, "finish_reason": "stop",
             "score": float(reason == "correct"), "reason": reason, "answer": None,
         }
         for sample, (number, reason, tokens) in enumerate(answers)

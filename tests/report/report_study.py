@@ -104,9 +104,10 @@ def solved(model: str, level: int, seed: int, per_level: int) -> int:
     return int(np.clip(round(share * per_level), 1, per_level - len(REASONS)))
 
 
-def _levels(problems: Path) -> list[int]:
-    levels: list[int] = pa.parquet.read_table(problems, columns=["level"])["level"].to_pylist()
-    return levels
+def _groups(problems: Path) -> list[tuple[int, str]]:
+    """Level and group of every problem."""
+    table = pa.parquet.read_table(problems, columns=["level", "group"])
+    return list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
 
 
 def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> Path:
@@ -120,11 +121,12 @@ def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str]
             job = settings.collection(model, str(path), section / "rollouts" / model / name)
             with new_artefact(job.output, recipe(job)) as partial:
                 partial.mkdir()
-                write_table(_shard(model, _levels(path), seed), partial / "shard-00000.parquet")
+                write_table(_shard(model, _groups(path), seed), partial / "shard-00000.parquet")
     return evaluate(settings) / "accuracy.json"
 
 
-def _shard(model: str, levels: Sequence[int], seed: int) -> pa.Table:
+def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table:
+    levels = [level for level, _ in groups]
     per_level = levels.count(levels[0])
     verdicts = []
     for number, level in enumerate(levels):
@@ -133,7 +135,8 @@ def _shard(model: str, levels: Sequence[int], seed: int) -> pa.Table:
         reason = Reason.CORRECT if right else REASONS[place % len(REASONS)]
         verdicts.append(Verdict(float(right), reason, ATTACK))
     texts = [f"{model}, seed {seed}, says {ATTACK} {number}" for number in range(len(levels))]
-    return shard_table([(n, 0) for n in range(len(levels))], [Completion(text, 3, "stop") for text in texts], verdicts)
+    done = [Completion(text, 3, "stop") for text in texts]
+    return shard_table([(n, 0) for n in range(len(levels))], groups, done, verdicts)
 
 
 def _summarise(output: Path, accuracy: Sequence[Path]) -> None:
@@ -166,19 +169,20 @@ def other_task() -> dict[str, Any]:
 
 def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
     """passk.json and by_problem.parquet of one seed, by the code that computes them, from rollouts made here."""
-    models, levels = ("stage1", "rl-level2"), _levels(problems)
+    models, groups = ("stage1", "rl-level2"), _groups(problems)
     random = np.random.default_rng(seed)
     for model in models:
-        chances = [0.9 * DECAY[model] ** (level - 1) * random.beta(2, 2) for level in levels]
+        chances = [0.9 * DECAY[model] ** (level - 1) * random.beta(2, 2) for level, _ in groups]
         right = [bool(random.random() < chance) for chance in chances for _ in range(SAMPLES)]
-        units = [(problem, sample) for problem in range(len(levels)) for sample in range(SAMPLES)]
+        units = [(problem, sample) for problem in range(len(groups)) for sample in range(SAMPLES)]
         done = [Completion(f"seed {seed}", 3, "stop")] * len(units)
         verdicts = [Verdict(float(one), Reason.CORRECT if one else Reason.WRONG) for one in right]
         settings = {"n_samples": SAMPLES, "temperature": 1.0}
         folder = section / "rollouts" / model / problems.stem
         with new_artefact(folder, Recipe("collect_rollouts", settings, {"problems": problems})) as partial:
             partial.mkdir()
-            write_table(shard_table(units, done, verdicts), partial / "shard-00000.parquet")
+            table = shard_table(units, [groups[problem] for problem, _ in units], done, verdicts)
+            write_table(table, partial / "shard-00000.parquet")
     rollouts = [f"{model}:{section / 'rollouts' / model / problems.stem}" for model in models]
     passk(
         PasskSettings(
@@ -193,7 +197,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
     rows = []
     for model in MODELS:
         for name, path in problems.items():
-            for number, level in enumerate(_levels(path)):
+            for number, (level, _) in enumerate(_groups(path)):
                 right = random.random() < 0.95 * DECAY[model] ** (level - 1)
                 names = [f"func_{function}" for function in random.integers(1, 6, 2)]
                 rows.append(
@@ -247,7 +251,7 @@ def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:
 def _iterations(data: Path) -> None:
     for number in range(2):
         folder = data / "string_task" / "stage2_level2_rft" / f"iteration{number}" / "rollouts"
-        facts = {"levels": {"string-trained-level2": {"n": 40, "correct": 10 + number}}}
+        facts = {"levels": [{"group": "trained", "level": 2, "n": 40, "correct": 10 + number}]}
         with new_artefact(folder, Recipe("collect_rollouts", {}), facts) as partial:
             partial.mkdir()
 

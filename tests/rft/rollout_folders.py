@@ -37,7 +37,7 @@ def answer(number: int, sample: int, response: str, reason: str = "correct", **c
         "problem": number,
         "sample": sample,
         "response": response,
-        "tokens": len(response),
+        "n_tokens": len(response),
         "finish_reason": "stop",
         "score": float(reason == "correct"),
         "reason": reason,

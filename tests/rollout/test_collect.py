@@ -46,9 +46,15 @@ def test_answers_are_judged_and_counted(problems, output, capsys):
         assert (row["reason"], row["score"]) == (expected, float(expected == "correct"))
     facts = rollout_manifest(output).facts
     assert facts["rows"] == 400
-    assert facts["levels"]["string-trained-level1"]["n"] == 200
+    assert [(row["group"], row["level"], row["n"]) for row in facts["levels"]] == [
+        ("trained", 1, 200),
+        ("trained", 2, 200),
+    ]
+    correct = sum(row["reason"] == "correct" and row["level"] == 2 for row in rows)
+    assert facts["levels"][1]["correct"] == correct
+    assert all((row["group"], row["level"]) == ("trained", 1 + row["problem"] % 2) for row in rows)
     assert facts["reasons"]["correct"] == sum(row["reason"] == "correct" for row in rows)
-    assert "string-trained-level2" in capsys.readouterr().out
+    assert f"trained  2      200  {correct / 2:.1f}" in capsys.readouterr().out
 
 
 def test_rows_come_back_by_problem_across_shards(problems, output):
@@ -211,7 +217,7 @@ def test_shards_depend_on_the_number_of_answers_alone():
         ({"temperature": -1.0}, "temperature=-1.0: must not be negative"),
         ({"base_url": ""}, "needs base_url"),
         ({"problems": Path("nowhere.parquet")}, "nowhere.parquet: no such file"),
-        ({"engine": "transformers", "model": "no/model"}, "no/model: no such model folder"),
+        ({"engine": "transformers", "model": "/no/model"}, "/no/model: no such model folder"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(problems, output, changes, message):

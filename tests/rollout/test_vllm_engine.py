@@ -90,7 +90,7 @@ def test_an_openai_server_answers(tiny_model, tmp_path):
         collect(CollectSettings(problems, output, str(tiny_model), "openai", url, n_samples=2, max_tokens=16))
     rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
     assert len(rows) == 64
-    assert all(1 <= row["tokens"] <= 16 for row in rows)
+    assert all(1 <= row["n_tokens"] <= 16 for row in rows)
     assert {row["finish_reason"] for row in rows} == {"stop", "length"}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
 from compositionality.evaluate.counts import REASONS, Tally
-from compositionality.rollout.summary import by_number
 from compositionality.stats.intervals import Counts, Interval, paired_difference, share
 from compositionality.tasks.registry import task_of
 
@@ -57,7 +57,7 @@ def groups_of(problems: pa.Table) -> list[Group]:
         for function in task_of(problem.data_source).skills(problem):
             members.setdefault((FUNCTION, function), []).append(row)
     named = [Group(kind, name, np.array(rows)) for (kind, name), rows in members.items()]
-    ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), by_number(group.name)))
+    ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), natural_key(group.name)))
     return [Group(ALL, ALL, np.arange(problems.num_rows)), *ordered]
 
 

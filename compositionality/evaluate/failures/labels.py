@@ -55,7 +55,7 @@ def write_labels(sources: Sequence[Source], levels: Collection[int], path: Path)
 
 def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int, Completion, Verdict]]:
     """(problem, sample, completion, verdict). UserError if a row names a problem that the file has not."""
-    columns = ("problem", "sample", "response", "tokens", "finish_reason", "score", "reason", "answer")
+    columns = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
     for problem, sample, text, n_tokens, finish_reason, score, reason, answer in zip(
         *(shard[name].to_pylist() for name in columns), strict=True
     ):

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compositionality.console import natural_key
 from compositionality.data.artefact import verify
 from compositionality.data.parquet import read_table
 from compositionality.evaluate.evaluations import Group
 from compositionality.evaluate.failures.judge import COLUMNS, MALFORMED
 from compositionality.evaluate.failures.labels import Counted
-from compositionality.rollout.summary import by_number
 from compositionality.stats.intervals import CONFIDENCE, Counts, share
 from compositionality.types import FAILURES
 
@@ -39,7 +39,7 @@ def _levels(model: str, name: str, counts: Counted) -> Iterator[tuple[Row, list[
     members: dict[str, list[int]] = {}
     for problem, source in counts.data_sources.items():
         members.setdefault(source, []).append(problem)
-    for source in sorted(members, key=by_number):
+    for source in sorted(members, key=natural_key):
         group = Group(name, source)
         labels = {"model": model, "problems": name, "functions": group.functions, "level": group.level}
         labels["data_source"] = source
@@ -76,7 +76,7 @@ def _functions(model: str, name: str, counts: Counted) -> Iterator[Row]:
     ``alone``: accuracy on the problems that ask for this function only (None: there are none).
     """
     problems = list(counts.data_sources)
-    for function in sorted(counts.reached, key=by_number):
+    for function in sorted(counts.reached, key=natural_key):
         reached, wrong = counts.reached.over(function, problems), counts.wrong.over(function, problems)
         sizes = {"reached": int(reached.sum()), "wrong": int(wrong.sum())}
         labels = {"model": model, "problems": name, "function": function}
@@ -88,7 +88,7 @@ def _functions(model: str, name: str, counts: Counted) -> Iterator[Row]:
 def _pairs(model: str, name: str, counts: Counted) -> Iterator[Row]:
     """Accuracy on the problems that compose two functions: outer after inner."""
     pairs = {(outer, inner): rows for (outer, inner), rows in counts.pairs.items() if inner is not None}
-    for (outer, inner), problems in sorted(pairs.items(), key=lambda pair: [*map(by_number, pair[0])]):
+    for (outer, inner), problems in sorted(pairs.items(), key=lambda pair: [*map(natural_key, pair[0])]):
         responses = counts.responses(problems)
         found = _interval(counts.classes.over("correct", problems), responses, "accuracy")
         yield {"model": model, "problems": name, "outer": outer, "inner": inner, "n": int(responses.sum()), **found}

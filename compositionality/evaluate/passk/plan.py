@@ -56,7 +56,7 @@ def probe(engine: Engine, jobs: Sequence[CollectSettings], answers: int) -> Cost
     begin = time.perf_counter()
     completions = engine.generate(prompts, seeds, jobs[0].sampling())
     seconds = time.perf_counter() - begin
-    table = shard_table(units, completions, [Verdict(0.0, Reason.WRONG)] * len(units))
+    table = shard_table(units, [(0, "")] * len(units), completions, [Verdict(0.0, Reason.WRONG)] * len(units))
     return Cost(len(units), sum(one.n_tokens for one in completions), seconds, _size(table))
 
 

@@ -79,7 +79,7 @@ def _rows(source: Path, sources: Sequence[str], levels: Sequence[int], per_level
 
 
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
-ROLLOUT_COLUMNS = ("problem", "sample", "tokens", "reason")
+ROLLOUT_COLUMNS = ("problem", "sample", "n_tokens", "reason")
 
 
 def check_sampling(folders: Folders, n_samples: int) -> dict[str, Any]:

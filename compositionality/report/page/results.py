@@ -100,7 +100,7 @@ def _rft_iterations(inputs: Inputs) -> Iterator[Row]:
     completions: dict[tuple[str, str], int] = defaultdict(int)
     for name in inputs.starting("rft/"):
         _, seed, arm, iteration = name.split("/")
-        counts = inputs.json(name)["facts"]["levels"].values()
+        counts = inputs.json(name)["facts"]["levels"]
         n, right = (sum(count[key] for count in counts) for key in ("n", "correct"))
         completions[seed, arm] += n
         if n:

@@ -82,7 +82,7 @@ def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
             group, level = cells[found["problem"]]
             yield {
                 "model": model, "functions": group, "level": level, "reason": found["reason"],
-                "problem": found["problem"], "tokens": found["tokens"], "finish": found["finish_reason"],
+                "problem": found["problem"], "tokens": found["n_tokens"], "finish": found["finish_reason"],
                 "answer": cut(found["answer"] or ""), "response": cut(found["response"]),
                 **_question(table.slice(found["problem"], 1).to_pylist()[0]),
             }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import re
 
-from compositionality.rollout.summary import by_number
+from compositionality.console import natural_key
 from compositionality.train.common.reporting import Progress
 
 STEP = re.compile(r"(?:^|[\s\]])step:(\d+) - (.*)")
@@ -33,7 +33,7 @@ class StepLines:
         step, values = int(found[1]), dict(VALUE.findall(found[2]))
         parts = [f"{name} {float(values[key]):.3g}" for name, key in SHOWN if key in values]
         by_level = sorted(
-            (match for key in values if (match := ACCURACY.fullmatch(key))), key=lambda m: by_number(m[1])
+            (match for key in values if (match := ACCURACY.fullmatch(key))), key=lambda m: natural_key(m[1])
         )
         parts += [f"{match[1]} {100 * float(values[match[0]]):.0f} %" for match in by_level]
         if not parts:
