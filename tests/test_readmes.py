@@ -48,6 +48,14 @@ def test_paths_exist(readme: Path) -> None:
     assert not missing
 
 
+@pytest.mark.parametrize("readme", [path for path in READMES if ROOT / "compositionality" in path.parents], ids=ids)
+def test_modules_of_the_file_table_exist(readme: Path) -> None:
+    """The first column of the table of files, beside the README."""
+    rows = re.findall(r"^\| (`[\w./]+\.py`[^|]*)\|", readme.read_text(), re.MULTILINE)
+    modules = [name for row in rows for name in re.findall(r"`([\w./]+\.py)`", row)]
+    assert not [name for name in modules if not (readme.parent / name).exists()]
+
+
 def test_every_promise_names_tests_that_exist() -> None:
     text = (ROOT / "compositionality/README.md").read_text()
     held, open_ = text.split("## Promises")[1].split("Not promised yet")
