@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 FIRST_COLUMNS = ("L1", "step")
 """Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
+CELL_TEXT = ("#fffffe", "#000001")
+"""White on dark cells, black on light ones; not pure, so that the page does not replace them by its theme's colours."""
+DARKEST_WITH_BLACK = 47
+"""Per cent: from here on black is easier to read than white."""
 
 
 def shares(rows: Sequence[Row], styles: Styles) -> "Figure":
@@ -150,7 +154,7 @@ def cells_of(by_function: Sequence[Row], by_pair: Sequence[Row]) -> tuple[NDArra
 def _write_cells(panel: "Axes", cells: NDArray[np.float64]) -> None:
     for (line, column), value in np.ndenumerate(cells):
         if np.isfinite(value):
-            colour = "#fffffe" if value < 50 else "#000001"  # on the map's own colours: not those of the page's theme
+            colour = CELL_TEXT[int(value >= DARKEST_WITH_BLACK)]
             panel.text(column, line, f"{value:.0f}", ha="center", va="center", fontsize=7, color=colour)
 
 

@@ -11,7 +11,13 @@ import pytest
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.errors import UserError
 from compositionality.report.draw import draw_failures
-from compositionality.report.failure_figures import FIRST_COLUMNS, cells_of, short_names
+from compositionality.report.failure_figures import (
+    CELL_TEXT,
+    DARKEST_WITH_BLACK,
+    FIRST_COLUMNS,
+    cells_of,
+    short_names,
+)
 from compositionality.report.paper import SHARES
 from compositionality.report.styles import ARMS, class_colours
 from compositionality.types import FAILURES
@@ -134,3 +140,17 @@ def test_the_papers_shares_are_what_its_text_states() -> None:
     for arm in ("stage1", "rft", "rl-level1"):
         assert stated[arm, "ignores_composition"] == (50, True)
         assert stated[arm, "incorrect_composition"] == (35, True)
+
+
+def test_numbers_on_a_heat_map_can_be_read() -> None:
+    """At least 4.5 : 1, WCAG AA, on every colour of the map."""
+    import matplotlib as mpl
+
+    def luminance(colour: Sequence[float]) -> float:
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for percent in range(101):
+        cell = luminance(mpl.colormaps["cividis"](percent / 100))
+        text = luminance(mpl.colors.to_rgb(CELL_TEXT[percent >= DARKEST_WITH_BLACK]))
+        assert (max(cell, text) + 0.05) / (min(cell, text) + 0.05) >= 4.5, percent
