@@ -7,7 +7,6 @@ overwrite it unless forced. Nothing in a manifest depends on the time or the mac
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality import __version__
@@ -232,14 +232,17 @@ def remove(path: Path) -> None:
 @contextlib.contextmanager
 def exclusive(target: Path) -> Iterator[None]:
     """Hold ``target`` for this process alone; UserError if another process works on it."""
-    lock = target.with_name(f".{target.name}.lock")
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"{target}: another process is writing it; wait for it or choose another path") from error
+    path = target.with_name(f".{target.name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=0)  # ends with its process, even if that is killed
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise UserError(f"{target}: another process is writing it; wait for it or choose another path") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _file_hashes(folder: Path) -> dict[str, str]:

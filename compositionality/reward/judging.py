@@ -1,11 +1,15 @@
 """One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
 
 import logging
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from compositionality.tasks.registry import Judge, find_judge
+from compositionality.tasks.registry import Judge, task_of
 from compositionality.tasks.truth import truth_text
 from compositionality.types import LENGTH, STOP, Reason, Verdict
+
+if TYPE_CHECKING:
+    from compositionality.reward.pool import JudgePool
 
 _LOG = logging.getLogger(__name__)
 
@@ -14,9 +18,22 @@ def judge_response(data_source: str, response: str, ground_truth: Any, finish_re
     """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says.
 
     ``ground_truth`` is JSON text, or the struct of another library's row.
-    A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError).
+    A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). A task whose judge is
+    not trusted is judged in a process of its own.
     """
-    return judge_with(find_judge(data_source), response, ground_truth, finish_reason)
+    task = task_of(data_source)
+    if task.trusted_judge or finish_reason == LENGTH:
+        return judge_with(task.judge, response, ground_truth, finish_reason)
+    from compositionality.reward.pool import JudgeInput
+
+    return _own_process().judge([JudgeInput(data_source, response, truth_text(ground_truth), finish_reason)])[0]
+
+
+@cache
+def _own_process() -> "JudgePool":
+    from compositionality.reward.pool import JudgePool
+
+    return JudgePool(max_error_rate=1.0)
 
 
 def judge_with(judge: Judge, response: str, ground_truth: Any, finish_reason: str = STOP) -> Verdict:

@@ -17,6 +17,7 @@ GROUP = "compositionality.tasks"
 BUILT_IN = {
     "string": "compositionality.tasks.string:TASK",
     "countdown": "compositionality.tasks.countdown:TASK",
+    "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 
@@ -82,7 +83,7 @@ def _registered() -> Iterator[tuple[str, str]]:
     from importlib.metadata import entry_points  # slow to import
 
     yield from BUILT_IN.items()
-    yield from dict.fromkeys((entry.name, entry.value) for entry in entry_points(group=GROUP))
+    yield from sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)})
 
 
 def _load(name: str, place: str) -> Task:

@@ -127,9 +127,8 @@ class Task(ABC):
         return {name: total if name.startswith("wrong_") else total / len(facts) for name, total in sums.items()}
 
     def skills(self, problem: Problem) -> Sequence[str]:
-        """Named functions that the problem asks for: accuracy is broken down by them."""
-        del problem
-        return ()
+        """Named functions that the problem asks for: accuracy is broken down by them. Default: metadata ``skills``."""
+        return tuple(problem.metadata.get("skills") or ())
 
     def hide_definitions(self, prompt: str) -> str:
         """The prompt without the definitions that it may show (Stage 1 trains without them)."""

@@ -1,0 +1,149 @@
+"""What every task promises, on every registered task in each of its styles, and on the toy task."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.reward import judge_response
+from compositionality.tasks import Task, all_tasks
+from compositionality.types import FAILURES, LENGTH, Completion, Problem, Reason, Verdict
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "toy_task"))
+from digit_sorting import TASK as TOY
+
+ATTACKS = [
+    "", " ", "\n", "\x00", "\ud800", "None", "nan", "inf", "=", "==", "{}", '{"output": null}', '{"output": ["a"]}',
+    "<answer></answer>", "<answer>", "</answer>", "<answer><answer></answer>", "<answer>9**9**9**9</answer>",
+    '<answer>__import__("os").system("true")</answer>', "(lambda: 0)()", "{" * 10_000, "(" * 10_000,
+    "<answer>" * 10_000, '{"output": ' * 1_000, "=" * 10_000, "x" * 1_000_000, "{" * 1_000_000, "١٢٣", "１+２",
+]  # fmt: skip
+
+
+def cases() -> dict[str, tuple[Task, Any]]:
+    """Every task with the default options of its first mode, in each of its styles."""
+    found: dict[str, tuple[Task, Any]] = {}
+    for task in [*all_tasks().values(), TOY]:
+        options = next(iter(task.modes.values())).options()
+        for style in task.styles or ("",):
+            found[f"{task.name} {style}".strip()] = task, replace(options, style=style) if style else options
+    return found
+
+
+CASES = cases()
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
+    task, options = CASES[request.param]
+    if task.name == "reasoning_gym":
+        pytest.importorskip("reasoning_gym")
+    return task, options
+
+
+def some(case: tuple[Task, Any], count: int = 6) -> list[Problem]:
+    task, options = case
+    return [task.problem(options, "train", 1, index) for index in range(count)]
+
+
+def judged(task: Task, text: str, problem: Problem) -> Verdict:
+    """As the pipeline judges: in this process only if the judge is trusted."""
+    if task.trusted_judge:
+        return task.judge(text, problem.ground_truth)
+    return judge_response(problem.data_source, text, problem.ground_truth)
+
+
+MUTATIONS: dict[str, Callable[[str], str]] = {
+    "one more": lambda answer: f"{answer}1",
+    "one fewer": lambda answer: answer[:-1],
+    "a letter": lambda answer: f"{answer}q",
+}
+
+
+def test_p04_gold_scores_one_and_mutated_gold_none(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    for problem in some(case):
+        gold = task.gold(problem)
+        verdict = judged(task, gold, problem)
+        assert verdict.reason is Reason.CORRECT, gold
+        before, answer, after = gold.rpartition(str(verdict.answer))
+        assert answer
+        for name, mutate in MUTATIONS.items():
+            changed = before + mutate(answer) + after
+            assert judged(task, changed, problem).reason is not Reason.CORRECT or changed == gold, (name, changed)
+
+
+def test_p04_attacks_and_the_prompt_itself_score_nothing(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    problem = some(case, 1)[0]
+    for text in [*ATTACKS, problem.prompt, problem.prompt * 3]:
+        verdict = judged(task, text, problem)
+        assert verdict.reason not in (Reason.CORRECT, Reason.ERROR), text[:60]
+        assert 0 <= verdict.score < 1
+
+
+def test_p01_random_access_equals_iteration_with_any_number_of_processes(case: tuple[Task, Any]) -> None:
+    task, options = case
+    alone = list(task.problems(options, "train", 1, 12 * len(options.levels)))
+    assert alone == [task.problem(options, "train", 1, problem.index) for problem in alone]
+    assert {problem.level for problem in alone} == set(options.levels)
+    assert len({task.identity(problem).problem for problem in alone}) == len(alone)
+
+
+def test_p02_splits_and_neighbouring_seeds_share_no_problem(case: tuple[Task, Any]) -> None:
+    task, options = case
+    if task is TOY:
+        pytest.skip("its streams differ by split only")
+    keys = [
+        {task.identity(task.problem(options, split, seed, index)).problem for index in range(20)}
+        for split, seed in (("train", 1), ("train", 2), ("test", 1))
+    ]
+    if task.name == "reasoning_gym":
+        assert len(set.union(*keys)) > len(keys[0])  # its data sets may draw a problem twice: avoid= says so
+    else:
+        assert len(set.union(*keys)) == 60
+
+
+def test_identity_and_skills_are_stable(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    for problem, again in zip(some(case), some(case), strict=True):
+        assert task.identity(problem) == task.identity(again)
+        assert list(task.skills(problem)) == list(dict.fromkeys(task.skills(again)))
+        assert task.level(problem) == problem.level
+        assert task.hide_definitions(task.hide_definitions(problem.prompt)) == task.hide_definitions(problem.prompt)
+
+
+def test_every_row_belongs_to_its_task_and_its_truth_is_checked(case: tuple[Task, Any]) -> None:
+    import re
+
+    task, _ = case
+    for problem in some(case):
+        assert any(re.fullmatch(pattern, problem.data_source) for pattern in task.data_sources)
+        task.parse_truth(problem.ground_truth)
+    with pytest.raises(UserError):
+        task.parse_truth("{broken")
+
+
+def test_the_audit_finds_nothing_wrong_with_clean_problems(case: tuple[Task, Any]) -> None:
+    task, options = case
+    problems = [replace(p, metadata={**p.metadata, "split": "train"}) for p in some(case)]
+    figures = task.figures([task.facts(problem) for problem in problems if problem.level == options.levels[0]])
+    assert not any(value for name, value in figures.items() if name.startswith("wrong_"))
+    json.dumps(figures)
+    assert all(isinstance(column.cell(figures), str) for column in task.columns)
+
+
+def test_every_completion_has_one_class_of_failure(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    problem = some(case, 1)[0]
+    gold = Completion(task.gold(problem), 5, "stop")
+    assert task.diagnose(problem, gold, Verdict(1.0, Reason.CORRECT)).failure == "correct"
+    for text in ATTACKS:
+        verdict = judged(task, text, problem)
+        assert task.diagnose(problem, Completion(text, 5, "stop"), verdict).failure in FAILURES
+        assert task.diagnose(problem, Completion(text, 5, LENGTH), verdict).failure == "overlong"
