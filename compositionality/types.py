@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 
 class Message(TypedDict):
@@ -159,3 +159,133 @@ class Diagnosis:
     asked: tuple[str, ...] = ()
     composed: bool = False
     applied: tuple[tuple[str, bool], ...] = ()
+
+
+PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"
+"""Sources of chance that an interval covers."""
+
+
+class Interval(NamedTuple):
+    """A 95 % interval."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The variances behind an estimate over k seeds and n problems."""
+
+    k: int
+    n: int
+    seeds: float  # of the mean of one seed; 0 for one seed
+    problems: float  # of the value of one problem in any seed
+    pooled: float  # of the value of one problem in the mean over these seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A share, or a difference of shares, of ``n_problems`` problems with its 95 % intervals.
+
+    ``over_problems``: these seeds, other problems. ``over_both``: other seeds and other problems (None for one seed).
+    ``by_seed``: the value in each seed, of which ``value`` is the mean; ``spread`` is None under two problems.
+    """
+
+    value: float
+    n_problems: int
+    over_problems: Interval
+    over_both: Interval | None = None
+    by_seed: tuple[float, ...] = ()
+    spread: Spread | None = None
+
+    @property
+    def interval(self) -> Interval:
+        """The interval that covers most: over seeds and problems where there are several seeds."""
+        return self.over_both or self.over_problems
+
+    @property
+    def covers(self) -> str:
+        """The sources of chance that ``interval`` covers."""
+        return SEEDS_AND_PROBLEMS if self.over_both else PROBLEMS
+
+    @property
+    def low(self) -> float:
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        return self.interval.high
+
+
+class Decision(StrEnum):
+    """What the interval of an estimate says of a claim."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
+    NOT_TESTABLE = "not testable"
+    NOT_RUN = "not run"
+
+
+class Metric(StrEnum):
+    """What is measured of a model; ``Comparison.part`` says which part of it."""
+
+    ACCURACY = "accuracy"
+    PASS_AT_K = "pass@k"
+    FAILURES = "failure share"
+
+
+class Rule(StrEnum):
+    """How an estimate is compared with its threshold."""
+
+    ABOVE = ">"
+    AT_MOST = "≤"
+    WITHIN = "within ±"
+    APART = "apart"  # the intervals of model and base do not overlap
+    EVERY_SEED = "every seed"  # above the threshold in each seed by itself
+
+
+ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
+"""Parts of pass@k: with all N samples of a problem; what samples after the first add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
+
+    Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
+    pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names the evaluations that hold the
+    figures.
+    """
+
+    group: str
+    level: int
+    model: str
+    base: str = ""
+    rule: Rule = Rule.ABOVE
+    threshold: float = 0.0
+    times: float = 1.0
+    metric: Metric = Metric.ACCURACY
+    part: str = "correct"
+    results: str = "accuracy"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The models that it needs."""
+        return (self.model, self.base) if self.base else (self.model,)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
+
+    name: str
+    text: str
+    paper: str
+    source: str
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def hypothesis(self) -> str:
+        """``H3`` for H3 and its variants, ``control`` for a negative control."""
+        return self.name.partition("-")[0]

@@ -16,7 +16,7 @@ how the intervals are made. A table that is there follows its inputs.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.claims.run import ClaimsSettings, hold_claims
+from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 
 if __name__ == "__main__":
-    run(ClaimsSettings, hold_claims, __doc__)
+    run(ClaimsSettings, decide_claims, __doc__)

@@ -19,8 +19,8 @@ OF_ONE_COLLECTION = ("model", "problems", "output", "force")
 
 
 @dataclass
-class AskSettings:
-    """How to ask; every setting means what it means for ``collect_rollouts``."""
+class SamplingSettings:
+    """How completions are sampled; every setting means what it means for ``collect_rollouts``."""
 
     engine: str = "vllm"
     base_url: str = ""
@@ -45,7 +45,7 @@ class AskSettings:
     max_error_rate: float = 0.01
 
     def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
-        """How one checkpoint answers one problem file; never forced (see ``answers.collected``)."""
+        """How one checkpoint answers one problem file; never forced (see ``collected``)."""
         names = (entry.name for entry in fields(CollectSettings) if entry.name not in OF_ONE_COLLECTION)
         shared = {name: getattr(self, name) for name in names}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
@@ -101,7 +101,7 @@ Folders = Mapping[tuple[str, str], Path]
 Jobs = Mapping[tuple[str, str], CollectSettings]
 
 
-def jobs_of(settings: AskSettings, model: str, path: str, files: Mapping[str, str], output: Path) -> Jobs:
+def jobs_of(settings: SamplingSettings, model: str, path: str, files: Mapping[str, str], output: Path) -> Jobs:
     """What to collect of one checkpoint: ``output``/rollouts/MODEL/PROBLEMS for every problem file."""
     return {
         (model, name): settings.collection(path, file, output / "rollouts" / model / name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -80,6 +80,8 @@ BY_PROBLEM_SCHEMA = pa.schema(
         ("model", pa.string()),
         ("problems", pa.string()),
         ("problem", pa.int64()),
+        ("group", pa.string()),
+        ("level", pa.int64()),
         ("data_source", pa.string()),
         ("judged", pa.int64()),
         ("correct", pa.int64()),
@@ -87,35 +89,63 @@ BY_PROBLEM_SCHEMA = pa.schema(
 )
 
 
+class Stratum(NamedTuple):
+    """Problems that are reported together: those of one group at one level, from one data source."""
+
+    group: str
+    level: int
+    data_source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.group} L{self.level}" if self.level else self.group
+
+
+Strata = Sequence[Stratum]
+"""The stratum of every problem of a file, in file order."""
+
+
 @dataclass(frozen=True)
-class Answers:
+class ProblemCounts:
     """One checkpoint on one problem file of P problems, in file order."""
 
-    levels: tuple[str, ...]  # data sources, (P,)
+    strata: Strata  # (P,)
     judged: Counts  # (P,)
     correct: Counts  # (P,)
-    classes: Mapping[str, Counts] = field(default_factory=dict)  # answers of each class, (P,), where they were classed
+    classes: Mapping[str, Counts] = field(default_factory=dict)  # responses of each failure class, (P,); may be empty
+
+    def rows(self, stratum: Stratum) -> list[int]:
+        """The problems of one stratum, by row number."""
+        return [row for row, found in enumerate(self.strata) if found == stratum]
 
 
-def by_problem_table(tallies: Mapping[tuple[str, str], Tally], levels: Mapping[str, Sequence[str]]) -> pa.Table:
-    """Rows from tallies by (checkpoint, problem file) and the data sources of each problem file."""
-    return pa.concat_tables(_tables(tallies, levels))
+Counted = Mapping[tuple[str, str], ProblemCounts]
+"""Counts by (checkpoint, problem file)."""
 
 
-def read_answers(path: Path) -> dict[tuple[str, str], Answers]:
+def strata_of(problems: pa.Table) -> list[Stratum]:
+    """The stratum of every row."""
+    return list(map(Stratum, *(problems[name].to_pylist() for name in Stratum._fields)))
+
+
+def by_problem_table(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[str, Strata]) -> pa.Table:
+    """Rows from tallies by (checkpoint, problem file) and the strata of each problem file."""
+    return pa.concat_tables(_tables(tallies, strata))
+
+
+def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """Counts by (checkpoint, problem file). UserError if the file lacks a column or has rows twice."""
     return {
-        key: Answers(tuple(part["data_source"]), _column(part, "judged"), _column(part, "correct"))
+        key: ProblemCounts(_strata(part), _column(part, "judged"), _column(part, "correct"))
         for key, part in _parts(path, read_table(path, BY_PROBLEM_SCHEMA.names))
     }
 
 
-def read_classes(path: Path) -> dict[tuple[str, str], Answers]:
+def read_class_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """The same from a table with ``responses`` and a column of counts for every class in place of ``judged``."""
-    table = read_table(path, [*BY_PROBLEM_SCHEMA.names[:4], "responses", *FAILURES])
+    table = read_table(path, [*BY_PROBLEM_SCHEMA.names[:6], "responses", *FAILURES])
     return {
-        key: Answers(
-            tuple(part["data_source"]),
+        key: ProblemCounts(
+            _strata(part),
             _column(part, "responses"),
             _column(part, "correct"),
             {name: _column(part, name) for name in FAILURES},
@@ -131,14 +161,19 @@ def _parts(path: Path, table: pa.Table) -> Iterator[tuple[tuple[str, str], "pd.D
         yield (model, problems), part
 
 
+def _strata(part: "pd.DataFrame") -> list[Stratum]:
+    return list(map(Stratum, part["group"], map(int, part["level"]), part["data_source"]))
+
+
 def _column(part: "pd.DataFrame", name: str) -> Counts:
     counts: Counts = part[name].to_numpy(np.int64)
     return counts
 
 
-def _tables(tallies: Mapping[tuple[str, str], Tally], levels: Mapping[str, Sequence[str]]) -> Iterator[pa.Table]:
+def _tables(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[str, Strata]) -> Iterator[pa.Table]:
     for (model, name), counts in tallies.items():
         n = len(counts.tokens)
-        columns = [[model] * n, [name] * n, range(n), list(levels[name]), counts.judged, counts.correct]
+        labels = zip(*strata[name], strict=True) if n else ((), (), ())
+        columns = [[model] * n, [name] * n, range(n), *labels, counts.judged, counts.correct]
         arrays = [pa.array(values, field.type) for values, field in zip(columns, BY_PROBLEM_SCHEMA, strict=True)]
         yield pa.Table.from_arrays(arrays, schema=BY_PROBLEM_SCHEMA)

@@ -1,6 +1,5 @@
-"""Several evaluations of the same arms, one a seed, read as one study; what cannot be compared is refused."""
+"""Evaluations of the same arms on the same problems, one for each seed; what cannot be compared is refused."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,47 +9,37 @@ import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.claim import ALL_SAMPLES, GROWTH, Source
-from compositionality.evaluate.counts import BY_PROBLEM, Answers, read_answers, read_classes
-from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
+from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.stats.intervals import Counts, Values
 from compositionality.stats.pass_at_k import pass_at_k
-from compositionality.stats.random_effects import Finding, contrast_over_seeds, share_over_seeds
+from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
+from compositionality.types import ALL_SAMPLES, GROWTH, Estimate, Metric
 
 TABLE = "accuracy"
-FUNCTION_SETS = ("trained", "heldout")
-"""Of string problems: what the functions are that they compose."""
-KINDS = (*FUNCTION_SETS, "countdown")
 LABELS = "labels.parquet"
 EVALUATE = "examples/evaluate.py"
 MAKERS = {
-    Source.ACCURACY: EVALUATE,
-    Source.COUNTDOWN: EVALUATE,
-    Source.PASS_AT_K: "examples/passk.py",
-    Source.FAILURES: "examples/failure_modes.py",
+    Metric.ACCURACY: EVALUATE,
+    Metric.PASS_AT_K: "examples/passk.py",
+    Metric.FAILURES: "examples/failure_modes.py",
 }
 FREE_SETTINGS = ("seed", "rows_per_shard")
 """Sampling settings in which the seeds of a study may differ."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """The problems of one level in one problem file; ``functions``: trained, heldout, countdown, or the file's name."""
+class ProblemSet:
+    """The problems of one stratum in one problem file."""
 
     problems: str
-    data_source: str
+    group: str
+    level: int
+    data_source: str = ""
 
     @property
-    def functions(self) -> str:
-        """What the problems are made of, as the data source or the file's name tells it."""
-        named = f"{self.data_source} {self.problems}"
-        return next((name for name in KINDS if name in named), self.problems)
-
-    @property
-    def level(self) -> int:
-        """The number that the data source ends in; 0 if there is none."""
-        found = re.search(r"\d+$", self.data_source)
-        return int(found[0]) if found else 0
+    def stratum(self) -> Stratum:
+        return Stratum(self.group, self.level, self.data_source)
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,7 @@ class Evaluation:
     folder: Path
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
-    answers: Mapping[tuple[str, str], Answers]
+    counts: Counted
 
     @property
     def files(self) -> dict[str, str]:
@@ -78,60 +67,64 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Study:
+class Evaluations:
     """k seeds of the same arms on the same problems."""
 
     seeds: tuple[Evaluation, ...]
     models: tuple[str, ...]
-    groups: tuple[Group, ...]
+    sets: tuple[ProblemSet, ...]
 
-    def group(self, functions: str, level: int) -> Group | None:
-        """The group of a set of functions at a level; None if the study has none."""
-        return next((group for group in self.groups if (group.functions, group.level) == (functions, level)), None)
+    def problem_set(self, group: str, level: int) -> ProblemSet | None:
+        """The first set of this group and level; None if there is none."""
+        return next((one for one in self.sets if (one.group, one.level) == (group, level)), None)
 
-    def size(self, group: Group) -> int:
-        """How many problems."""
-        levels = self.seeds[0].answers[self.models[0], group.problems].levels
-        return levels.count(group.data_source)
+    def size(self, problems: ProblemSet) -> int:
+        """The number of problems."""
+        return len(self.seeds[0].counts[self.models[0], problems.problems].rows(problems.stratum))
 
-    def samples(self, group: Group) -> int:
+    def samples(self, problems: ProblemSet) -> int:
         """N, the samples that every model and seed has of every problem that was judged at all."""
-        judged = [self._counts(model, group)[1] for model in self.models]
+        judged = [self._counts(model, problems)[1] for model in self.models]
         return int(min(counts[counts > 0].min() for counts in judged))
 
-    def share(self, model: str, group: Group, part: str = "correct") -> Finding | None:
-        """Accuracy of a model, or another part of its answers (``comparison.Comparison.part``)."""
-        return share_over_seeds(*self._values(model, group, part))
+    def share(self, model: str, problems: ProblemSet, part: str = "correct") -> Estimate | None:
+        """Accuracy of a model, or another part of its responses (``Comparison.part``)."""
+        return share_over_seeds(*self._values(model, problems, part))
 
     def contrast(
-        self, model: str, base: str, group: Group, times: float = 1.0, part: str = "correct"
-    ) -> Finding | None:
+        self, model: str, base: str, problems: ProblemSet, times: float = 1.0, part: str = "correct"
+    ) -> Estimate | None:
         """Accuracy (or another part) of a model − ``times`` × that of another one."""
-        return contrast_over_seeds(*self._values(model, group, part), *self._values(base, group, part), times)
+        return contrast_over_seeds(*self._values(model, problems, part), *self._values(base, problems, part), times)
 
-    def _values(self, model: str, group: Group, part: str) -> tuple[Values, Values]:
+    def _values(self, model: str, problems: ProblemSet, part: str) -> tuple[Values, Values]:
         """What is counted and out of how many, (seeds, problems); of pass@k, its value out of one."""
         if part not in (ALL_SAMPLES, GROWTH):
-            return self._counts(model, group, part)
-        correct, judged = self._counts(model, group)
-        n = self.samples(group)
-        enough = np.maximum(judged, n)  # where nothing was judged; left out by what is returned beside it
+            return self._counts(model, problems, part)
+        correct, judged = self._counts(model, problems)
+        n = self.samples(problems)
+        enough = np.maximum(judged, n)  # where nothing was judged; the second value leaves these problems out
         by_k = pass_at_k(correct.ravel(), enough.ravel(), n)
         value = by_k[:, -1] - (by_k[:, 0] if part == GROWTH else 0.0)
         return value.reshape(judged.shape), (judged > 0).astype(np.int64)
 
-    def _counts(self, model: str, group: Group, part: str = "correct") -> tuple[Counts, Counts]:
-        """Answers of a kind and judged answers, (seeds, problems)."""
-        answers = [seed.answers[model, group.problems] for seed in self.seeds]
-        rows = [row for row, level in enumerate(answers[0].levels) if level == group.data_source]
-        counted = [(answer.correct if part == "correct" else answer.classes[part])[rows] for answer in answers]
-        return np.stack(counted), np.stack([answer.judged[rows] for answer in answers])
+    def _counts(self, model: str, problems: ProblemSet, part: str = "correct") -> tuple[Counts, Counts]:
+        """Responses of a kind and judged responses, (seeds, problems)."""
+        counts = [seed.counts[model, problems.problems] for seed in self.seeds]
+        rows = counts[0].rows(problems.stratum)
+        counted = [(one.correct if part == "correct" else one.classes[part])[rows] for one in counts]
+        return np.stack(counted), np.stack([one.judged[rows] for one in counts])
 
 
-def read_study(inputs: Sequence[str], models: Sequence[str] = (), source: Source = Source.ACCURACY) -> Study:
-    """A study from ``NAME:PATH`` or paths of a section's folder or a file in it; ``models``: these arms, in order."""
-    named = named_paths("inputs", _named(inputs)).items()
-    seeds = tuple(_read(name, Path(path), source) for name, path in named)
+def read_evaluations(
+    inputs: Sequence[str], models: Sequence[str] = (), metric: Metric = Metric.ACCURACY
+) -> Evaluations:
+    """From ``NAME:PATH`` or paths of a section's folder or a file in it; ``models``: these arms, in order.
+
+    UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
+    """
+    named = named_paths("inputs", with_run_names(inputs)).items()
+    seeds = tuple(_read(name, Path(path), metric) for name, path in named)
     for seed in seeds[1:]:
         _check_same(seeds[0], seed, models)
     known = arms_of(seeds[:1])
@@ -139,13 +132,13 @@ def read_study(inputs: Sequence[str], models: Sequence[str] = (), source: Source
     if unknown:
         raise UserError(f"models: {', '.join(unknown)} unknown; evaluated are {', '.join(known)}")
     chosen = tuple(models) or tuple(known)
-    groups = {Group(file, level): None for (_, file), answers in seeds[0].answers.items() for level in answers.levels}
-    return Study(seeds, chosen, tuple(groups))
+    sets = {ProblemSet(file, *one): None for (_, file), counts in seeds[0].counts.items() for one in counts.strata}
+    return Evaluations(seeds, chosen, tuple(sets))
 
 
-def shared_arms(inputs: Sequence[str], source: Source) -> tuple[list[str], list[str]]:
+def shared_arms(inputs: Sequence[str], metric: Metric) -> tuple[list[str], list[str]]:
     """The arms that every seed has, and those that only some have."""
-    seeds = [_read(name, Path(path), source) for name, path in named_paths("inputs", _named(inputs)).items()]
+    seeds = [_read(name, Path(path), metric) for name, path in named_paths("inputs", with_run_names(inputs)).items()]
     in_all = set.intersection(*(set(arms_of([seed])) for seed in seeds))
     arms = arms_of(seeds)
     return [arm for arm in arms if arm in in_all], [arm for arm in arms if arm not in in_all]
@@ -153,23 +146,13 @@ def shared_arms(inputs: Sequence[str], source: Source) -> tuple[list[str], list[
 
 def arms_of(seeds: Sequence[Evaluation]) -> list[str]:
     """All arms of the seeds, in order."""
-    return list(dict.fromkeys(model for seed in seeds for model, _ in seed.answers))
+    return list(dict.fromkeys(model for seed in seeds for model, _ in seed.counts))
 
 
-def _named(entries: Sequence[str]) -> list[str]:
-    """A bare path is named after the run's folder, RUN/section41_42/accuracy.json."""
-    return [entry if re.fullmatch(r"[\w.-]+[=:].+", entry) else f"{_run_of(Path(entry))}:{entry}" for entry in entries]
-
-
-def _run_of(path: Path) -> str:
-    folder = path.parent if path.suffix else path
-    return re.sub(r"[^\w.-]", "-", folder.absolute().parent.name) or "run"
-
-
-def _read(name: str, path: Path, source: Source) -> Evaluation:
+def _read(name: str, path: Path, metric: Metric) -> Evaluation:
     """UserError if a table is missing, altered, or older than the answers that it was made from."""
     folder = path if path.is_dir() else path.parent
-    maker = MAKERS[source]
+    maker = MAKERS[metric]
     counts = folder / BY_PROBLEM
     accuracy = [folder / f"{TABLE}{ending}" for ending in (".json", ".parquet")] if maker == EVALUATE else []
     for file in (*accuracy, counts):
@@ -182,12 +165,12 @@ def _read(name: str, path: Path, source: Source) -> Evaluation:
     for rollouts, value in made.inputs.items():
         if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
             raise UserError(f"{folder / rollouts}: newer than {(accuracy or [counts])[-1].name}; run {maker} again")
-    if source is not Source.FAILURES:
-        return Evaluation(name, folder, made.settings, made.inputs, read_answers(counts))
+    if metric is not Metric.FAILURES:
+        return Evaluation(name, folder, made.settings, made.inputs, read_counts(counts))
     labels = verify(folder / LABELS)
     if made.inputs.get("labels") != file_hash(folder / LABELS):
         raise UserError(f"{counts}: not made from the {LABELS} beside it; run {maker} again")
-    return Evaluation(name, folder, labels.settings, labels.inputs, read_classes(counts))
+    return Evaluation(name, folder, labels.settings, labels.inputs, read_class_counts(counts))
 
 
 def _from(manifest: Manifest) -> tuple[str, dict[str, Any], dict[str, str]]:
@@ -206,7 +189,7 @@ def _check_same(first: Evaluation, other: Evaluation, models: Sequence[str]) -> 
     for key in sorted(mine.keys() | theirs):
         if mine.get(key) != theirs.get(key):
             raise UserError(f"{both}: sampled differently ({key}: {mine.get(key)} and {theirs.get(key)})")
-    arms = [{model for model, _ in seed.answers} for seed in (first, other)]
+    arms = [{model for model, _ in seed.counts} for seed in (first, other)]
     lacking = sorted(set(models) - (arms[0] & arms[1]) if models else arms[0] ^ arms[1])
     if lacking:
         raise UserError(f"{both}: {', '.join(lacking)} not evaluated in both; evaluate the rest or choose models=[...]")

@@ -30,3 +30,13 @@ def _name_of(path: Path) -> str:
     if path.suffix == ".parquet":
         return "-".join(part for part in (path.parent.name, path.stem) if part)
     return path.parent.name if path.name in _INNER_FOLDERS and path.parent.name else path.name
+
+
+def with_run_names(entries: Sequence[str]) -> list[str]:
+    """NAME:PATH for every entry; a bare path is named after the run's folder, RUN/SECTION/accuracy.json."""
+    return [entry if _NAMED.fullmatch(entry) else f"{_run_of(Path(entry))}:{entry}" for entry in entries]
+
+
+def _run_of(path: Path) -> str:
+    folder = path.parent if path.suffix else path
+    return re.sub(r"[^\w.-]", "-", folder.absolute().parent.name) or "run"

@@ -1,56 +1,155 @@
-"""Tables of results, for a terminal (rich) and as markdown."""
+"""The tables of results: of one evaluation, of several seeds, of claims, of pass@k and of failure modes."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
+import pandas as pd
+import yaml  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import write_text
-from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.rows import ALL, FUNCTION, LEVEL, Row
-from compositionality.evaluate.claims.decide import Verdict
+from compositionality.evaluate.accuracy.rows import ALL, LEVEL, SKILL
 from compositionality.evaluate.counts import REASONS
-from compositionality.stats.random_effects import PROBLEMS
-from compositionality.types import FAILURES, Failure
+from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
+from compositionality.types import FAILURES, PROBLEMS, Decision, Failure
 
 WIDTH = 100
-TITLES = {"trained": "trained functions", "heldout": "held-out functions", "countdown": "Countdown"}
-Summary = Mapping[str, Any]
+"""Columns of a terminal on which tables of seeds and claims fit."""
+TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
+"""Of groups of problems."""
+ARMS_AT_ONCE, DIFFERENCES_AT_ONCE, WIDEST_NAME = 3, 2, 18
+"""Of the tables of one evaluation, which fit on 80 columns."""
+MARKS = {
+    Decision.SUPPORTED: "✓",
+    Decision.CONTRADICTED: "✗",
+    Decision.UNDECIDED: "?",
+    Decision.NOT_TESTABLE: "∅",
+    Decision.NOT_RUN: "·",
+}
+LEGEND = "✓ supported, ✗ contradicted, ? undecided"
+COLOURS = {
+    Decision.SUPPORTED: "green",
+    Decision.CONTRADICTED: "red",
+    Decision.UNDECIDED: "yellow",
+    Decision.NOT_TESTABLE: "dim",
+    Decision.NOT_RUN: "dim",
+}
+
+# One evaluation
 
 
-def print_summary(summary: Summary, console: Console) -> None:
-    """Print accuracy by level of every arm, one table a kind of functions."""
-    for rows in by_functions(summary["accuracy"]):
-        console.print(f"\n{heading(rows, summary)}", highlight=False)
-        for models in _seeds_blocks(summary["models"]):
-            console.print(_seeds_grid(rows, models))
+def print_results(rows: Sequence[Row], console: Console | None = None, *, by_skill: bool = False) -> None:
+    """For every problem file: accuracy by level (by skill), differences to the first checkpoint, reasons."""
+    console = console or new_console()
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    for problems in dict.fromkeys(row["problems"] for row in rows):
+        _print_file(console, models, [row for row in rows if row["problems"] == problems], by_skill=by_skill)
 
 
-def by_functions(rows: Sequence[Summary]) -> list[list[Summary]]:
-    """Rows about the same kind of functions, however many problem files they come from."""
-    kinds = dict.fromkeys(row["functions"] for row in rows)
-    return [[row for row in rows if row["functions"] == kind] for kind in kinds]
-
-
-def heading(rows: Sequence[Summary], summary: Summary) -> str:
-    """What a table of accuracies shows: functions, seeds, problems, answers to each, and the kind of interval."""
+def _print_file(console: Console, models: Sequence[str], rows: Sequence[Row], *, by_skill: bool) -> None:
     first = rows[0]
-    what = TITLES.get(first["functions"], first["functions"])
+    console.print(
+        f"\n{first['problems']}: accuracy in % with 95 % intervals"
+        f" ({first['n_samples']} per problem, temperature {first['temperature']:g}, seed {first['seed']})",
+        highlight=False,
+    )
+    levels = [row for by in (LEVEL, ALL) for row in rows if row["by"] == by]
+    skills = [row for row in rows if row["by"] == SKILL]
+    for block in in_blocks(models, ARMS_AT_ONCE):
+        console.print(_accuracies(levels, block, "level", _accuracy_cell))
+    if len(models) > 1:
+        console.print(f"difference to {models[0]}, paired by problem, in points", highlight=False)
+        for block in in_blocks(models[1:], DIFFERENCES_AT_ONCE):
+            console.print(_accuracies(levels, block, "level", _difference_cell))
+    for block in in_blocks(models, ARMS_AT_ONCE) if by_skill and skills else ():
+        console.print(_accuracies(skills, block, "skill", _accuracy_cell))
+    console.print(_reasons([row for row in rows if row["by"] == ALL]))
+
+
+def _accuracies(rows: Sequence[Row], models: Sequence[str], title: str, cell: Cell) -> Table:
+    mine = [row for row in rows if row["model"] in models]
+    name = _line_names(mine, _part_name)
+    frame = grid(mine, name, cell)
+    frame.columns = pd.Index([fill(name, WIDEST_NAME) for name in frame.columns])
+    frame.insert(0, "n", list({name(row): row["n_problems"] for row in mine}.values()))
+    return rich_table(frame, title)
+
+
+def _part_name(row: Row) -> str:
+    """``heldout L3``, the skill, or ``all``."""
+    return str(row["skill"] or (level_name(row["level"], row["group"], with_group=True) if row["group"] else ALL))
+
+
+def _accuracy_cell(row: Row) -> str:
+    """``64.1 [58.2–69.6]``."""
+    if row["accuracy"] is None:
+        return "–"
+    return f"{100 * row['accuracy']:.1f} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
+
+
+def _difference_cell(row: Row) -> str:
+    """``+3.0 [-1.2, +7.2]``."""
+    if row["difference"] is None:
+        return "–"
+    low, high = 100 * row["difference_low"], 100 * row["difference_high"]
+    return f"{100 * row['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _reasons(rows: Sequence[Row]) -> Table:
+    """Mean length and the share of each reason, one row per checkpoint."""
+    frame = pd.DataFrame({"tokens": [f"{row['mean_tokens']:.1f}" for row in rows]}, [row["model"] for row in rows])
+    for reason in REASONS:
+        if any(row[f"share_{reason}"] for row in rows):
+            frame[f"{reason.replace('_', ' ')} %"] = [f"{100 * row[f'share_{reason}']:.1f}" for row in rows]
+    return rich_table(frame, "checkpoint")
+
+
+# Several seeds
+
+
+def print_summary(summary: Row, console: Console) -> None:
+    """Accuracy by level of every arm, one table per group."""
+    for rows in by_group(summary["accuracy"]):
+        console.print(f"\n{heading(rows, summary)}", highlight=False)
+        for models in _blocks(summary["models"]):
+            console.print(rich_table(_shares(rows, models)))
+
+
+def summary_markdown(summary: Row) -> str:
+    """The same tables as markdown."""
+    lines: list[str] = []
+    for rows in by_group(summary["accuracy"]):
+        title = heading(rows, summary)
+        frame = _shares(rows, summary["models"])
+        lines += ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(frame, "level")]
+    return "\n".join([*lines, "", ""])
+
+
+def by_group(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows of the same group, however many problem files they come from."""
+    return [[row for row in rows if row["group"] == name] for name in dict.fromkeys(row["group"] for row in rows)]
+
+
+def group_title(group: str) -> str:
+    """``held-out functions`` (config/groups.yaml), or the group's own name."""
+    return TITLES.get(group, group)
+
+
+def heading(rows: Sequence[Row], summary: Row) -> str:
+    """Group, seeds, problems, completions of each, and the kind of interval."""
+    first = rows[0]
     answers = summary["sampling"]["n_samples"]
     each = f", {answers} answers to each" if answers > 1 else ""
     seeds = "mean of " + plural(first["n_seeds"], "seed") if first["n_seeds"] > 1 else "one seed"
     kinds = next((row["interval"] for row in rows if row["interval"]), PROBLEMS)
-    return f"{what}: % correct, {seeds} [95 % interval over {kinds}], n = {sizes(rows)}{each}"
+    return f"{group_title(first['group'])}: % correct, {seeds} [95 % interval over {kinds}], n = {sizes(rows)}{each}"
 
 
-def sizes(rows: Sequence[Summary]) -> str:
-    """How many problems a level: ``500``, or ``10 to 128``."""
+def sizes(rows: Sequence[Row]) -> str:
+    """Problems of a level: ``500``, or ``10 to 128``."""
     counts = [row["n_problems"] for row in rows]
     return " to ".join(str(count) for count in dict.fromkeys((min(counts), max(counts))))
 
@@ -60,38 +159,36 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def share_cell(row: Mapping[str, Any] | None) -> str:
+def share_cell(row: Row) -> str:
     """``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %; – for what was not measured."""
-    if row is None or row["accuracy"] is None:
+    if row["accuracy"] is None:
         return "–"
     value, low, high = (100 * row[key] for key in ("accuracy", "low", "high"))
     return f"{value:.{0 if value >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
 
 
-def levels_of(rows: Sequence[Summary]) -> dict[tuple[int, str], dict[str, Summary]]:
-    """Rows by level and model, levels in order."""
-    found: dict[tuple[int, str], dict[str, Summary]] = {}
-    for row in sorted(rows, key=lambda row: (row["level"], row["data_source"])):
-        found.setdefault((row["level"], row["data_source"]), {})[row["model"]] = row
-    return found
+def level_name(level: int, group: str, *, with_group: bool = False) -> str:
+    """``L3``, or the group's name where problems have no level."""
+    if not level:
+        return group
+    return f"{group} L{level}" if with_group else f"L{level}"
 
 
-def level_name(level: int, data_source: str) -> str:
-    """``L3``, or the data source's name where it holds no level."""
-    return f"L{level}" if level else data_source
+def _shares(rows: Sequence[Row], models: Sequence[str]) -> pd.DataFrame:
+    ordered = sorted(rows, key=lambda row: row["level"])
+    name = _line_names(ordered, lambda row: level_name(row["level"], row["group"]))
+    return grid(ordered, name, share_cell).reindex(columns=models)
 
 
-def _seeds_grid(rows: Sequence[Summary], models: Sequence[str]) -> Table:
-    table = new_table()
-    table.add_column("", overflow="fold")
-    for model in models:
-        table.add_column(model, justify="right", overflow="fold")
-    for level, cells in levels_of(rows).items():
-        table.add_row(level_name(*level), *(share_cell(cells.get(model)) for model in models))
-    return table
+def _line_names(rows: Sequence[Row], name: Cell) -> Cell:
+    """``name``, with the data source where lines of several data sources would have the same one."""
+    sources: dict[str, set[str]] = {}
+    for row in rows:
+        sources.setdefault(name(row), set()).add(row["data_source"])
+    return lambda row: f"{name(row)} {row['data_source']}" if len(sources[name(row)]) > 1 else name(row)
 
 
-def _seeds_blocks(models: Sequence[str]) -> Iterator[Sequence[str]]:
+def _blocks(models: Sequence[str]) -> Iterator[Sequence[str]]:
     """As many arms side by side as fit: a column is as wide as its name, and no narrower than ``100 [98–100]``."""
     block: list[str] = []
     for model in models:
@@ -102,254 +199,108 @@ def _seeds_blocks(models: Sequence[str]) -> Iterator[Sequence[str]]:
     yield block
 
 
-def marks(place: str) -> tuple[str, str]:
-    """The lines before and after what a summary makes; a file with several such places has names for them."""
-    what = f"tables of {place}" if place else "tables"
-    return f"<!-- {what}: made by a script -->", f"<!-- end of {what} -->"
+# Claims
 
 
-def write_markdown(path: Path, summary: Summary, place: str = "") -> None:
-    """Write the tables to ``path``; in a file that is there, only between the marks of ``place``."""
-    write_between_marks(path, place, markdown(summary))
-
-
-def write_between_marks(path: Path, place: str, text: str) -> None:
-    """Make ``path``, or replace what stands between the two marks in it. UserError if it has none of that name."""
-    first, last = marks(place)
-    text = f"{first}\n{text}{last}\n"
-    if path.is_file():
-        old = path.read_text()
-        before, begin, rest = old.partition(first)
-        _, end, after = rest.partition(last)
-        if not begin or not end:
-            raise UserError(f"{path}: has no place for the tables; put the lines {first} and {last} in it")
-        text = before + text.rstrip("\n") + after
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text)
-
-
-def markdown(summary: Summary) -> str:
-    """A table of accuracies for every kind of functions."""
-    return "\n".join(_seeds_lines(summary))
-
-
-def _seeds_lines(summary: Summary) -> Iterator[str]:
-    models = summary["models"]
-    for rows in by_functions(summary["accuracy"]):
-        title = heading(rows, summary)
-        yield from (
-            "",
-            f"{title[0].upper()}{title[1:]}:",
-            "",
-            table_line(["level", *models]),
-            table_line(["---"] * (len(models) + 1)),
-        )
-        for (level, source), cells in levels_of(rows).items():
-            yield table_line([level_name(level, source), *(share_cell(cells.get(model)) for model in models)])
-    yield ""
-    yield ""
-
-
-def table_line(cells: list[str]) -> str:
-    """One row of a table."""
-    return f"| {' | '.join(cells)} |"
-
-
-COLUMNS_AT_ONCE = 3
-DIFFERENCES_AT_ONCE = 2
-WIDEST_NAME = 18
-_TASK_NAME = re.compile(r"^(codeio-forward-incomplete|string|reasoning-gym-countdown|countdown)-")
-
-
-def print_results(rows: Sequence[Row], console: Console | None = None, *, by_function: bool = False) -> None:
-    """Print, for every problem file: accuracy by level (by function), differences to the first checkpoint, verdicts."""
-    console = console or new_console()
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    for problems in dict.fromkeys(row["problems"] for row in rows):
-        mine = [row for row in rows if row["problems"] == problems]
-        _print_file(console, problems, models, mine, by_function=by_function)
-
-
-def _print_file(
-    console: Console, problems: str, models: Sequence[str], rows: Sequence[Row], *, by_function: bool
-) -> None:
-    first = rows[0]
-    console.print(
-        f"\n{problems}: accuracy in % with 95 % intervals"
-        f" ({first['n_samples']} per problem, temperature {first['temperature']:g}, seed {first['seed']})",
-        highlight=False,
-    )
-    for block in _accuracy_blocks(models, COLUMNS_AT_ONCE):
-        console.print(_accuracy_grid(rows, block, (LEVEL, ALL), "accuracy", "low", "high"))
-    if len(models) > 1:
-        console.print(f"difference to {models[0]}, paired by problem, in points", highlight=False)
-        for block in _accuracy_blocks(models[1:], DIFFERENCES_AT_ONCE):
-            console.print(_accuracy_grid(rows, block, (LEVEL, ALL), "difference", "difference_low", "difference_high"))
-    if by_function and any(row["kind"] == FUNCTION for row in rows):
-        for block in _accuracy_blocks(models, COLUMNS_AT_ONCE):
-            console.print(_accuracy_grid(rows, block, (FUNCTION,), "accuracy", "low", "high"))
-    console.print(_verdicts([row for row in rows if row["kind"] == ALL]))
-
-
-def _accuracy_grid(
-    rows: Iterable[Row], models: Sequence[str], kinds: Sequence[str], value: str, low: str, high: str
-) -> Table:
-    """Groups down, checkpoints across."""
-    cells = {(row["kind"], row["group"], row["model"]): row for row in rows}
-    table = new_table()
-    table.add_column(kinds[0], overflow="fold")
-    table.add_column("n", justify="right")
-    for model in models:
-        table.add_column(fill(model, WIDEST_NAME), justify="right", overflow="fold")
-    signed = value == "difference"
-    for kind in kinds:
-        for group in dict.fromkeys(group for key, group, _ in cells if key == kind):
-            shown = [cells[kind, group, model] for model in models]
-            texts = [_accuracy_cell(row[value], row[low], row[high], signed=signed) for row in shown]
-            table.add_row(_TASK_NAME.sub("", group), str(shown[0]["n_problems"]), *texts)
-    return table
-
-
-def _accuracy_blocks(models: Sequence[str], at_once: int) -> list[Sequence[str]]:
-    return [models[start : start + at_once] for start in range(0, len(models), at_once)]
-
-
-def _accuracy_cell(value: float | None, low: float | None, high: float | None, *, signed: bool) -> str:
-    """``64.1 [58.2–69.6]``, or with signs ``+3.0 [-1.2, +7.2]``."""
-    if value is None or low is None or high is None:
-        return "–"
-    if signed:
-        return f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return f"{100 * value:.1f} [{100 * low:.1f}–{100 * high:.1f}]"
-
-
-def _verdicts(rows: Sequence[Row]) -> Table:
-    """Mean length and the share of each verdict, one row per checkpoint."""
-    seen = [reason for reason in REASONS if any(row[f"share_{reason}"] for row in rows)]
-    table = new_table()
-    table.add_column("checkpoint", overflow="fold")
-    table.add_column("tokens", justify="right")
-    for reason in seen:
-        table.add_column(f"{reason.replace('_', ' ')} %", justify="right")
-    for row in rows:
-        shares = (f"{100 * row[f'share_{reason}']:.1f}" for reason in seen)
-        table.add_row(row["model"], f"{row['mean_tokens']:.1f}", *shares)
-    return table
-
-
-MARKS = {Verdict.SUPPORTED: "✓", Verdict.CONTRADICTED: "✗", Verdict.UNDECIDED: "?", Verdict.NOT_RUN: "·"}
-LEGEND = "✓ supported, ✗ contradicted, ? undecided"
-COLOURS = {
-    Verdict.SUPPORTED: "green",
-    Verdict.CONTRADICTED: "red",
-    Verdict.UNDECIDED: "yellow",
-    Verdict.NOT_RUN: "dim",
-}
-
-
-def print_claims(content: Summary, console: Console) -> None:
-    """Print every claim and control that was run with its comparisons, the names of the others, and the notes."""
+def print_claims(content: Row, console: Console) -> None:
+    """Every claim and control that was run with its comparisons, the names of the others, and the notes."""
     columns = _interval_columns(content)
     table = new_table(width=min(WIDTH, console.width))
     table.add_column("", ratio=1)
     table.add_column("", justify="right", no_wrap=True)
     for title, *_ in columns:
         table.add_column(title, justify="right", width=18)
-    for claim in (row for row in _claims(content) if row["verdict"] != Verdict.NOT_RUN):
-        verdicts = (f"[{COLOURS[Verdict(claim[key])]}]{claim[key]}[/]" for *_, key in columns)
-        table.add_row(f"[bold]{claim['claim']}[/] {escape(claim['text'])}", "", *verdicts)
+    for claim in (row for row in _claims(content) if row["decision"] != Decision.NOT_RUN):
+        decisions = (f"[{COLOURS[Decision(claim[key])]}]{claim[key]}[/]" for *_, key in columns)
+        table.add_row(f"[bold]{claim['claim']}[/] {escape(claim['text'])}", "", *decisions)
         for one in claim["comparisons"]:
-            table.add_row(f"  {_words(one)}", _points(one), *(escape(_claim_cell(one, *keys)) for _, *keys in columns))
+            table.add_row(*(escape(cell) for cell in _comparison_cells(one, columns, indent="  ")))
         if claim["needs"]:
             table.add_row(f"  [yellow]needs {claim['needs']}[/]", "", *("" for _ in columns))
         table.add_section()
     console.print(f"\n{claims_heading(content)}", highlight=False)
     console.print(table)
-    others = [row["claim"] for row in _claims(content) if row["verdict"] == Verdict.NOT_RUN]
+    others = [row["claim"] for row in _claims(content) if row["decision"] == Decision.NOT_RUN]
     if others:
         console.print(f"Not run: {', '.join(others)}.", highlight=False)
     for note in content["notes"]:
         console.print(note, highlight=False)
 
 
-def claims_markdown(content: Summary) -> str:
-    """The verdicts in a line each; folded below them the same table, with the paper's figures."""
-    return "\n".join([*_summary(content), *_claims_lines(content), "</details>", ""])
+def claims_markdown(content: Row) -> str:
+    """The claims by decision; folded below them the whole table, with the paper's figures."""
+    columns = _interval_columns(content)
+    heads = ["measured", *(title for title, *_ in columns)]
+    cells = [row for claim in _claims(content) for row in _claim_cells(claim, columns)]
+    frame = pd.DataFrame([rest for _, *rest in cells], [first for first, *_ in cells], heads)
+    title = claims_heading(content)
+    table = ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(frame, "claim"), "", *content["notes"], ""]
+    return "\n".join([*_by_decision(content, columns), *table, "</details>", ""])
 
 
-def claims_heading(content: Summary) -> str:
-    """What the verdicts on the claims rest on."""
+def claims_heading(content: Row) -> str:
+    """The intervals that the decisions rest on."""
     n = content["n_seeds"]
     whose = f"intervals of {plural(n, 'seed')}, of two kinds" if n > 1 else "interval of one seed, over problems only"
-    return f"the paper's claims, differences in points; verdicts by the 95 % {whose} ({LEGEND})"
+    return f"the paper's claims, differences in points; decisions by the 95 % {whose} ({LEGEND})"
 
 
-def _interval_columns(content: Summary) -> list[tuple[str, str, str, str]]:
-    """Kinds of interval that verdicts come from: title, keys of a comparison's low and high, key of the verdict."""
-    narrow = ("other problems, these seeds", "problems_low", "problems_high", "verdict_these_seeds")
+def _interval_columns(content: Row) -> list[tuple[str, str, str, str]]:
+    """Kinds of interval that decisions rest on: title, keys of a comparison's low and high, key of the decision."""
+    these = ("other problems, these seeds", "problems_low", "problems_high", "decision_these_seeds")
     if content["n_seeds"] == 1:
-        return [("other problems, this seed", *narrow[1:])]
-    return [("other seeds, other problems", "low", "high", "verdict"), narrow]
+        return [("other problems, this seed", *these[1:])]
+    return [("other seeds, other problems", "low", "high", "decision"), these]
 
 
-def _claims(content: Summary) -> list[Summary]:
+def _claims(content: Row) -> list[Row]:
     return [*content["claims"], *content["controls"]]
 
 
-def _words(comparison: Summary) -> str:
-    """The comparison in words, with each seed's factor where a factor is asked for."""
-    factors = [f"×{ratio:.1f}" if ratio is not None else "–" for ratio in comparison["ratios"] or ()]
-    return " ".join([comparison["comparison"] + (":" if factors else ""), *factors])
-
-
-def _points(comparison: Summary) -> str:
-    """``+41.5``, or ``41.5`` for a share; – for what was not run; nothing where factors are asked for."""
-    if comparison["by_seed"]:
-        return ""
-    if comparison["difference"] is None:
-        return "–"
-    return f"{100 * comparison['difference']:{'+' if comparison['base'] else ''}.1f}"
-
-
-def _claim_cell(comparison: Summary, low: str, high: str, verdict: str) -> str:
-    """``[+38, +45] ✓``, or the seeds one by one, ``✓ ✓ ?``, where each of them is judged alone."""
-    if comparison["by_seed"]:
-        return " ".join(MARKS[Verdict(one)] for one in comparison["by_seed"])
-    if comparison["difference"] is None:
-        return MARKS[Verdict(comparison[verdict])]
-    sign = "+" if comparison["base"] else ""
-    interval = f"[{round(100 * comparison[low]):{sign}d}, {round(100 * comparison[high]):{sign}d}]"
-    alone = " one seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
-    return f"{interval} {MARKS[Verdict(comparison[verdict])]}{alone}"
-
-
-def _summary(content: Summary) -> Iterator[str]:
-    """Which claims have which verdict."""
-    for title, *_, key in _interval_columns(content):
+def _by_decision(content: Row, columns: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
+    for title, *_, key in columns:
         yield from ("", f"By the interval over {title}:", "")
-        for verdict in Verdict:
-            if names := [row["claim"] for row in _claims(content) if row[key] == verdict]:
-                yield f"- **{verdict}**: {', '.join(names)}"
+        for decision in Decision:
+            if names := [row["claim"] for row in _claims(content) if row[key] == decision]:
+                yield f"- **{decision}**: {', '.join(names)}"
     yield from ("", "<details><summary>Every claim with its comparisons, intervals and the paper's figures</summary>")
 
 
-def _claims_lines(content: Summary) -> Iterator[str]:
-    columns = _interval_columns(content)
-    title = claims_heading(content)
-    names = ["claim", "measured", *(title for title, *_ in columns)]
-    yield from ("", f"{title[0].upper()}{title[1:]}:", "", table_line(names), table_line(["---"] * len(names)))
-    for claim in _claims(content):
-        paper = f"paper: {claim['paper']}" + (f" ({claim['source']})" if claim["source"] else "")
-        needs = f"; needs {claim['needs']}" if claim["needs"] else ""
-        verdicts = (f"**{claim[key]}**" for *_, key in columns)
-        yield table_line([f"**{claim['claim']}** {claim['text']}<br>*{paper}{needs}*", "", *verdicts])
-        for one in claim["comparisons"] if claim["verdict"] != Verdict.NOT_RUN else ():
-            yield table_line([_words(one), _points(one), *(_claim_cell(one, *keys) for _, *keys in columns)])
-    yield from ("", *content["notes"], "")
+def _claim_cells(claim: Row, columns: Sequence[tuple[str, str, str, str]]) -> Iterator[list[str]]:
+    """The claim with the paper's figure, then a line per comparison."""
+    paper = f"paper: {claim['paper']}" + (f" ({claim['source']})" if claim["source"] else "")
+    needs = f"; needs {claim['needs']}" if claim["needs"] else ""
+    decisions = (f"**{claim[key]}**" for *_, key in columns)
+    yield [f"**{claim['claim']}** {claim['text']}<br>*{paper}{needs}*", "", *decisions]
+    for one in claim["comparisons"] if claim["decision"] != Decision.NOT_RUN else ():
+        yield _comparison_cells(one, columns)
+
+
+def _comparison_cells(one: Row, columns: Sequence[tuple[str, str, str, str]], indent: str = "") -> list[str]:
+    """The comparison (with each seed's factor where one is asked for), its figure, a cell per kind of interval."""
+    factors = [f"×{ratio:.1f}" if ratio is not None else "–" for ratio in one["ratios"] or ()]
+    words = " ".join([one["comparison"] + (":" if factors else ""), *factors])
+    points = "–" if one["difference"] is None else f"{100 * one['difference']:{'+' if one['base'] else ''}.1f}"
+    return [indent + words, "" if one["by_seed"] else points, *(_interval_cell(one, *keys) for _, *keys in columns)]
+
+
+def _interval_cell(one: Row, low: str, high: str, decision: str) -> str:
+    """``[+38, +45] ✓``, or the seeds one by one, ``✓ ✓ ?``, where each of them is decided alone."""
+    if one["by_seed"]:
+        return " ".join(MARKS[Decision(each)] for each in one["by_seed"])
+    if one["difference"] is None:
+        return MARKS[Decision(one[decision])]
+    sign = "+" if one["base"] else ""
+    interval = f"[{round(100 * one[low]):{sign}d}, {round(100 * one[high]):{sign}d}]"
+    alone = " one seed" if low == "low" and one["interval"] == PROBLEMS else ""
+    return f"{interval} {MARKS[Decision(one[decision])]}{alone}"
+
+
+# pass@k
 
 
 def print_curves(content: Row, ks: Sequence[int], console: Console | None = None) -> None:
-    """Print a table for every checkpoint, and one for every pair, on every problem file."""
+    """A table for every checkpoint, and one for every pair, on every problem file; intervals below the figures."""
     console = console or new_console()
     setting = f"{content['n_samples']} samples of each problem, temperature {content['temperature']:g}"
     for row in content["missing"]:
@@ -358,38 +309,30 @@ def print_curves(content: Row, ks: Sequence[int], console: Console | None = None
             f"curves end at the fewest judged samples of a problem",
             highlight=False,
         )
-    for title, rows in _curve_groups(content["curves"], "{model} on {problems}: pass@k in %").items():
+    for title, rows in _titled(content["curves"], "{model} on {problems}: pass@k in %").items():
         console.print(f"\n{title}, 95 % intervals ({setting})", highlight=False, markup=False)
-        console.print(_curves_grid(rows, ks, "pass_at_k"))
-    for title, rows in _curve_groups(
-        content["differences"], "{model} − {base} on {problems}: pass@k in points"
-    ).items():
+        console.print(_curves(rows, ks, "pass_at_k"))
+    for title, rows in _titled(content["differences"], "{model} − {base} on {problems}: pass@k in points").items():
         console.print(f"\n{title}, paired by problem, 95 % intervals", highlight=False, markup=False)
-        console.print(_curves_grid(rows, ks, "difference"))
+        console.print(_curves(rows, ks, "difference"))
 
 
-def _curve_groups(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = {}
+def _titled(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(title.format(**row), []).append(row)
-    return groups
+        found.setdefault(title.format(**row), []).append(row)
+    return found
 
 
-def _curves_grid(rows: Sequence[Row], ks: Sequence[int], value: str) -> Table:
-    signed = value == "difference"
-    table = new_table("level")
-    table.add_column("n", justify="right")
-    largest = len(rows[0]["k"])
-    shown = [k for k in ks if k <= largest]
-    for k in shown:
-        table.add_column(f"k={k}", justify="right")
+def _curves(rows: Sequence[Row], ks: Sequence[int], value: str) -> Table:
+    signed, largest = value == "difference", len(rows[0]["k"])
+    columns: dict[Hashable, list[str]] = {"n": [str(row["n_problems"]) for row in rows]}
+    for k in ks:
+        if k <= largest:
+            columns[f"k={k}"] = [_curve_cell(row, value, k - 1, signed=signed) for row in rows]
     if signed:
-        table.add_column("crosses at k", justify="right")
-    for row in rows:
-        cells = [_curve_cell(row[value][k - 1], row["low"][k - 1], row["high"][k - 1], signed=signed) for k in shown]
-        crossing = [crossing_text(row["crossover"], largest)] if signed else []
-        table.add_row(str(row["level"] or "all"), str(row["n_problems"]), *cells, *crossing)
-    return table
+        columns["crosses at k"] = [crossing_text(row["crossover"], largest) for row in rows]
+    return rich_table(pd.DataFrame(columns, [str(row["level"] or "all") for row in rows]), "level")
 
 
 def crossing_text(crossed: Row | None, largest: int) -> str:
@@ -400,26 +343,31 @@ def crossing_text(crossed: Row | None, largest: int) -> str:
     return f"{crossed['k']}\n{' … '.join(ends)}"
 
 
-def _curve_cell(value: float, low: float, high: float, *, signed: bool) -> str:
-    if signed:
-        return f"{100 * value:+.1f}\n{100 * low:+.0f} {100 * high:+.0f}"
-    return f"{100 * value:.1f}\n{100 * low:.0f}–{100 * high:.0f}"
+def _curve_cell(row: Row, value: str, place: int, *, signed: bool) -> str:
+    figure, low, high = (100 * row[name][place] for name in (value, "low", "high"))
+    return f"{figure:+.1f}\n{low:+.0f} {high:+.0f}" if signed else f"{figure:.1f}\n{low:.0f}–{high:.0f}"
 
 
-def print_failures(summary: Mapping[str, Any], level: int) -> None:
-    """Print a table for every problem file that has this level, and the agreement with the judge."""
+# Failure modes
+
+
+def print_failures(summary: Row, level: int) -> None:
+    """Classes by model for every problem file and group that has this level; the agreement with the judge."""
     console = new_console()
-    for problems in dict.fromkeys(row["problems"] for row in summary["shares"] if row["level"] == level):
-        rows = [row for row in summary["shares"] if (row["problems"], row["level"]) == (problems, level)]
+    shares = [row for row in summary["shares"] if row["level"] == level]
+    for problems in dict.fromkeys(row["problems"] for row in shares):
+        rows = [row for row in shares if row["problems"] == problems]
         console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")
-        console.print(_failure_table(rows, summary))
+        frame = grid(rows, lambda row: row["class"].replace("_", " "), _failure_cell)
+        present = [model for model in summary["models"] if model in frame]
+        console.print(rich_table(frame.reindex([kind.replace("_", " ") for kind in FAILURES])[present], "class"))
         slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, "miscopied")]
-        console.print(
-            _failure_line("right functions in the right order, whatever the strings", summary["composed"], rows[0])
-        )
-        console.print(_failure_line("atomic error by miscopying the string of the step before", slips, rows[0]))
-    judge = summary["judge"]
-    if judge:
+        for what, which in (
+            ("right functions in the right order, whatever the strings", summary["composed"]),
+            ("atomic error by miscopying the string of the step before", slips),
+        ):
+            console.print(_models_line(what, which, rows[0]))
+    if judge := summary["judge"]:
         kappa = "undefined" if judge["kappa"] is None else "{kappa:.2f} [{low:.2f}, {high:.2f}]".format(**judge)
         agreed = "–" if judge["agreement"] is None else f"{100 * judge['agreement']:.1f} %"
         console.print(
@@ -428,24 +376,12 @@ def print_failures(summary: Mapping[str, Any], level: int) -> None:
         )
 
 
-def _failure_table(rows: list[dict[str, Any]], summary: Mapping[str, Any]) -> Table:
-    cells = {(row["class"], row["model"]): row for row in rows}
-    models = [model for model in summary["models"] if (FAILURES[0], model) in cells]
-    table = new_table()
-    table.add_column("class")
-    for model in models:
-        table.add_column(model, justify="right", overflow="fold")
-    for kind in FAILURES:
-        table.add_row(kind.replace("_", " "), *(_failure_cell(cells[kind, model]) for model in models))
-    return table
-
-
-def _failure_cell(row: Mapping[str, Any]) -> str:
+def _failure_cell(row: Row) -> str:
     return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
 
 
-def _failure_line(what: str, rows: Sequence[Mapping[str, Any]], of: Mapping[str, Any]) -> str:
+def _models_line(what: str, rows: Sequence[Row], of: Row) -> str:
     """Shares of all responses at the same level of the same file."""
     mine = [row for row in rows if (row["problems"], row["level"]) == (of["problems"], of["level"])]
-    told = ", ".join(f"{row['model']} {100 * row['share']:.1f}" for row in mine)
-    return f"% {what}: {told or 'none'}"
+    shares = ", ".join(f"{row['model']} {100 * row['share']:.1f}" for row in mine)
+    return f"% {what}: {shares or 'none'}"

@@ -60,9 +60,9 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     verify(source)
     summary = json.loads(source.read_text())
     styles = arm_styles(summary["models"])
-    of_file = {row["problems"]: row["functions"] for row in summary["shares"]}
+    of_file = {row["problems"]: row["group"] for row in summary["shares"]}
     functions, pairs = (
-        [{**row, "functions": of_file[row["problems"]]} for row in summary[key]] for key in ("by_function", "by_pair")
+        [{**row, "group": of_file[row["problems"]]} for row in summary[key]] for key in ("by_function", "by_pair")
     )
     recipe = Recipe(FAILURE_STEP, {}, {"failure_modes": source})
     drawing = partial(failure_figures.shares, summary["shares"], styles)

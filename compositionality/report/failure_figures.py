@@ -28,12 +28,12 @@ DARKEST_WITH_BLACK = 47
 def shares(rows: Sequence[Row], styles: Styles) -> "Figure":
     """Stacked bars of the classes: a panel for each level (across) and group (down), a bar for each model.
 
-    Rows: ``model``, ``functions``, ``level``, ``class``, ``share``, ``n_problems``. Where the study repeats the paper's
+    Rows: ``model``, ``group``, ``level``, ``class``, ``share``, ``n_problems``. Where the study repeats the paper's
     test, a last line of panels shows what the paper states.
     """
     from matplotlib.figure import Figure
 
-    groups, levels, classes = unique(rows, "functions"), sorted(unique(rows, "level")), unique(rows, "class")
+    groups, levels, classes = unique(rows, "group"), sorted(unique(rows, "level")), unique(rows, "class")
     test = paper.matching_test(rows)
     stated = [arm for arm in styles if any(one.arm == arm for one in paper.SHARES)] if test else []
     heights = [0.9 + 0.3 * len(styles)] * len(groups) + ([1.1 + 0.3 * len(stated)] if stated else [])
@@ -43,7 +43,7 @@ def shares(rows: Sequence[Row], styles: Styles) -> "Figure":
     for line, group in enumerate(groups):
         for column, level in enumerate(levels):
             panel = figure.add_subplot(grid[line, column])
-            mine = [row for row in rows if (row["functions"], row["level"]) == (group, level)]
+            mine = [row for row in rows if (row["group"], row["level"]) == (group, level)]
             _stack(panel, mine, styles, colours, named=column == 0)
             title = f"level {level}" if level else "all levels"
             title_panel(panel, f"{group_title(group)}\n{title}" if column == 0 else title, f"n = {sizes(mine)}")
@@ -110,10 +110,10 @@ def _legend(figure: "Figure", colours: Mapping[str, str]) -> None:
 def heat_maps(by_function: Sequence[Row], by_pair: Sequence[Row], styles: Styles) -> "Figure":
     """Correct, in %: each function at level 1 and at any step, and each pair, outer × inner; a panel for each model.
 
-    Rows: ``model``, ``functions`` and ``function``, ``alone``, ``error_rate``; or ``outer``, ``inner``, ``accuracy``.
+    Rows: ``model``, ``group`` and ``function``, ``alone``, ``error_rate``; or ``outer``, ``inner``, ``accuracy``.
     """
     groups, models = (
-        unique(by_function, "functions"),
+        unique(by_function, "group"),
         [model for model in styles if model in unique(by_function, "model")],
     )
     figure, panels = new_panels((1.2 + 3.9 * len(models), 0.6 + 3.9 * len(groups)), len(groups), len(models))
@@ -132,7 +132,7 @@ def heat_maps(by_function: Sequence[Row], by_pair: Sequence[Row], styles: Styles
 
 
 def _of(rows: Sequence[Row], model: str, group: str) -> list[Row]:
-    return [row for row in rows if (row["model"], row["functions"]) == (model, group)]
+    return [row for row in rows if (row["model"], row["group"]) == (model, group)]
 
 
 def cells_of(by_function: Sequence[Row], by_pair: Sequence[Row]) -> tuple[NDArray[np.float64], list[str]]:

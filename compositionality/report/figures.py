@@ -1,6 +1,6 @@
 """The study's figures: accuracy by level, training, RL against RFT, pass@k. Shares in, matplotlib figures out.
 
-Rows are those of the tables: ``model``, ``functions`` (the group of problems), ``level``, shares from 0 to 1.
+Rows are those of the tables: ``model``, ``group`` (the group of problems), ``level``, shares from 0 to 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ PERCENT = (-3, 103)
 
 def accuracy(rows: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
     """Mean accuracy by level with its interval and a dot for each seed: a panel for each group, then the paper's."""
-    groups, levels = unique(rows, "functions"), sorted(unique(rows, "level"))
+    groups, levels = unique(rows, "group"), sorted(unique(rows, "level"))
     test = paper.matching_test(rows)
     n_panels = len(groups) + (test is not None)
     figure, (panels,) = new_panels((max(6.0, 4 * n_panels), 5.4), 1, n_panels, sharey=True)
     for panel, group in zip(panels, groups, strict=False):
-        mine = [row for row in rows if row["functions"] == group]
+        mine = [row for row in rows if row["group"] == group]
         for place, (model, style) in enumerate(styles.items()):
             _arm(panel, [row for row in mine if row["model"] == model], style, _shift(place, styles))
         title_panel(panel, group_title(group), f"n = {sizes(mine)} problems a level")
@@ -112,12 +112,12 @@ def training(rows: Sequence[Row], styles: Styles) -> "Figure":
     """Accuracy by level over the steps: a panel for each arm (across) and group (down)."""
     from matplotlib.ticker import MaxNLocator
 
-    arms, groups = [arm for arm in styles if arm in unique(rows, "arm")], unique(rows, "functions")
+    arms, groups = [arm for arm in styles if arm in unique(rows, "arm")], unique(rows, "group")
     size = (1.2 + 3.1 * len(arms), 0.7 + 2.7 * len(groups))
     figure, panels = new_panels(size, len(groups), len(arms), sharex=True, sharey=True)
     for line, group in zip(panels, groups, strict=True):
         for panel, arm in zip(line, arms, strict=True):
-            _levels_over_steps(panel, [row for row in rows if (row["arm"], row["functions"]) == (arm, group)])
+            _levels_over_steps(panel, [row for row in rows if (row["arm"], row["group"]) == (arm, group)])
             panel.set_title(f"{styles[arm].title}\n{group_title(group)}", fontsize=10)
             panel.set_ylim(*PERCENT)
         line[0].set_ylabel("correct, %")
@@ -181,12 +181,12 @@ def _one_budget(panel: "Axes", table: Any, style: ArmStyle, label: str | None) -
 
 def pass_at_k(curves: Sequence[Row], styles: Styles) -> "Figure":
     """pass@k with its interval: a panel for each level (across) and group (down), k on a logarithmic axis."""
-    levels, groups = sorted(unique(curves, "level")), unique(curves, "functions")
+    levels, groups = sorted(unique(curves, "level")), unique(curves, "group")
     size = (1.0 + 2.1 * max(2, len(levels)), 0.8 + 2.5 * len(groups))
     figure, panels = new_panels(size, len(groups), len(levels), sharex=True, sharey=True)
     for line, group in zip(panels, groups, strict=True):
         for panel, level in zip(line, levels, strict=True):
-            mine = [row for row in curves if (row["functions"], row["level"]) == (group, level)]
+            mine = [row for row in curves if (row["group"], row["level"]) == (group, level)]
             for row in mine:
                 _curve(panel, row, styles[row["model"]])
             panel.set_title(f"{group_title(group)}, level {level}" if level else group_title(group), fontsize=9)

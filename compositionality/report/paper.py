@@ -105,7 +105,7 @@ def matching_test(rows: Iterable[Mapping[str, Any]]) -> PaperTest | None:
     """The paper's test set that these rows of a table (group, data source) repeat; None for other tasks."""
     rows = list(rows)
     for test in (HELDOUT, COUNTDOWN):
-        if any(row["functions"] == test.group and re.match(test.data_source, row["data_source"]) for row in rows):
+        if any(row["group"] == test.group and re.match(test.data_source, row["data_source"]) for row in rows):
             return test
     return None
 

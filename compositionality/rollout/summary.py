@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from rich.table import Table
 
 from compositionality.console import new_table
-from compositionality.stats.intervals import Interval, share
-from compositionality.types import Reason
+from compositionality.stats.intervals import share
+from compositionality.types import Estimate, Reason
 
 Cell = tuple[str, int]
 """Group and level."""
@@ -46,7 +46,7 @@ class RolloutSummary:
         """All pairs (group, level), in order."""
         return sorted(self._tokens)
 
-    def accuracy(self, cell: Cell) -> Interval | None:
+    def accuracy(self, cell: Cell) -> Estimate | None:
         """Share of correct among judged completions, with problems as clusters; None if nothing was judged."""
         rows = (self._groups == cell[0]) & (self._levels == cell[1])
         return share(self._correct[rows], self._judged[rows])

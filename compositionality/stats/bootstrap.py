@@ -16,12 +16,11 @@ Legend: P problems, R draws, K columns (values of k).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.stats.intervals import CONFIDENCE, wilson
+from compositionality.stats.intervals import CONFIDENCE
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -117,6 +116,7 @@ def _unseen(mean_K: Floats, n: int, *, signed: bool) -> tuple[Floats, Floats]:
     if signed:
         half = 1 - TAIL ** (1 / n)
         return mean_K - half, mean_K + half
-    z = NormalDist().inv_cdf(1 - TAIL)
-    low, high = np.array([wilson(min(max(float(mean), 0.0), 1.0), n, quantile=z) for mean in mean_K]).T
-    return low, high
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(np.clip(mean_K, 0.0, 1.0) * n, n, alpha=2 * TAIL, method="wilson")
+    return np.minimum(low, mean_K), np.maximum(high, mean_K)

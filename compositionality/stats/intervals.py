@@ -7,11 +7,12 @@ shows (clusters are problems). Where nothing varies (all right, all wrong) each 
 """
 
 import math
-from dataclasses import dataclass
-from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from compositionality.types import Estimate, Interval
 
 Counts = NDArray[np.int64]
 Values = NDArray[np.int64] | NDArray[np.float64]
@@ -19,35 +20,30 @@ Values = NDArray[np.int64] | NDArray[np.float64]
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A share or a difference of shares with its 95 % interval."""
+def wilson(share: float, n: float, quantile: float | None = None) -> Interval:
+    """Wilson's score interval of a share seen in ``n`` independent samples (``n`` may be fractional).
 
-    value: float
-    low: float
-    high: float
-
-
-def wilson(
-    share: float, n: float, confidence: float = CONFIDENCE, quantile: float | None = None
-) -> tuple[float, float]:
-    """Wilson's score interval for a share seen in ``n`` independent samples (``n`` may be fractional).
-
-    ``quantile`` stands in for the normal one, where the spread itself is an estimate (Student's).
+    ``quantile`` takes the place of the normal one where the spread itself is an estimate (Student's); statsmodels
+    knows only the normal one.
     """
-    z = NormalDist().inv_cdf(0.5 + confidence / 2) if quantile is None else quantile
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+    if quantile is None:
+        from statsmodels.stats.proportion import proportion_confint
+
+        low, high = map(float, proportion_confint(share * n, n, alpha=1 - CONFIDENCE, method="wilson"))
+    else:
+        centre = (share + quantile**2 / (2 * n)) / (1 + quantile**2 / n)
+        half = math.sqrt(share * (1 - share) / n + quantile**2 / (4 * n * n)) * quantile / (1 + quantile**2 / n)
+        low, high = centre - half, centre + half
+    return Interval(max(0.0, min(share, low)), min(1.0, max(share, high)))
 
 
-def share(correct: Values, judged: Values) -> Interval | None:
-    """Share of correct among judged responses over P problems, with its interval; None if nothing was judged."""
+def share(correct: Values, judged: Values) -> Estimate | None:
+    """Share of correct among judged responses to P problems; None if nothing was judged."""
     total = int(judged.sum())
     if total == 0:
         return None
     value = float(correct.sum()) / total
-    return Interval(value, *wilson(value, effective_samples(correct, judged)))
+    return Estimate(value, int(np.count_nonzero(judged)), wilson(value, effective_samples(correct, judged)))
 
 
 def effective_samples(correct: Values, judged: Values) -> float:
@@ -63,7 +59,7 @@ def effective_samples(correct: Values, judged: Values) -> float:
     return min(max(independent, 1.0), total)
 
 
-def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged: Counts) -> Interval | None:
+def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged: Counts) -> Estimate | None:
     """Mean over the problems that both judged of (share correct - the base's share), with a Student interval."""
     both = (judged > 0) & (base_judged > 0)
     if np.count_nonzero(both) < 2:
@@ -71,16 +67,33 @@ def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged
     return mean_change(correct[both] / judged[both] - base[both] / base_judged[both])
 
 
-def mean_change(change: NDArray[np.float64], least: float = -1.0, most: float = 1.0) -> Interval:
+def mean_change(change: NDArray[np.float64], least: float = -1.0, most: float = 1.0) -> Estimate:
     """Mean of at least 2 independent values between ``least`` and ``most``, with a Student interval."""
     from scipy.stats import t
 
     n, value = len(change), float(change.mean())
     half = float(t.ppf(0.5 + CONFIDENCE / 2, n - 1) * change.std(ddof=1) / math.sqrt(n))
     half = half or unseen(n)
-    return Interval(value, max(least, value - half), min(most, value + half))
+    return Estimate(value, n, Interval(max(least, value - half), min(most, value + half)))
 
 
 def unseen(n: float) -> float:
     """Half-width where n problems show no difference: they leave room for a share of differing ones, never for none."""
     return float(1 - (0.5 - CONFIDENCE / 2) ** (1 / n))
+
+
+def columns(estimate: Estimate | None, value: str) -> dict[str, float | None]:
+    """``value``, low and high as columns of a table; None where there is no estimate."""
+    if estimate is None:
+        return dict.fromkeys((value, "low", "high"))
+    return {value: estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def columns_by_seed(estimate: Estimate | None, value: str) -> dict[str, Any]:
+    """The same with both intervals and the value of every seed."""
+    names = (value, "low", "high", "interval", "problems_low", "problems_high", "values")
+    if estimate is None:
+        return dict.fromkeys(names)
+    low, high = estimate.over_problems
+    found = (estimate.value, estimate.low, estimate.high, estimate.covers, low, high, list(estimate.by_seed))
+    return dict(zip(names, found, strict=True))

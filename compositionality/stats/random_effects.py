@@ -17,15 +17,14 @@ Legend: S seeds, P problems.
 # ruff: noqa: N803, N806
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.stats.intervals import CONFIDENCE, Interval, Values, mean_change, share, unseen, wilson
+from compositionality.stats.intervals import CONFIDENCE, Values, mean_change, share, unseen, wilson
+from compositionality.types import PROBLEMS, SEEDS_AND_PROBLEMS, Estimate, Interval, Spread
 
 Floats = NDArray[np.float64]
-PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"
 INTERVALS = {
     PROBLEMS: "other problems, these seeds: Wilson's on counts pooled by problem; Student's on differences by problem",
     SEEDS_AND_PROBLEMS: "other seeds and other problems: two-way random effects, Student's t for the seeds (k - 1) and "
@@ -33,49 +32,15 @@ INTERVALS = {
 }
 
 
-@dataclass(frozen=True)
-class Spread:
-    """What the width of an interval comes from: variances, as far as chance of one kind makes them."""
-
-    k: int  # seeds
-    n: int  # problems
-    seeds: float  # of one seed's mean; 0 for one seed
-    problems: float  # of one problem's value, in any seed
-    pooled: float  # of one problem's value, in the mean over these seeds
-
-    def wide(self, k: float, n: float) -> float:
-        """Half the interval for other seeds and other problems, had there been ``k`` and ``n``; 0: nothing varies."""
-        of_seeds = self.seeds * _quantile(k) ** 2 / k if self.k > 1 else 0.0
-        return math.sqrt(of_seeds + self.problems * _quantile(n) ** 2 / n)
-
-    def narrow(self, n: float) -> float:
-        """Half the interval for other problems, had there been ``n``."""
-        return math.sqrt(self.pooled / n) * _quantile(n) or unseen(n)
+def half_width_over_both(spread: Spread, k: float, n: float) -> float:
+    """Half the interval for other seeds and other problems, with ``k`` seeds and ``n`` problems; 0: nothing varies."""
+    of_seeds = spread.seeds * _quantile(k) ** 2 / k if spread.k > 1 else 0.0
+    return math.sqrt(of_seeds + spread.problems * _quantile(n) ** 2 / n)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A figure with both intervals; ``wide`` is None for one seed, ``spread`` under 2 problems."""
-
-    values: tuple[float, ...]  # one for each seed
-    narrow: Interval  # chance of problems only
-    wide: Interval | None  # chance of seeds and problems
-    spread: Spread | None = None
-
-    @property
-    def value(self) -> float:
-        """Mean over the seeds."""
-        return sum(self.values) / len(self.values)
-
-    @property
-    def best(self) -> Interval:
-        """The interval that says most about another run: over seeds and problems if there are several seeds."""
-        return self.wide or self.narrow
-
-    @property
-    def kind(self) -> str:
-        """Which chance ``best`` covers."""
-        return SEEDS_AND_PROBLEMS if self.wide else PROBLEMS
+def half_width_over_problems(spread: Spread, n: float) -> float:
+    """Half the interval for other problems, with ``n`` of them."""
+    return math.sqrt(spread.pooled / n) * _quantile(n) or unseen(n)
 
 
 def _quantile(n: float) -> float:
@@ -83,11 +48,6 @@ def _quantile(n: float) -> float:
     from scipy.stats import t
 
     return float(t.ppf(0.5 + CONFIDENCE / 2, n - 1))
-
-
-def half_width(values_SP: Floats) -> float:
-    """Half the interval of the mean of at least 2 × 2 values, for new seeds and new problems (0: nothing varies)."""
-    return spread_of(values_SP).wide(*values_SP.shape)
 
 
 def spread_of(values_SP: Floats) -> Spread:
@@ -102,31 +62,39 @@ def spread_of(values_SP: Floats) -> Spread:
     return Spread(k, n, float(seeds.var(ddof=1)), max(of_problems, 0.0), pooled)
 
 
-def share_over_seeds(correct_SP: Values, judged_SP: Values) -> Finding | None:
+def share_over_seeds(correct_SP: Values, judged_SP: Values) -> Estimate | None:
     """Mean share of correct answers (or of what else was counted); None if a seed has none judged."""
     if not judged_SP.sum(axis=1).all():
         return None
-    values = tuple(float(value) for value in correct_SP.sum(axis=1) / judged_SP.sum(axis=1))
-    narrow = share(correct_SP.sum(axis=0), judged_SP.sum(axis=0))
-    if narrow is None:
+    by_seed = tuple(float(value) for value in correct_SP.sum(axis=1) / judged_SP.sum(axis=1))
+    pooled = share(correct_SP.sum(axis=0), judged_SP.sum(axis=0))
+    if pooled is None:
         return None
     values_SP = _ratios(correct_SP, judged_SP)
     spread = spread_of(values_SP) if values_SP.shape[1] > 1 else None
-    return Finding(values, narrow, _wide_share(values, values_SP, narrow), spread)
+    mean, over_problems = sum(by_seed) / len(by_seed), pooled.over_problems
+    over_both = _share_over_both(mean, spread, over_problems) if spread and spread.k > 1 else None
+    return Estimate(mean, pooled.n_problems, over_problems, over_both, by_seed, spread)
 
 
 def contrast_over_seeds(
     correct_SP: Values, judged_SP: Values, base_SP: Values, base_judged_SP: Values, times: float = 1.0
-) -> Finding | None:
+) -> Estimate | None:
     """Mean of (share correct − ``times`` × the base's share), paired by seed and problem; None if under 2 problems."""
     both_P = (judged_SP > 0).all(axis=0) & (base_judged_SP > 0).all(axis=0)
     if np.count_nonzero(both_P) < 2:
         return None
     values_SP = _ratios(correct_SP[:, both_P], judged_SP[:, both_P])
     values_SP = values_SP - times * _ratios(base_SP[:, both_P], base_judged_SP[:, both_P])
-    narrow = mean_change(values_SP.mean(axis=0), -times)
-    values = tuple(float(value) for value in values_SP.mean(axis=1))
-    return Finding(values, narrow, _wide_contrast(values_SP, narrow, times), spread_of(values_SP))
+    pooled, spread = mean_change(values_SP.mean(axis=0), -times), spread_of(values_SP)
+    by_seed = tuple(float(value) for value in values_SP.mean(axis=1))
+    over_both = None
+    if spread.k > 1:
+        half = half_width_over_both(spread, spread.k, spread.n)
+        low, high = max(-times, pooled.value - half), min(1.0, pooled.value + half)
+        over_both = _at_least(Interval(low, high), pooled.over_problems)
+    value = sum(by_seed) / len(by_seed)
+    return Estimate(value, pooled.n_problems, pooled.over_problems, over_both, by_seed, spread)
 
 
 def _ratios(correct_SP: Values, judged_SP: Values) -> Floats:
@@ -135,18 +103,12 @@ def _ratios(correct_SP: Values, judged_SP: Values) -> Floats:
     return np.where(judged_SP > 0, correct_SP / np.maximum(judged_SP, 1), means)
 
 
-def _wide_share(values: tuple[float, ...], values_SP: Floats, narrow: Interval) -> Interval | None:
-    if min(values_SP.shape) < 2:
-        return None
-    mean, half = sum(values) / len(values), half_width(values_SP)
+def _share_over_both(mean: float, spread: Spread, over_problems: Interval) -> Interval:
+    """Wilson's form of the half-width."""
+    half = half_width_over_both(spread, spread.k, spread.n)
     samples = mean * (1 - mean) / half**2 if half > 0 else 0.0
-    low, high = wilson(mean, samples, quantile=1.0) if samples > 0 else (narrow.low, narrow.high)
-    return Interval(mean, min(low, narrow.low), max(high, narrow.high))
+    return _at_least(wilson(mean, samples, quantile=1.0), over_problems) if samples > 0 else over_problems
 
 
-def _wide_contrast(values_SP: Floats, narrow: Interval, times: float) -> Interval | None:
-    if min(values_SP.shape) < 2:
-        return None
-    half = half_width(values_SP)
-    low, high = max(-times, narrow.value - half), min(1.0, narrow.value + half)
-    return Interval(narrow.value, min(low, narrow.low), max(high, narrow.high))
+def _at_least(interval: Interval, other: Interval) -> Interval:
+    return Interval(min(interval.low, other.low), max(interval.high, other.high))

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from compositionality.stats.random_effects import Spread
+from compositionality.stats.random_effects import half_width_over_both, half_width_over_problems
+from compositionality.types import Spread
 
 ON_THRESHOLD = 0.0005
 """A figure that is 0.05 points from its threshold lies on it."""
@@ -14,15 +15,15 @@ NEVER = "no number would do: the difference lies on the threshold"
 
 
 @dataclass(frozen=True)
-class Need:
-    """So many seeds and so many problems in all; 0: there are enough. Infinite: no number would do."""
+class RequiredSampleSize:
+    """The total number of seeds and of problems; 0: there are enough already. Infinite: no number would do."""
 
     seeds: float = 0
     problems: float = 0
 
     @property
     def words(self) -> str:
-        """``about 12 seeds``, ``about 900 problems``, or both; a level's problems are counted."""
+        """``about 12 seeds``, ``about 900 problems``, or both; problems are those of one level."""
         if math.inf in (self.seeds, self.problems):
             return NEVER
         parts = [
@@ -31,34 +32,34 @@ class Need:
         return " and ".join(parts)
 
 
-def most(needs: Sequence[Need]) -> Need:
-    """What is enough for all of them."""
-    return Need(max(need.seeds for need in needs), max(need.problems for need in needs))
+def enough_for_all(sizes: Sequence[RequiredSampleSize]) -> RequiredSampleSize:
+    """The larger number of each."""
+    return RequiredSampleSize(max(size.seeds for size in sizes), max(size.problems for size in sizes))
 
 
-def needed(spreads: Sequence[Spread], distance: float) -> Need:
+def required_sample_size(spreads: Sequence[Spread], distance: float) -> RequiredSampleSize:
     """The seeds and problems at which the half-widths of the intervals (added) are as small as ``distance``.
 
     More seeds where they alone would do; else more problems too, half of the variance for either.
     """
     if distance < ON_THRESHOLD:
-        return Need(math.inf, math.inf)
+        return RequiredSampleSize(math.inf, math.inf)
     k, n = spreads[0].k, spreads[0].n
 
-    def narrow(problems: float) -> float:
-        return sum(spread.narrow(problems) for spread in spreads)
+    def over_problems(problems: float) -> float:
+        return sum(half_width_over_problems(spread, problems) for spread in spreads)
 
-    def wide(seeds: float, problems: float) -> float:
-        return sum(spread.wide(seeds, problems) for spread in spreads) if k > 1 else 0.0
+    def over_both(seeds: float, problems: float) -> float:
+        return sum(half_width_over_both(spread, seeds, problems) for spread in spreads) if k > 1 else 0.0
 
-    problems = _fewest(narrow, distance, n)
-    if wide(ENOUGH_SEEDS, problems) > distance:
-        problems = _fewest(lambda m: wide(ENOUGH_SEEDS, m), distance / math.sqrt(2), problems)
+    problems = _fewest(over_problems, distance, n)
+    if over_both(ENOUGH_SEEDS, problems) > distance:
+        problems = _fewest(lambda m: over_both(ENOUGH_SEEDS, m), distance / math.sqrt(2), problems)
     if math.isinf(problems):
-        return Need(problems=problems)
-    seeds = _fewest(lambda m: wide(m, problems), distance, k) if k > 1 else k
-    found = Need(seeds if seeds > k else 0, problems if problems > n else 0)
-    return found if found.words else Need(problems=n + 1)  # on the edge: the interval's own form is a little wider
+        return RequiredSampleSize(problems=problems)
+    seeds = _fewest(lambda m: over_both(m, problems), distance, k) if k > 1 else k
+    found = RequiredSampleSize(seeds if seeds > k else 0, problems if problems > n else 0)
+    return found if found.words else RequiredSampleSize(problems=n + 1)  # Wilson's form is a little wider
 
 
 def _fewest(half: Callable[[float], float], distance: float, start: float) -> float:

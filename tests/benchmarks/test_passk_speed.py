@@ -21,7 +21,7 @@ from scipy.stats import bootstrap
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.evaluate.counts import Answers
+from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.passk.curves import curves_of
 from compositionality.evaluate.passk.samples import choose_all, count_all
 from compositionality.reward.pool import JudgeInput, JudgePool
@@ -67,7 +67,7 @@ def test_every_k_beside_a_loop_over_problems_and_k(benchmark: BenchmarkFixture) 
 @pytest.mark.benchmark(timer=time.process_time)
 def test_curve_with_intervals_beside_scipys_bootstrap(benchmark: BenchmarkFixture) -> None:
     """scipy: BCa with as many draws, at 4 of the 1,000 k, times 250. Ours: every k, of one checkpoint on one level."""
-    answers = {("model", "file"): Answers(("level",) * PROBLEMS, JUDGED, CORRECT)}
+    answers = {("model", "file"): ProblemCounts((Stratum("heldout", 1),) * PROBLEMS, JUDGED, CORRECT)}
     curve = pass_at_k(CORRECT, JUDGED, SAMPLES)
 
     def ours() -> object:

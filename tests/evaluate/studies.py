@@ -26,11 +26,17 @@ def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "") -> Path:
     names = [source for source, size in sizes.items() for _ in range(size)]
     truths = {"string": json.dumps({"ref_output": "a"}), "countdown": json.dumps({"target": 3, "numbers": [1, 2]})}
     made = [
-        Problem(source, *level_and_group(source), f"p{index}{tag}", truths[task_of(source)], index, {"functions": []})
+        Problem(source, *_level_and_group(source), f"p{index}{tag}", truths[task_of(source)], index, {"functions": []})
         for index, source in enumerate(names)
     ]
     write_table(to_table(made, "test"), path)
     return path
+
+
+def _level_and_group(source: str) -> tuple[int, str]:
+    """As the tasks give them."""
+    level, group = level_and_group(source)
+    return level, "countdown" if task_of(source) == "countdown" else group
 
 
 def evaluation(folder: Path, problems: Mapping[str, Path], outcomes: Outcomes, seed: int = 0, **changes: Any) -> Path:

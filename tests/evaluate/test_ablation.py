@@ -9,7 +9,7 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.ablation import AblationSettings, summarise_ablation
-from compositionality.evaluate.tables import marks
+from compositionality.evaluate.frames import marks
 
 SOURCES = ("string-trained-level3", "string-heldout-level3")
 
@@ -48,7 +48,7 @@ def test_rows_hold_what_was_changed_and_what_came_of_it(settings: AblationSettin
     settings.markdown = str(readme)
     rows = json.loads(summarise_ablation(settings).read_text())["rows"]
     assert [(row["variant"], row["tokens"]) for row in rows] == [("whole", 1_536_000), ("half", 768_000)]
-    found = {(one["functions"], one["model"]): one["accuracy"] for one in rows[0]["accuracy"]}
+    found = {(one["group"], one["model"]): one["accuracy"] for one in rows[0]["accuracy"]}
     assert found == {
         ("trained", "stage1"): 0.3,
         ("trained", "rl-level2"): 0.6,

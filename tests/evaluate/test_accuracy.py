@@ -14,7 +14,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
-from compositionality.evaluate.counts import read_answers
+from compositionality.evaluate.counts import Stratum, read_counts
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.types import Completion, Problem
@@ -89,7 +89,10 @@ def test_accuracy_by_level_and_function_of_two_checkpoints(
     tmp_path: Path, problems: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = evaluate(settings(tmp_path, problems, ["even", "good"]))
-    rows = {(row["model"], row["group"]): row for row in read_table(output / "accuracy.parquet").to_pylist()}
+    rows = {
+        (row["model"], row["data_source"] or row["skill"] or "all"): row
+        for row in read_table(output / "accuracy.parquet").to_pylist()
+    }
     assert rows["even", "string-heldout-level1"]["accuracy"] == 0.5
     assert rows["good", "string-heldout-level2"]["accuracy"] == 1.0
     assert rows["good", "func_3"]["n_problems"] == 4
@@ -101,7 +104,7 @@ def test_accuracy_by_level_and_function_of_two_checkpoints(
     assert "rollouts/good/test" in written["inputs"]
     shown = capsys.readouterr().out
     assert "50.0 [15.0–85.0]" in shown
-    assert "heldout-level2" in shown
+    assert "heldout L2" in shown
     assert (output / "rollouts/even/test/manifest.json").is_file()
 
 
@@ -157,7 +160,7 @@ def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
 
 def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:
     output = evaluate(settings(tmp_path, problems, ["even"], n_samples=3, limit=2))
-    row = next(row for row in read_table(output / "accuracy.parquet").to_pylist() if row["group"] == "all")
+    row = next(row for row in read_table(output / "accuracy.parquet").to_pylist() if row["by"] == "all")
     assert (row["n_problems"], row["n_responses"], row["n_samples"]) == (2, 6, 3)
 
 
@@ -176,9 +179,11 @@ def test_models_are_named_on_the_command_line() -> None:
 
 def test_counts_for_every_problem_lie_beside_the_table(tmp_path: Path, problems: Path, asked: list[str]) -> None:
     output = evaluate(settings(tmp_path, problems, ["even", "good"], n_samples=2))
-    found = read_answers(output / "by_problem.parquet")
+    found = read_counts(output / "by_problem.parquet")
     assert list(found) == [("even", "test"), ("good", "test")]
-    assert found["even", "test"].levels == ("string-heldout-level1",) * 4 + ("string-heldout-level2",) * 4
+    assert found["even", "test"].strata == [
+        Stratum("heldout", level, f"string-heldout-level{level}") for level in (1,) * 4 + (2,) * 4
+    ]
     assert found["even", "test"].correct.tolist() == [2, 0, 2, 0, 2, 0, 2, 0]
     assert found["good", "test"].judged.tolist() == [2] * 8
     (output / "by_problem.parquet").unlink()

@@ -8,39 +8,44 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compositionality.evaluate.claims.claim import ALL_SAMPLES, GROWTH, Claim, Comparison, Metric, Rule, Source
-from compositionality.evaluate.claims.decide import Judged, Studies, Verdict, claim_rows, judge_claim, together
-from compositionality.evaluate.claims.paper import CLAIMS, CONTROLS
-from compositionality.evaluate.counts import Answers
-from compositionality.evaluate.evaluations import Evaluation, Group, Study
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import read_catalogue, words
+from compositionality.evaluate.claims.decide import Outcome, Results, claim_rows, decide, decide_all_of
+from compositionality.evaluate.counts import ProblemCounts, Stratum
+from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet
+from compositionality.types import ALL_SAMPLES, GROWTH, Claim, Comparison, Decision, Metric, Rule
 
 N = 400
+LEVEL3 = Stratum("heldout", 3)
+CATALOGUE = read_catalogue("composition")
 
 
-def study(shares: dict[str, list[float]], level: str = "string-heldout-level3") -> Study:
+def study(shares: dict[str, list[float]], stratum: Stratum = LEVEL3) -> Evaluations:
     """One group; each arm right on so large a share of N problems, seed by seed, the same problems first."""
     seeds = []
     for number in range(len(next(iter(shares.values())))):
         answers = {
-            (arm, "test"): Answers(
-                (level,) * N, np.ones(N, np.int64), (np.arange(N) < round(N * values[number])).astype(np.int64)
+            (arm, "test"): ProblemCounts(
+                (stratum,) * N, np.ones(N, np.int64), (np.arange(N) < round(N * values[number])).astype(np.int64)
             )
             for arm, values in shares.items()
         }
         seeds.append(Evaluation(f"seed{number}", Path(), {"sampling": {}}, {}, answers))
-    return Study(tuple(seeds), tuple(shares), (Group("test", level),))
+    return Evaluations(tuple(seeds), tuple(shares), (ProblemSet("test", *stratum),))
 
 
-def judge(comparison: Comparison, found: Study) -> Judged:
-    return judge_claim(Claim("", "", "", "", (comparison,)), {comparison.source: found})[0]
+def judge(comparison: Comparison, found: Evaluations) -> Outcome:
+    return decide(Claim("", "", "", "", (comparison,)), {comparison.results: found})[0]
 
 
-def verdicts(found: Study, rule: Rule, threshold: float = 0.0, base: str = "stage1") -> tuple[Verdict, Verdict]:
+def decisions(
+    found: Evaluations, rule: Rule, threshold: float = 0.0, base: str = "stage1"
+) -> tuple[Decision, Decision]:
     judged = judge(Comparison("heldout", 3, "rl", base, rule, threshold), found)
-    return judged.verdict, judged.these_seeds
+    return judged.decision, judged.these_seeds
 
 
-YES, NO, OPEN, NONE = Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.UNDECIDED, Verdict.NOT_RUN
+YES, NO, OPEN, NONE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED, Decision.NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -52,16 +57,16 @@ YES, NO, OPEN, NONE = Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.UNDECIDED
         ([0.90, 0.60, 0.40], [0.20, 0.21, 0.22], (OPEN, YES)),  # seeds differ: only these ones are sure
     ],
 )
-def test_at_least_20_points(rl: list[float], stage1: list[float], expected: tuple[Verdict, Verdict]) -> None:
-    assert verdicts(study({"stage1": stage1, "rl": rl}), Rule.ABOVE, 0.2) == expected
+def test_at_least_20_points(rl: list[float], stage1: list[float], expected: tuple[Decision, Decision]) -> None:
+    assert decisions(study({"stage1": stage1, "rl": rl}), Rule.ABOVE, 0.2) == expected
 
 
 @pytest.mark.parametrize(
     ("rl", "expected"),
     [([0.20, 0.21, 0.22], (YES, YES)), ([0.40, 0.41, 0.42], (NO, NO)), ([0.10, 0.30, 0.50], (OPEN, NO))],
 )
-def test_a_gain_of_at_most_5_points(rl: list[float], expected: tuple[Verdict, Verdict]) -> None:
-    assert verdicts(study({"stage1": [0.20, 0.21, 0.22], "rl": rl}), Rule.AT_MOST, 0.05) == expected
+def test_a_gain_of_at_most_5_points(rl: list[float], expected: tuple[Decision, Decision]) -> None:
+    assert decisions(study({"stage1": [0.20, 0.21, 0.22], "rl": rl}), Rule.AT_MOST, 0.05) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,8 +78,8 @@ def test_a_gain_of_at_most_5_points(rl: list[float], expected: tuple[Verdict, Ve
         ([0.10, 0.11, 0.12], [0.20, 0.21, 0.22], (NO, NO)),
     ],
 )
-def test_intervals_apart(rl: list[float], stage1: list[float], expected: tuple[Verdict, Verdict]) -> None:
-    assert verdicts(study({"stage1": stage1, "rl": rl}), Rule.APART) == expected
+def test_intervals_apart(rl: list[float], stage1: list[float], expected: tuple[Decision, Decision]) -> None:
+    assert decisions(study({"stage1": stage1, "rl": rl}), Rule.APART) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,12 +90,12 @@ def test_intervals_apart(rl: list[float], stage1: list[float], expected: tuple[V
         ([0.50, 0.52, 0.25], NO, (YES, YES, NO)),
     ],
 )
-def test_twice_on_every_seed(rl: list[float], expected: Verdict, by_seed: tuple[Verdict, ...]) -> None:
+def test_twice_on_every_seed(rl: list[float], expected: Decision, by_seed: tuple[Decision, ...]) -> None:
     comparison = Comparison("heldout", 3, "rl", "stage1", Rule.EVERY_SEED, times=2.0)
     judged = judge(comparison, study({"stage1": [0.20, 0.20, 0.20], "rl": rl}))
-    assert (judged.verdict, judged.these_seeds, judged.by_seed) == (expected, expected, by_seed)
+    assert (judged.decision, judged.these_seeds, judged.by_seed) == (expected, expected, by_seed)
     assert judged.ratios == pytest.approx([value / 0.2 for value in rl])
-    assert (judged.need is None) == (expected is not OPEN)
+    assert (judged.required is None) == (expected is not OPEN)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +109,8 @@ def test_twice_on_every_seed(rl: list[float], expected: Verdict, by_seed: tuple[
         ([0.26, 0.25, 0.26], (OPEN, OPEN)),
     ],
 )
-def test_alike_within_5_points(rl: list[float], expected: tuple[Verdict, Verdict]) -> None:
-    assert verdicts(study({"stage1": [0.21, 0.21, 0.21], "rl": rl}), Rule.WITHIN, 0.05) == expected
+def test_alike_within_5_points(rl: list[float], expected: tuple[Decision, Decision]) -> None:
+    assert decisions(study({"stage1": [0.21, 0.21, 0.21], "rl": rl}), Rule.WITHIN, 0.05) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,21 +123,21 @@ def test_alike_within_5_points(rl: list[float], expected: tuple[Verdict, Verdict
     ],
 )
 def test_a_share_alone_is_held_against_its_threshold(
-    rl: list[float], rule: Rule, threshold: float, expected: tuple[Verdict, Verdict]
+    rl: list[float], rule: Rule, threshold: float, expected: tuple[Decision, Decision]
 ) -> None:
-    assert verdicts(study({"rl": rl}), rule, threshold, base="") == expected
+    assert decisions(study({"rl": rl}), rule, threshold, base="") == expected
 
 
 def test_one_seed_is_judged_by_its_problems() -> None:
-    assert verdicts(study({"stage1": [0.2], "rl": [0.6]}), Rule.ABOVE, 0.2) == (YES, YES)
-    assert verdicts(study({"stage1": [0.2], "rl": [0.6]}), Rule.APART) == (YES, YES)
+    assert decisions(study({"stage1": [0.2], "rl": [0.6]}), Rule.ABOVE, 0.2) == (YES, YES)
+    assert decisions(study({"stage1": [0.2], "rl": [0.6]}), Rule.APART) == (YES, YES)
 
 
 def test_what_is_not_there_is_not_run() -> None:
-    assert verdicts(study({"rl": [0.2]}), Rule.ABOVE) == (NONE, NONE)
-    assert verdicts(study({"stage1": [0.2], "rl": [0.6]}, "string-heldout-level4"), Rule.ABOVE) == (NONE, NONE)
+    assert decisions(study({"rl": [0.2]}), Rule.ABOVE) == (NONE, NONE)
+    assert decisions(study({"stage1": [0.2], "rl": [0.6]}, Stratum("heldout", 4)), Rule.ABOVE) == (NONE, NONE)
     assert judge(Comparison("heldout", 3, "rl", "stage1"), study({"rl": [0.2]})).missing == "stage1"
-    assert {row["verdict"] for row in claim_rows(CLAIMS, {})} == {NONE}
+    assert {row["decision"] for row in claim_rows(CATALOGUE.claims, {})} == {NONE}
 
 
 @pytest.mark.parametrize(
@@ -142,8 +147,8 @@ def test_what_is_not_there_is_not_run() -> None:
         ((NONE, NONE), NONE),
     ],
 )  # fmt: skip
-def test_a_claim_needs_all_its_comparisons(parts: tuple[Verdict, ...], whole: Verdict) -> None:
-    assert together(parts) == whole
+def test_a_claim_needs_all_its_comparisons(parts: tuple[Decision, ...], whole: Decision) -> None:
+    assert decide_all_of(parts) == whole
 
 
 def test_the_claims_of_the_paper_as_rows() -> None:
@@ -151,64 +156,53 @@ def test_the_claims_of_the_paper_as_rows() -> None:
         "stage1": [0.11, 0.20, 0.23], "rl-level1": [0.19, 0.17, 0.20], "rl-level2": [0.36, 0.29, 0.40],
         "rft": [0.12, 0.20, 0.24],
     }  # fmt: skip
-    rows = rows_of({Source.ACCURACY: study(shares)})
+    rows = rows_of({"accuracy": study(shares)})
     json.dumps(list(rows.values()))
-    assert set(rows) == {claim.name for claim in CLAIMS}
+    assert set(rows) == {claim.name for claim in CATALOGUE.claims}
     above = rows["H2"]["comparisons"][0]
     assert above["comparison"] == "heldout L3: rl-level2 − rl-level1 > 0"
     assert above["difference"] == pytest.approx((0.17 + 0.12 + 0.20) / 3, abs=0.003)
-    assert (above["verdict"], above["metric"], above["n_seeds"], above["n_problems"]) == (YES, "accuracy", 3, N)
-    assert rows["H2"]["verdict_these_seeds"] == YES
-    assert rows["H2-apart"]["verdict_these_seeds"] == YES
-    assert rows["H2-twice"]["verdict"] == NO  # ×3.3 ×1.5 ×1.7
-    assert rows["H2-trained"]["verdict"] == NONE  # no trained functions here
-    assert (rows["H3-matched"]["verdict"], rows["H3-matched"]["needs"]) == (NONE, None)
-    assert rows["H3-behind"]["verdict"] == OPEN  # on held-out functions only
+    assert (above["decision"], above["metric"], above["n_seeds"], above["n_problems"]) == (YES, "accuracy", 3, N)
+    assert rows["H2"]["decision_these_seeds"] == YES
+    assert rows["H2-apart"]["decision_these_seeds"] == YES
+    assert rows["H2-twice"]["decision"] == NO  # ×3.3 ×1.5 ×1.7
+    assert rows["H2-trained"]["decision"] == NONE  # no trained functions here
+    assert (rows["H3-matched"]["decision"], rows["H3-matched"]["needs"]) == (NONE, None)
+    assert rows["H3-behind"]["decision"] == OPEN  # on held-out functions only
     assert rows["H3-behind"]["needs"].endswith("what was not run (trained L3)")
-
-
-def test_every_hypothesis_of_the_paper_has_its_claim_and_every_number_its_place() -> None:
-    names = [claim.name for claim in CLAIMS]
-    assert len(set(names)) == len(names)
-    assert [name for name in names if "-" not in name] == [f"H{number}" for number in range(1, 10)]
-    assert all(claim.hypothesis in names for claim in CLAIMS)
-    assert {claim.hypothesis for claim in CONTROLS} == {"control"}
-    for claim in CLAIMS:
-        assert claim.comparisons
-        assert bool(re.search(r"\d", claim.paper)) <= bool(claim.source), f"{claim.name}: where does the number stand?"
 
 
 def test_h8_is_h1_and_h3_together() -> None:
     fails = {"stage1": [0.2], "rl-level1": [0.2], "rft": [0.2]}
     learns = {**fails, "rft": [0.5]}
     for shares, expected in ((fails, OPEN), (learns, NO)):  # of one level and one set of functions only
-        rows = rows_of({Source.ACCURACY: study(shares)})
-        assert (rows["H8"]["verdict"], rows["H3"]["verdict"]) == (expected, expected)
+        rows = rows_of({"accuracy": study(shares)})
+        assert (rows["H8"]["decision"], rows["H3"]["decision"]) == (expected, expected)
 
 
-def rows_of(studies: Studies) -> dict[str, dict[str, Any]]:
-    return {row["claim"]: row for row in claim_rows(CLAIMS, studies)}
+def rows_of(studies: Results) -> dict[str, dict[str, Any]]:
+    return {row["claim"]: row for row in claim_rows(CATALOGUE.claims, studies)}
 
 
 @pytest.mark.parametrize(("trained_by_chance", "expected"), [(0.21, YES), (0.5, NO)])
-def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: Verdict) -> None:
+def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: Decision) -> None:
     shares = {"stage1": [0.2] * 3, "rl-level2-shuffled": [trained_by_chance] * 3}
     both = study(shares)
-    trained = study(shares, "string-trained-level3")
-    joined = Study(
+    trained = study(shares, Stratum("trained", 3))
+    joined = Evaluations(
         tuple(
-            Evaluation(one.name, Path(), {}, {}, {**one.answers, **renamed(other)})
+            Evaluation(one.name, Path(), {}, {}, {**one.counts, **renamed(other)})
             for one, other in zip(both.seeds, trained.seeds, strict=True)
         ),
         both.models,
-        (Group("test", "string-heldout-level3"), Group("more", "string-trained-level3")),
+        (ProblemSet("test", "heldout", 3), ProblemSet("more", "trained", 3)),
     )
-    rows = {row["claim"]: row["verdict"] for row in claim_rows(CONTROLS, {Source.ACCURACY: joined})}
+    rows = {row["claim"]: row["decision"] for row in claim_rows(CATALOGUE.controls, {"accuracy": joined})}
     assert rows == {"control-shuffled": expected, "control-format": NONE}
 
 
-def renamed(seed: Evaluation) -> dict[tuple[str, str], Answers]:
-    return {(model, "more"): answers for (model, _), answers in seed.answers.items()}
+def renamed(seed: Evaluation) -> dict[tuple[str, str], ProblemCounts]:
+    return {(model, "more"): answers for (model, _), answers in seed.counts.items()}
 
 
 WORKS = {"string-base": 0.02, "multi-base": 0.17, "string-rl-level1to2": 0.03, "multi-rl-level1": 0.2,
@@ -225,55 +219,57 @@ WORKS = {"string-base": 0.02, "multi-base": 0.17, "string-rl-level1to2": 0.03, "
         ({"multi-rl-level1": 0.17, "multi-rl-level1to2": 0.2225}, OPEN, YES),  # about as much as counts
     ],
 )
-def test_what_carries_over_to_countdown(changed: dict[str, float], h4: Verdict, h5: Verdict) -> None:
+def test_what_carries_over_to_countdown(changed: dict[str, float], h4: Decision, h5: Decision) -> None:
     shares = {arm: [share] * 3 for arm, share in {**WORKS, **changed}.items()}
-    rows = rows_of({Source.COUNTDOWN: study(shares, "countdown-clean-level3")})
-    found = {name: row["verdict"] for name, row in rows.items() if row["verdict"] != NONE}
+    rows = rows_of({"countdown": study(shares, Stratum("countdown", 3))})
+    found = {name: row["decision"] for name, row in rows.items() if row["decision"] != NONE}
     assert found == {"H4": h4, "H5": h5}
 
 
-def sampled(by_arm: dict[str, float], level: int, n: int = 64, problems: int = 300) -> Study:
+def sampled(by_arm: dict[str, float], level: int, n: int = 64, problems: int = 300) -> Evaluations:
     """One seed with n samples of every problem, whose chances are spread evenly from 0 to twice the arm's mean."""
-    rng, source = np.random.default_rng(0), f"string-heldout-level{level}"
+    rng, stratum = np.random.default_rng(0), Stratum("heldout", level)
     chances = np.linspace(0, 2, problems)
     answers = {
-        (arm, "test"): Answers(
-            (source,) * problems, np.full(problems, n), rng.binomial(n, np.minimum(mean * chances, 1))
+        (arm, "test"): ProblemCounts(
+            (stratum,) * problems, np.full(problems, n), rng.binomial(n, np.minimum(mean * chances, 1))
         )
         for arm, mean in by_arm.items()
     }
-    return Study((Evaluation("seed0", Path(), {}, {}, answers),), tuple(by_arm), (Group("test", source),))
+    return Evaluations((Evaluation("seed0", Path(), {}, {}, answers),), tuple(by_arm), (ProblemSet("test", *stratum),))
 
 
 def at(level: int, part: str, rule: Rule = Rule.ABOVE, threshold: float = 0.0) -> Comparison:
-    return Comparison("heldout", level, "rl-level2", "stage1", rule, threshold, metric=Metric.PASS_AT_K, part=part)
+    return Comparison(
+        "heldout", level, "rl-level2", "stage1", rule, threshold, metric=Metric.PASS_AT_K, part=part, results="passk"
+    )
 
 
 def test_h6_a_gap_that_closes_and_one_that_widens() -> None:
     """Where stage1 is right now and then, 64 samples find it; where it never is, they find nothing."""
     easy, deep = sampled({"stage1": 0.3, "rl-level2": 0.5}, 2), sampled({"stage1": 0.0, "rl-level2": 0.05}, 3)
-    assert judge(at(2, GROWTH, Rule.AT_MOST), easy).verdict is YES
-    assert judge(at(2, ALL_SAMPLES, Rule.AT_MOST, 0.05), easy).verdict is YES
-    assert judge(at(2, GROWTH), easy).verdict is NO
+    assert judge(at(2, GROWTH, Rule.AT_MOST), easy).decision is YES
+    assert judge(at(2, ALL_SAMPLES, Rule.AT_MOST, 0.05), easy).decision is YES
+    assert judge(at(2, GROWTH), easy).decision is NO
     widens = judge(at(3, GROWTH), deep)
-    assert widens.verdict is YES
-    assert widens.found is not None
-    answers = deep.seeds[0].answers["rl-level2", "test"]
-    assert widens.found.value == pytest.approx((answers.correct > 0).mean() - (answers.correct / 64).mean())
-    assert widens.comparison.words == "heldout L3, pass@N − pass@1: rl-level2 − stage1 > 0"
-    rows = rows_of({Source.PASS_AT_K: deep})
-    assert (rows["H6"]["verdict"], rows["H6-closes"]["verdict"]) == (OPEN, NONE)
+    assert widens.decision is YES
+    assert widens.estimate is not None
+    answers = deep.seeds[0].counts["rl-level2", "test"]
+    assert widens.estimate.value == pytest.approx((answers.correct > 0).mean() - (answers.correct / 64).mean())
+    assert words(widens.comparison) == "heldout L3, pass@N − pass@1: rl-level2 − stage1 > 0"
+    rows = rows_of({"passk": deep})
+    assert (rows["H6"]["decision"], rows["H6-closes"]["decision"]) == (OPEN, NONE)
     assert rows["H6"]["needs"] == "what was not run (heldout L4, heldout L5, heldout L6)"
 
 
 def test_h6_samples_that_no_verifier_judged_count_for_nothing() -> None:
     judged = np.array([4, 3, 4, 0])
-    answers = {(arm, "test"): Answers(("string-heldout-level3",) * 4, judged, right) for arm, right in
+    answers = {(arm, "test"): ProblemCounts((LEVEL3,) * 4, judged, right) for arm, right in
                (("stage1", np.array([0, 0, 0, 0])), ("rl-level2", np.array([1, 0, 4, 0])))}  # fmt: skip
-    found = Study((Evaluation("seed0", Path(), {}, {}, answers),), ("stage1", "rl-level2"),
-                  (Group("test", "string-heldout-level3"),))  # fmt: skip
-    assert found.samples(found.groups[0]) == 3
-    gap = judge(at(3, ALL_SAMPLES), found).found
+    found = Evaluations((Evaluation("seed0", Path(), {}, {}, answers),), ("stage1", "rl-level2"),
+                  (ProblemSet("test", *LEVEL3),))  # fmt: skip
+    assert found.samples(found.sets[0]) == 3
+    gap = judge(at(3, ALL_SAMPLES), found).estimate
     assert gap is not None
     assert gap.value == pytest.approx((0.75 + 0 + 1) / 3)  # 3 of 4 samples: C(3, 3) / C(4, 3) miss the right one
 
@@ -284,26 +280,26 @@ FAILING = {  # of 40 answers to each problem, as in the paper's figure 6
 }  # fmt: skip
 
 
-def classed(failing: dict[str, tuple[int, ...]], seeds: int = 3, problems: int = 120) -> Study:
+def classed(failing: dict[str, tuple[int, ...]], seeds: int = 3, problems: int = 120) -> Evaluations:
     """Classes of 40 answers; two problems in three have one answer more or less of the last two classes."""
-    source, shift = "string-heldout-level3", np.arange(problems) % 3 - 1
+    shift = np.arange(problems) % 3 - 1
 
-    def answers(seed: int, counts: tuple[int, ...]) -> Answers:
+    def answers(seed: int, counts: tuple[int, ...]) -> ProblemCounts:
         spread = {name: np.full(problems, count) for name, count in zip(CLASSES, counts, strict=True)}
         spread["atomic_error"] = np.maximum(spread["atomic_error"] + np.roll(shift, seed), 0)
         spread["incorrect_composition"] = 40 - sum(spread[name] for name in CLASSES if name != "incorrect_composition")
-        return Answers((source,) * problems, np.full(problems, 40), spread["correct"], spread)
+        return ProblemCounts((LEVEL3,) * problems, np.full(problems, 40), spread["correct"], spread)
 
     made = tuple(
         Evaluation(f"seed{seed}", Path(), {}, {}, {(arm, "t"): answers(seed, found) for arm, found in failing.items()})
         for seed in range(seeds)
     )
-    return Study(made, tuple(failing), (Group("t", source),))
+    return Evaluations(made, tuple(failing), (ProblemSet("t", *LEVEL3),))
 
 
 def test_h7_the_papers_own_failures_support_every_claim() -> None:
-    rows = rows_of({Source.FAILURES: classed(FAILING)})
-    found = {name: row["verdict"] for name, row in rows.items() if row["hypothesis"] == "H7"}
+    rows = rows_of({"failures": classed(FAILING)})
+    found = {name: row["decision"] for name, row in rows.items() if row["hypothesis"] == "H7"}
     assert found == dict.fromkeys(("H7", "H7-ignore", "H7-order", "H7-atoms", "H7-half"), YES)
     first, second = rows["H7"]["comparisons"][:2]
     assert first["comparison"] == "heldout L3, ignores composition: rl-level2 ≤ 5"
@@ -316,25 +312,49 @@ def test_h7_the_papers_own_failures_support_every_claim() -> None:
 
 
 def test_h7_failures_that_do_not_change_contradict_it() -> None:
-    rows = rows_of({Source.FAILURES: classed({**FAILING, "rl-level2": FAILING["stage1"]})})
-    found = {name: row["verdict"] for name, row in rows.items() if row["hypothesis"] == "H7"}
+    rows = rows_of({"failures": classed({**FAILING, "rl-level2": FAILING["stage1"]})})
+    found = {name: row["decision"] for name, row in rows.items() if row["hypothesis"] == "H7"}
     assert (found["H7"], found["H7-half"]) == (NO, NO)
     assert found["H7-atoms"] is NO  # fewer than after RFT
 
 
-def test_each_source_answers_for_its_own_claims() -> None:
-    sources = {claim.name: {one.source for one in claim.comparisons} for claim in CLAIMS}
-    assert all(len(found) == 1 for found in sources.values())
-    named = {"H4": Source.COUNTDOWN, "H6": Source.PASS_AT_K, "H7": Source.FAILURES, "H9": Source.ACCURACY}
-    assert all(sources[name] == {source} for name, source in named.items())
+def catalogue(tmp_path: Path, claims: str) -> Path:
+    path = tmp_path / "own.yaml"
+    path.write_text(f"results: {{accuracy: {{metric: accuracy, script: x.sh}}}}\nclaims:\n{claims}")
+    return path
 
 
-def test_levels_and_functions_are_told_from_the_names() -> None:
-    assert (Group("test", "string-trained-level12").functions, Group("test", "string-trained-level12").level) == (
-        "trained",
-        12,
-    )
-    assert Group("heldout", "codeio-forward-incomplete-depth3").functions == "heldout"
-    for source in ("countdown-clean-level3", "reasoning-gym-countdown-depth3"):
-        assert (Group("test", source).functions, Group("test", source).level) == ("countdown", 3)
-    assert (Group("countdown", "countdown").functions, Group("countdown", "countdown").level) == ("countdown", 0)
+def test_a_claim_is_an_entry_of_a_file(tmp_path: Path) -> None:
+    path = catalogue(tmp_path, """
+  - {name: C1, text: more, paper: '', comparisons: [{group: ood, level: [2, 3], model: a, base: [b, c]}]}
+  - {name: C2, text: both, paper: '', all_of: [C1], comparisons: [{group: ood, level: 1, model: a, rule: ≤}]}
+""")  # fmt: skip
+    first, second = read_catalogue(str(path)).claims
+    named = ["ood L2: a − b > 0", "ood L2: a − c > 0", "ood L3: a − b > 0", "ood L3: a − c > 0"]
+    assert [words(one) for one in first.comparisons] == named
+    assert [words(one) for one in second.comparisons] == [*named, "ood L1: a ≤ 0"]
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ("  - {name: C1, text: x, paper: y, colour: z}", "own.yaml: claim C1: unknown key colour; known: all_of"),
+        ("  - {name: C1, text: x, paper: y, comparisons: [{groups: z}]}", "own.yaml: claim C1: unknown key groups"),
+        (
+            "  - {name: C1, text: x, paper: y, results: z, comparisons: [{group: z}]}",
+            "results z unknown; known: accuracy",
+        ),
+        ("  - {name: C1, text: x, paper: y, comparisons: [{group: z, rule: '<'}]}", "own.yaml: ValueError '<' is not"),
+        ("  - {name: C1, text: x, paper: y}\n  - {name: C1, text: x, paper: y}", "claim C1: there twice"),
+        ("  - {name: C1, text: x}", "own.yaml: KeyError 'paper'"),
+        ("  - {", "own.yaml: ParserError"),
+    ],
+)
+def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_catalogue(str(catalogue(tmp_path, claims)))
+
+
+def test_an_unknown_file_of_claims_is_refused() -> None:
+    with pytest.raises(UserError, match="claims=none: no such file; known are composition"):
+        read_catalogue("none")

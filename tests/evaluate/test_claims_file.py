@@ -15,9 +15,9 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.paper import CLAIMS, CONTROLS
-from compositionality.evaluate.claims.run import ClaimsSettings, hold_claims, read_claims
-from compositionality.evaluate.tables import WIDTH, marks, print_claims
+from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
+from compositionality.evaluate.frames import marks
+from compositionality.evaluate.tables import WIDTH, print_claims
 from compositionality.types import FAILURES
 
 LEVEL = "string-heldout-level3"
@@ -38,7 +38,16 @@ def accuracy(tmp_path: Path, problems: Path, seed: int, **arms: int) -> str:
 def counted(folder: Path, columns: dict[str, dict[str, int]], total: str) -> str:
     """by_problem.parquet as section 4.4 (judged, correct) or 4.5 (responses, classes) writes it; equal problems."""
     rows = [
-        {"model": model, "problems": "heldout", "problem": number, "data_source": LEVEL, total: 40, **counts}
+        {
+            "model": model,
+            "problems": "heldout",
+            "problem": number,
+            "group": "heldout",
+            "level": 3,
+            "data_source": LEVEL,
+            total: 40,
+            **counts,
+        }
         for model, counts in columns.items()
         for number in range(SIZE)
     ]
@@ -71,23 +80,22 @@ def failures(folder: Path, **changes: int) -> str:
 
 
 def content(tmp_path: Path, **changes: Any) -> dict[str, Any]:
-    return read_claims(hold_claims(ClaimsSettings(output=tmp_path / "claims.json", **changes)))
+    return read_claims(decide_claims(ClaimsSettings(output=tmp_path / "claims.json", **changes)))
 
 
-def verdicts(found: dict[str, Any]) -> dict[str, str]:
-    return {row["claim"]: row["verdict"] for row in (*found["claims"], *found["controls"])}
+def decisions(found: dict[str, Any]) -> dict[str, str]:
+    return {row["claim"]: row["decision"] for row in (*found["claims"], *found["controls"])}
 
 
 def test_every_section_answers_and_what_is_missing_is_not_run(tmp_path: Path, problems: Path) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
     found = content(tmp_path, accuracy=seeds, failures=[failures(tmp_path / "run0")])
-    assert list(verdicts(found)) == [claim.name for claim in (*CLAIMS, *CONTROLS)]
-    told = verdicts(found)
+    told = decisions(found)
     assert (told["H2"], told["H7"], told["H7-half"]) == ("supported", "supported", "contradicted")
     assert {told[name] for name in ("H3", "H4", "H5", "H6", "H9", "control-format")} == {"not run"}
     assert (found["n_seeds"], found["seeds"]) == (3, ["seed0", "seed1", "seed2", "run0"])
     notes = " ".join(found["notes"])
-    assert "One seed was run (failures): its verdicts are about these very models on other problems" in notes
+    assert "One seed was run (failures): its decisions are about these very models on other problems" in notes
     assert "Not run: countdown, by bash/section43/run_all.sh. Not run: passk, by bash/section44/passk.sh." in notes
     assert "Seeds: accuracy 3, failures 1." in found["notes"]
     row = next(row for row in found["claims"] if row["claim"] == "H7")
@@ -98,7 +106,7 @@ def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
     found = content(tmp_path, passk=[passk(tmp_path / "run0"), passk(tmp_path / "run1")])
     level3 = next(row for row in found["claims"] if row["claim"] == "H6")["comparisons"][0]
     assert (level3["difference"], level3["n_seeds"]) == (pytest.approx(1 - 2 / 40), 2)
-    assert (level3["verdict"], verdicts(found)["H6"]) == ("supported", "undecided")  # of level 3 alone
+    assert (level3["decision"], decisions(found)["H6"]) == ("supported", "undecided")  # of level 3 alone
     assert "pass@k: N = 40 samples of a problem." in found["notes"]
     assert not any("One seed" in note for note in found["notes"])
 
@@ -109,7 +117,7 @@ def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) 
         rows = list(csv.DictReader(stream))
     assert len(rows) == sum(len(row["comparisons"]) for row in (*found["claims"], *found["controls"]))
     assert rows[0]["claim"] == "H1"
-    assert {"claim_verdict", "claim_needs", "comparison", "verdict", "difference", "low", "high"} <= set(rows[0])
+    assert {"claim_decision", "claim_needs", "comparison", "decision", "difference", "low", "high"} <= set(rows[0])
     for name in ("claims.json", "claims.csv"):
         assert set(verify(tmp_path / name).inputs) == {"accuracy/seed0/by_problem.parquet"}
 
@@ -117,7 +125,7 @@ def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) 
 def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -> None:
     found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0, **{"stage1": 10, "rl-level1": 13})])
     row = next(row for row in found["claims"] if row["claim"] == "H1")
-    assert row["verdict"] == "undecided"
+    assert row["decision"] == "undecided"
     assert row["needs"].startswith("about ")
     assert "problems and what was not run (heldout L2, heldout L4)" in row["needs"]
 
@@ -125,7 +133,7 @@ def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -
 def test_an_arm_of_some_seeds_only_is_left_out(tmp_path: Path, problems: Path) -> None:
     more = accuracy(tmp_path, problems, 0, **ARMS, **{"rl-level2-format": 10})
     found = content(tmp_path, accuracy=[more, accuracy(tmp_path, problems, 1)])
-    assert verdicts(found)["H2"] == "supported"
+    assert decisions(found)["H2"] == "supported"
     assert "Left out of accuracy: rl-level2-format; not every seed has it." in found["notes"]
 
 
@@ -155,7 +163,7 @@ def test_the_table_follows_its_inputs(tmp_path: Path, problems: Path) -> None:
 
 def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, problems: Path) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
-    made = [hold_claims(ClaimsSettings(accuracy=seeds, output=tmp_path / name / "claims.json")) for name in "ab"]
+    made = [decide_claims(ClaimsSettings(accuracy=seeds, output=tmp_path / name / "claims.json")) for name in "ab"]
     assert tree_hash(made[0].parent) == tree_hash(made[1].parent)
 
 
@@ -163,7 +171,7 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
     with pytest.raises(UserError, match="no results: give at least one of accuracy, countdown, passk, failures"):
         content(tmp_path)
     with pytest.raises(UserError, match=r"must end in .json"):
-        hold_claims(ClaimsSettings(accuracy=["x"], output=tmp_path / "claims"))
+        decide_claims(ClaimsSettings(accuracy=["x"], output=tmp_path / "claims"))
     with pytest.raises(UserError, match=r"no such file; make it with examples/claims.py"):
         read_claims(tmp_path / "none.json")
     bare = counted(tmp_path / "run0/section45", {"stage1": {"correct": 0}}, "responses")

@@ -46,12 +46,12 @@ def evaluate(home: Path, output: str, engine: str, *more: str) -> subprocess.Com
 
 def check(home: Path, output: str) -> None:
     table = read_table(home / output / "accuracy.parquet").to_pandas()
-    whole = table[table.kind == "all"]
+    whole = table[table.by == "all"]
     assert list(zip(whole.model, whole.problems, strict=True)) == [
         (model, problems) for problems in ("trained", "heldout") for model in ("one", "two")
     ]
     assert set(whole.n_problems) == {24}
-    assert set(table[table.kind == "level"].n_problems) == {12}
+    assert set(table[table.by == "level"].n_problems) == {12}
     assert set(table[table.problems == "heldout"].group) & set(table[table.problems == "trained"].group) == {"all"}
     assert (whole.share_correct + whole.share_wrong + whole.share_no_answer + whole.share_overlong > 0.99).all()
     assert whole.mean_tokens.between(1, 8).all()

@@ -56,9 +56,7 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
     assert summary["classes"] == list(FAILURES)
     assert summary["models"] == ["good", "lazy", "slip"]
     assert summary["judge"] is None
-    assert {(row["functions"], row["n_problems"], row["n_responses"]) for row in summary["shares"]} == {
-        ("heldout", 8, 16)
-    }
+    assert {(row["group"], row["n_problems"], row["n_responses"]) for row in summary["shares"]} == {("heldout", 8, 16)}
     told = capsys.readouterr().out
     assert "heldout, level 3: % of responses [95 % interval], 8 problems" in told
     assert "ignores composition" in told

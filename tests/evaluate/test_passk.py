@@ -12,7 +12,7 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import read_answers
+from compositionality.evaluate.counts import read_counts
 from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.types import Completion
@@ -53,7 +53,7 @@ def test_curves_of_two_checkpoints_by_level_and_pooled(
     curves = {(row["model"], row["level"]): row for row in content["curves"]}
     assert list(curves) == [("base", 1), ("rl", 1), ("base", 2), ("rl", 2), ("base", 0), ("rl", 0)]
     hard = curves["base", 2]
-    assert (hard["functions"], hard["n_problems"], hard["k"]) == ("heldout", 3, [1, 2, 3, 4])
+    assert (hard["group"], hard["n_problems"], hard["k"]) == ("heldout", 3, [1, 2, 3, 4])
     assert hard["pass_at_k"] == pytest.approx([1 / 12, 1 / 6, 1 / 4, 1 / 3], abs=1e-6)
     # 4, 2 and 4 of 4 are right: C(2, k) / C(4, k) for the one in between
     assert curves["base", 1]["pass_hat_k"] == pytest.approx([2.5 / 3, (2 + 1 / 6) / 3, 2 / 3, 2 / 3], abs=1e-6)
@@ -78,16 +78,16 @@ def test_a_second_run_changes_nothing_and_results_follow_their_inputs(
     passk(settings(tmp_path, problems, two))
     assert tree_hash(output) == before
     passk(settings(tmp_path, problems, two[:1]))
-    assert {model for model, _ in read_answers(output / "by_problem.parquet")} == {"base"}
+    assert {model for model, _ in read_counts(output / "by_problem.parquet")} == {"base"}
     assert json.loads((output / "passk.json").read_text())["differences"] == []
 
 
 def test_some_levels_and_the_first_problems_of_each(tmp_path: Path, problems: Path, two: list[str]) -> None:
     """Rollouts of the whole file serve: the problems that are not asked for are left out."""
     output = passk(settings(tmp_path, problems, two, levels=[2], per_level=2))
-    answers = read_answers(output / "by_problem.parquet")
+    answers = read_counts(output / "by_problem.parquet")
     assert answers["rl", "test"].correct.tolist() == [2, 2]
-    assert set(answers["rl", "test"].levels) == {"string-heldout-level2"}
+    assert {stratum.level for stratum in answers["rl", "test"].strata} == {2}
     asked = read_table(output / "problems/test.parquet")
     assert [row["index"] for row in asked["extra_info"].to_pylist()] == [1, 3]
 
@@ -155,7 +155,7 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
         ({"n_samples": 1}, r"n_samples=1: pass@k needs at least 2"),
         ({"draws": 10}, r"draws=10: an interval needs at least 200"),
         ({"levels": [3]}, r"has no level 3; its levels are \[1, 2\]"),
-        ({"per_level": 9}, r"has 3 problems of string-heldout-level1; lower per_level=9"),
+        ({"per_level": 9}, r"has 3 problems of heldout L1; lower per_level=9"),
         ({"pairs": ["rl:sft"]}, r"pairs: rl:sft is no MODEL:BASE of base, rl"),
         ({"rollouts": []}, r"give at least one"),
         ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs the one problem file"),

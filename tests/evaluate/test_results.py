@@ -11,7 +11,7 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows_of
+from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
 from compositionality.evaluate.counts import REASONS, tally
 from compositionality.evaluate.tables import print_results
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
@@ -65,15 +65,15 @@ def test_unknown_problems_and_verdicts_are_refused() -> None:
         tally([shard([(0, "splendid", 1)])], 5)
 
 
-def test_groups_are_levels_and_functions_in_natural_order() -> None:
+def test_parts_are_levels_and_skills_in_natural_order() -> None:
     table = problems([10, 2, 2], [["func_10", "func_9"], ["func_9"], []])
-    found = {(group.kind, group.name): list(group.problems) for group in groups_of(table)}
+    found = {tuple(part.labels.values()): list(part.problems) for part in parts_of(table)}
     assert list(found.items()) == [
-        (("all", "all"), [0, 1, 2]),
-        (("level", "string-heldout-level2"), [1, 2]),
-        (("level", "string-heldout-level10"), [0]),
-        (("function", "func_9"), [0, 1]),
-        (("function", "func_10"), [0]),
+        (("all",), [0, 1, 2]),
+        (("level", "heldout", 2, "string-heldout-level2"), [1, 2]),
+        (("level", "heldout", 10, "string-heldout-level10"), [0]),
+        (("skill", "func_9"), [0, 1]),
+        (("skill", "func_10"), [0]),
     ]
 
 
@@ -81,12 +81,12 @@ def both(second: str = "rl") -> list[Row]:
     table = problems([1, 1, 2], [["func_1"], ["func_2"], ["func_1", "func_2"]])
     base = tally([shard([(0, "correct", 2), (1, "wrong", 4), (2, "error", 6)])], 3)
     other = tally([shard([(0, "correct", 2), (1, "correct", 2), (2, "overlong", 8)])], 3)
-    groups = groups_of(table)
+    groups = parts_of(table)
     return [*rows_of(base, None, groups, LABELS), *rows_of(other, base, groups, {**LABELS, "model": second})]
 
 
 def test_rows_hold_the_figures() -> None:
-    rows = {(row["model"], row["group"]): row for row in both()}
+    rows = {(row["model"], row["data_source"] or row["skill"] or "all"): row for row in both()}
     base = rows["base", "string-heldout-level1"]
     assert (base["accuracy"], base["n_problems"], base["n_judged"], base["mean_tokens"]) == (0.5, 2, 2, 3.0)
     assert base["low"] < 0.5 < base["high"]
@@ -99,7 +99,7 @@ def test_rows_hold_the_figures() -> None:
 
 
 def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
-    row = next(row for row in both() if row["group"] == "string-heldout-level2")
+    row = next(row for row in both() if row["level"] == 2)
     assert (row["accuracy"], row["n_judged"], row["n_responses"], row["share_error"]) == (None, 0, 1, 1.0)
 
 
@@ -113,7 +113,7 @@ def test_the_table_is_readable_at_80_columns(others: int) -> None:
     print_results(shown, screen)
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "50.0 [9.5–90.5]" in text
-    assert "heldout-level1" in text
+    assert "heldout L1" in text
     assert "…" not in text
     assert all(len(line) <= 80 for line in text.splitlines())
     if others:
@@ -124,5 +124,5 @@ def test_the_table_is_readable_at_80_columns(others: int) -> None:
 def test_functions_are_printed_when_asked_for() -> None:
     for asked in (False, True):
         screen = Console(file=io.StringIO(), width=80)
-        print_results(both(), screen, by_function=asked)
+        print_results(both(), screen, by_skill=asked)
         assert ("func_1" in screen.file.getvalue()) == asked  # type: ignore[attr-defined]

@@ -14,7 +14,8 @@ from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
-from compositionality.evaluate.tables import WIDTH, marks, print_summary, write_markdown
+from compositionality.evaluate.frames import marks, write_between_marks
+from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
 from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
@@ -63,7 +64,7 @@ def test_each_seed_and_their_mean(tmp_path: Path, three: list[str]) -> None:
     row = row_of(found["accuracy"], 3, model="rl-level1")
     assert row["values"] == [2 / 20, 3 / 20, 4 / 20]
     assert row["accuracy"] == pytest.approx(0.15)
-    assert (row["n_seeds"], row["n_problems"], row["functions"]) == (3, 20, "heldout")
+    assert (row["n_seeds"], row["n_problems"], row["group"]) == (3, 20, "heldout")
     assert row["interval"] == SEEDS_AND_PROBLEMS
     assert row["low"] <= row["problems_low"] < 0.15 < row["problems_high"] <= row["high"]
     change = row_of(found["differences"], 3, model="rl-level2", base="stage1")
@@ -82,7 +83,7 @@ def test_one_seed_says_that_its_interval_is_over_problems(tmp_path: Path, three:
 
 def test_the_figures_of_one_seed_are_those_of_its_own_table(tmp_path: Path, three: list[str]) -> None:
     own = json.loads((tmp_path / "tiny-seed1/s/accuracy.json").read_text())["results"]
-    theirs = {(row["model"], row["group"]): row for row in own}
+    theirs = {(row["model"], row["data_source"]): row for row in own}
     for row in summary(tmp_path, [three[1]])["accuracy"]:
         table = theirs[row["model"], row["data_source"]]
         assert [row[key] for key in ("accuracy", "low", "high")] == [table[key] for key in ("accuracy", "low", "high")]
@@ -208,7 +209,7 @@ def test_a_study_of_countdown_has_its_own_title(tmp_path: Path) -> None:
     }
     one_seed = evaluation(tmp_path / "tiny-countdown" / "section43", {"countdown": problems}, found)
     content = summary(tmp_path, [str(one_seed)], markdown=str(tmp_path / "table.md"))
-    assert {row["functions"] for row in content["accuracy"]} == {"countdown"}
+    assert {row["group"] for row in content["accuracy"]} == {"countdown"}
     text = (tmp_path / "table.md").read_text()
     assert "Countdown: % correct, one seed" in text
     assert "| level | string-base | string-rl-level1to2 | multi-base |" in text
@@ -224,7 +225,7 @@ def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("mine")
     with pytest.raises(UserError, match="has no place for the tables"):
-        write_markdown(readme, {"models": [], "accuracy": [], "seeds": [1]})
+        write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "seeds": [1]}))
     assert readme.read_text() == "mine"
 
 

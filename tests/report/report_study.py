@@ -154,7 +154,7 @@ def other_task() -> dict[str, Any]:
     models, groups, levels = ("warm-start", "rl-dense"), ("short_lists", "long_lists"), (4, 5, 6)
     rows = [
         {
-            "model": model, "problems": "test", "functions": group, "level": level,
+            "model": model, "problems": "test", "group": group, "level": level,
             "data_source": f"digits-{group}-level{level}", "accuracy": 0.5, "low": 0.3, "high": 0.7,
             "interval": "seeds and problems", "problems_low": 0.4, "problems_high": 0.6, "values": [0.4, 0.6],
             "n_seeds": 2, "n_problems": 12,
@@ -203,6 +203,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                 rows.append(
                     {
                         "model": model, "problems": name, "problem": number, "sample": 0,
+                        "group": name.removeprefix("test_"), "level": level,
                         "data_source": f"string-{name.removeprefix('test_')}-level{level}",
                         "class": "correct" if right else str(random.choice(FAILURES[1:])),
                         "outer": names[0] if level <= 2 else None, "inner": names[1] if level == 2 else None,
@@ -263,17 +264,17 @@ def claims(n_seeds: int) -> dict[str, Any]:
         known = verdict != "not run"
         return {
             "comparison": f"heldout L3: rl-level2 − stage1 > {place}", "metric": "accuracy",
-            "functions": "heldout", "level": 3, "model": "rl-level2", "base": "stage1", "rule": ">",
-            "threshold": 0.05 * place, "verdict": verdict,
-            "verdict_these_seeds": verdict, "interval": "problems", "difference": 0.2 - 0.1 * place if known else None,
+            "group": "heldout", "level": 3, "model": "rl-level2", "base": "stage1", "rule": ">",
+            "threshold": 0.05 * place, "decision": verdict,
+            "decision_these_seeds": verdict, "interval": "problems", "difference": 0.2 - 0.1 * place if known else None,
             "low": 0.1 - 0.1 * place if known else None, "high": 0.3 - 0.1 * place if known else None,
         }  # fmt: skip
 
     rows = [
         {
             "claim": f"H{place + 1}", "hypothesis": f"H{place + 1}", "text": f"Statement {place} <b>{ATTACK}</b>",
-            "paper": "level 3: about 5 % before", "source": "§4.1", "verdict": verdict,
-            "verdict_these_seeds": "supported", "needs": "about 12 seeds" if verdict == "undecided" else None,
+            "paper": "level 3: about 5 % before", "source": "§4.1", "decision": verdict,
+            "decision_these_seeds": "supported", "needs": "about 12 seeds" if verdict == "undecided" else None,
             "comparisons": [comparison(place, verdict)],
         }
         for place, verdict in enumerate(DECISIONS)

@@ -26,7 +26,7 @@ from compositionality.types import FAILURES
 def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
     """A failure_modes.json with equal shares of all classes at levels 1 to 3."""
     shares = [
-        {"model": model, "problems": "h", "functions": "heldout", "level": level, "class": kind, "share": 0.125,
+        {"model": model, "problems": "h", "group": "heldout", "level": level, "class": kind, "share": 0.125,
          "data_source": f"string-heldout-level{level}",
          "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
         for model in models for level in (1, 2, 3) for kind in FAILURES

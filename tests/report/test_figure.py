@@ -29,7 +29,7 @@ def summary_file(
     """A seeds.json with falling accuracies."""
     rows = [
         {
-            "model": arm, "problems": f"test_{functions}", "functions": functions, "level": level,
+            "model": arm, "problems": f"test_{functions}", "group": functions, "level": level,
             "data_source": f"{'' if functions == 'countdown' else 'string-'}{functions}-level{level}",
             "accuracy": (0.9 - 0.1 * place) / level,
             "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "interval": "seeds and problems",

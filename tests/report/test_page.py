@@ -195,7 +195,7 @@ def test_p16_what_a_model_writes_is_text(page: Path) -> None:
 def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
     found = samples(find_inputs(settings))
     assert len(found) <= AT_MOST
-    cells = {(row["model"], row["functions"], row["level"], row["reason"]) for row in found}
+    cells = {(row["model"], row["group"], row["level"], row["reason"]) for row in found}
     assert len(cells) == len(MODELS) * 2 * 3 * 4
     assert found == samples(find_inputs(settings))
     assert [row["model"] for row in found] == sorted((row["model"] for row in found), key=MODELS.index)
@@ -209,7 +209,7 @@ def test_tables_are_csv(settings: ReportSettings) -> None:
         with (settings.output / "tables" / f"{name}.csv").open() as stream:
             return list(csv.DictReader(stream))
 
-    assert {row["verdict"] for row in rows("claims")} == set(DECISIONS)
+    assert {row["decision"] for row in rows("claims")} == set(DECISIONS)
     assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
     assert len(rows("accuracy")) == len(MODELS) * 6
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
@@ -244,14 +244,14 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
             one
             for curves in of_seed
             for one in curves
-            if all(one[key] == row[key] for key in ("model", "functions", "level"))
+            if all(one[key] == row[key] for key in ("model", "group", "level"))
         ]
         for k, value, values in zip(row["k"], row["pass_at_k"], row["values"], strict=True):
             assert values == pytest.approx([one["pass_at_k"][k - 1] for one in same], abs=1e-6)
             assert value == pytest.approx(sum(values) / 2)
     shares = [inputs.json(f"section45/seed{seed}/failure_modes.json")["shares"] for seed in range(2)]
     for row in found.failure_shares:
-        keys = ("model", "functions", "level", "class")
+        keys = ("model", "group", "level", "class")
         same = [one["share"] for rows in shares for one in rows if all(one[key] == row[key] for key in keys)]
         assert row["values"] == pytest.approx(same)
         assert row["share"] == pytest.approx(sum(same) / 2)

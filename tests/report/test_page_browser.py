@@ -125,7 +125,7 @@ def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
         assert "no answer" in told
     page.locator("select[name=functions]").select_option("heldout")
     assert cards.count() == of_both / 2
-    for name in ("model", "functions", "level", "reason"):
+    for name in ("model", "group", "level", "reason"):
         page.locator(f"select[name={name}]").select_option("")
     before = cards.count()
     page.get_by_role("button", name="Show more").click()

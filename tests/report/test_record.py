@@ -62,7 +62,7 @@ def test_a_record_holds_everything(tmp_path: Path) -> None:
 def test_a_record_holds_the_verdicts_where_they_are_named(tmp_path: Path) -> None:
     made = RecordSettings(summary_file(tmp_path / "seeds.json"), tmp_path / "record.json")
     assert "verdict" not in write_record(made).read_text()
-    content = {"claims": [{"claim": "H1", "verdict": "supported"}], "controls": [], "notes": ["one seed"], "seeds": []}
+    content = {"claims": [{"claim": "H1", "decision": "supported"}], "controls": [], "notes": ["one seed"], "seeds": []}
     with new_artefact(tmp_path / "claims.json", Recipe("hold_claims", {})) as partial:
         partial.write_text(json.dumps(content))
     made.claims, made.force = str(tmp_path / "claims.json"), True

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import Answers
+from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.passk.curves import crossover, curves_of
 from compositionality.evaluate.passk.plan import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
 from compositionality.stats.bootstrap import band, drawn_means, shares_drawn
@@ -98,11 +98,11 @@ def _covered(values_pr: np.ndarray, truth: float, *, signed: bool) -> float:
     return float(((found.low <= truth) & (truth <= found.high)).mean())
 
 
-def answers_of(correct: list[int], n_samples: int, levels: int = 1) -> Answers:
+def answers_of(correct: list[int], n_samples: int, levels: int = 1) -> ProblemCounts:
     """As many problems of each level, one level after the other."""
     each = len(correct) // levels
-    sources = tuple(f"a-level{row // each + 1}" for row in range(len(correct)))
-    return Answers(sources, np.full(len(correct), n_samples), counts(*correct))
+    strata = [Stratum("a", row // each + 1) for row in range(len(correct))]
+    return ProblemCounts(strata, np.full(len(correct), n_samples), counts(*correct))
 
 
 def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:

@@ -15,12 +15,13 @@ from compositionality.stats.intervals import mean_change, paired_difference, sha
 from compositionality.stats.random_effects import (
     PROBLEMS,
     SEEDS_AND_PROBLEMS,
-    Finding,
     Floats,
     contrast_over_seeds,
-    half_width,
+    half_width_over_both,
     share_over_seeds,
+    spread_of,
 )
+from compositionality.types import Estimate
 
 Counts = np.ndarray
 
@@ -35,21 +36,23 @@ def test_the_half_width_by_hand() -> None:
     # squares 3 (total) - 4 · 1/8 (seeds) - 3 · 5/9 (problems) = 5/6 over 6, over 12.
     of_problems = 5 / 27 / 4 - 5 / 36 / 12
     expected = stats.t.ppf(0.975, 2) ** 2 / 48 + stats.t.ppf(0.975, 3) ** 2 * of_problems
-    assert half_width(values_SP) == pytest.approx(math.sqrt(expected))
+    assert half_width_over_both(spread_of(values_SP), *values_SP.shape) == pytest.approx(math.sqrt(expected))
 
 
 def test_with_very_many_problems_only_the_seeds_count() -> None:
     rows = [np.repeat([1, 0], [share, 100_000 - share]) for share in (30_000, 40_000, 50_000)]
     values_SP = np.stack([np.random.default_rng(seed).permutation(row) for seed, row in enumerate(rows)]).astype(float)
-    assert half_width(values_SP) == pytest.approx(stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3), rel=0.01)
+    assert half_width_over_both(spread_of(values_SP), *values_SP.shape) == pytest.approx(
+        stats.t.ppf(0.975, 2) * 0.1 / math.sqrt(3), rel=0.01
+    )
 
 
 def test_one_seed_has_the_interval_over_problems() -> None:
     correct_SP = np.array([[1, 1, 0, 1, 0, 0, 0, 0]])
     found = share_over_seeds(correct_SP, ones(correct_SP))
     assert found is not None
-    assert (found.wide, found.kind, found.values) == (None, PROBLEMS, (0.375,))
-    assert (found.best.low, found.best.high) == wilson(3 / 8, 8)
+    assert (found.over_both, found.covers, found.by_seed) == (None, PROBLEMS, (0.375,))
+    assert (found.interval.low, found.interval.high) == wilson(3 / 8, 8)
 
 
 def test_several_seeds_have_both_kinds() -> None:
@@ -57,11 +60,11 @@ def test_several_seeds_have_both_kinds() -> None:
     correct_SP = (rng.random((3, 200)) < np.array([[0.3], [0.4], [0.5]])).astype(np.int64)
     found = share_over_seeds(correct_SP, ones(correct_SP))
     assert found is not None
-    assert found.wide is not None
-    assert found.narrow == share(correct_SP.sum(axis=0), np.full(200, 3))
-    assert found.kind == SEEDS_AND_PROBLEMS
+    assert found.over_both is not None
+    assert found.over_problems == share(correct_SP.sum(axis=0), np.full(200, 3)).over_problems
+    assert found.covers == SEEDS_AND_PROBLEMS
     assert found.value == pytest.approx(correct_SP.mean())
-    assert found.wide.low < found.narrow.low < found.value < found.narrow.high < found.wide.high
+    assert found.over_both.low < found.over_problems.low < found.value < found.over_problems.high < found.over_both.high
 
 
 def test_a_difference_is_paired_by_seed_and_problem() -> None:
@@ -73,18 +76,18 @@ def test_a_difference_is_paired_by_seed_and_problem() -> None:
     assert paired is not None
     assert shuffled is not None
     assert paired.value == pytest.approx(shuffled.value)
-    assert paired.best.low > 0 > shuffled.best.low
+    assert paired.interval.low > 0 > shuffled.interval.low
     pooled = paired_difference(better_SP.sum(axis=0), np.full(300, 3), base_SP.sum(axis=0), np.full(300, 3))
     assert pooled is not None
-    assert (paired.narrow.low, paired.narrow.high) == pytest.approx((pooled.low, pooled.high))
+    assert (paired.over_problems.low, paired.over_problems.high) == pytest.approx((pooled.low, pooled.high))
 
 
 def test_a_factor_counts_the_base_several_times() -> None:
     model, base = np.array([[1, 1, 0, 0]] * 2), np.array([[1, 0, 0, 0]] * 2)
     found = contrast_over_seeds(model, ones(model), base, ones(base), times=2.0)
     assert found is not None
-    assert found.values == (0.0, 0.0)  # 50 % = 2 × 25 %
-    assert found.narrow.value == 0
+    assert found.by_seed == (0.0, 0.0)  # 50 % = 2 × 25 %
+    assert found.value == 0
 
 
 @pytest.mark.parametrize("value", [0, 1])
@@ -92,18 +95,18 @@ def test_where_nothing_varies_the_number_of_problems_decides(value: int) -> None
     correct_SP = np.full((3, 500), value)
     found = share_over_seeds(correct_SP, ones(correct_SP))
     assert found is not None
-    assert found.wide == found.narrow
-    assert found.wide.high - found.wide.low == pytest.approx(0.0076, abs=2e-4)
+    assert found.over_both == found.over_problems
+    assert found.over_both.high - found.over_both.low == pytest.approx(0.0076, abs=2e-4)
     same = contrast_over_seeds(correct_SP, ones(correct_SP), correct_SP, ones(correct_SP))
     assert same is not None
-    assert same.best.low < 0 < same.best.high
+    assert same.interval.low < 0 < same.interval.high
 
 
 def test_what_was_not_judged_is_left_out() -> None:
     correct_SP, judged_SP = np.array([[1, 0, 0], [1, 1, 0]]), np.array([[1, 1, 0], [1, 1, 1]])
     found = share_over_seeds(correct_SP, judged_SP)
     assert found is not None
-    assert found.values == (0.5, 2 / 3)
+    assert found.by_seed == (0.5, 2 / 3)
     assert share_over_seeds(correct_SP, judged_SP * [[1], [0]]) is None
     paired = contrast_over_seeds(correct_SP, judged_SP, np.zeros((2, 3), int), np.ones((2, 3), int))
     assert paired is not None
@@ -120,8 +123,16 @@ def test_the_wide_interval_holds_the_narrow_one_and_the_value(correct_SP: Counts
         (contrast_over_seeds(correct_SP, judged, np.roll(correct_SP, 1, axis=1), judged), -1.0),
     ):
         assert found is not None
-        assert found.wide is not None
-        inside = (least, found.wide.low, found.narrow.low, found.value, found.narrow.high, found.wide.high, 1.0)
+        assert found.over_both is not None
+        inside = (
+            least,
+            found.over_both.low,
+            found.over_problems.low,
+            found.value,
+            found.over_problems.high,
+            found.over_both.high,
+            1.0,
+        )
         assert all(a <= b + 1e-12 for a, b in pairwise(inside))
 
 
@@ -135,8 +146,8 @@ def truth(level: float, spread: float, lift: float = 0.0) -> float:
     return float(world(np.random.default_rng(99), 400, 1000, level, spread, lift).mean())
 
 
-def coverage(found: list[tuple[Finding | None, float]]) -> float:
-    return sum(one is not None and one.best.low <= true <= one.best.high for one, true in found) / len(found)
+def coverage(found: list[tuple[Estimate | None, float]]) -> float:
+    return sum(one is not None and one.interval.low <= true <= one.interval.high for one, true in found) / len(found)
 
 
 @pytest.mark.parametrize(("k", "level", "spread"), [(3, -1.5, 0.4), (5, -1.5, 0.4), (3, 0.5, 0.3), (3, -2.5, 0.5)])
@@ -151,7 +162,7 @@ def test_p06_intervals_over_seeds_and_problems_hold_the_truth_at_the_nominal_rat
     assert 0.93 <= coverage(found) <= 0.97
 
 
-def differences(rng: np.random.Generator, k: int, spread: float, runs: int) -> list[tuple[Finding | None, float]]:
+def differences(rng: np.random.Generator, k: int, spread: float, runs: int) -> list[tuple[Estimate | None, float]]:
     """Two arms on the same problems whose seeds lift the odds by 1 ± spread, with the true mean difference."""
     many_SP = world(np.random.default_rng(5), 1000, 400, -1.5, 0.0)
     lifts = 1 + spread * np.random.default_rng(6).standard_normal((1000, 1))
@@ -182,7 +193,9 @@ def test_seeds_that_do_not_differ_make_the_interval_cautious_never_short(k: int)
 def test_intervals_over_problems_alone_miss_the_spread_of_seeds() -> None:
     """Why both kinds are shown: for other seeds the interval over problems is far too short."""
     found = differences(np.random.default_rng(0), 3, 0.8, 200)
-    narrow = sum(one is not None and one.narrow.low <= true <= one.narrow.high for one, true in found) / len(found)
+    narrow = sum(
+        one is not None and one.over_problems.low <= true <= one.over_problems.high for one, true in found
+    ) / len(found)
     assert narrow < 0.5
 
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from compositionality.stats.random_effects import Floats, Spread, spread_of
-from compositionality.stats.sample_size import NEVER, Need, most, needed
+from compositionality.stats.random_effects import Floats, half_width_over_both, spread_of
+from compositionality.stats.sample_size import NEVER, RequiredSampleSize, enough_for_all, required_sample_size
+from compositionality.types import Spread
 
 
 def test_problems_for_one_seed_are_students() -> None:
     spread = Spread(k=1, n=100, seeds=0.0, problems=0.25, pooled=0.25)
-    need = needed([spread], 0.05)
+    need = required_sample_size([spread], 0.05)
     assert need.seeds == 0
     for n, enough in ((need.problems, True), (need.problems - 1, False)):
         assert (stats.t.ppf(0.975, n - 1) * 0.5 / math.sqrt(n) <= 0.05) == enough
@@ -21,7 +22,7 @@ def test_problems_for_one_seed_are_students() -> None:
 
 def test_seeds_where_they_are_what_varies() -> None:
     spread = Spread(k=3, n=500, seeds=0.01, problems=0.01, pooled=0.02)
-    need = needed([spread], 0.1)
+    need = required_sample_size([spread], 0.1)
     assert need.problems == 0
     for k, enough in ((need.seeds, True), (need.seeds - 1, False)):
         squares = (stats.t.ppf(0.975, k - 1) ** 2 * 0.01 / k, stats.t.ppf(0.975, 499) ** 2 * 0.01 / 500)
@@ -30,30 +31,44 @@ def test_seeds_where_they_are_what_varies() -> None:
 
 
 def test_both_where_seeds_alone_would_not_do() -> None:
-    need = needed([Spread(k=3, n=100, seeds=0.01, problems=0.25, pooled=0.25)], 0.05)
+    need = required_sample_size([Spread(k=3, n=100, seeds=0.01, problems=0.25, pooled=0.25)], 0.05)
     assert (need.seeds > 3, need.problems > 100) == (True, True)
     assert need.words == "about 34 seeds and about 780 problems"
     spread = Spread(3, 100, 0.01, 0.25, 0.25)
-    assert spread.wide(need.seeds, need.problems) <= 0.05 < spread.wide(need.seeds - 1, need.problems)
+    assert (
+        half_width_over_both(spread, need.seeds, need.problems)
+        <= 0.05
+        < half_width_over_both(spread, need.seeds - 1, need.problems)
+    )
 
 
 def test_nothing_varies_but_there_are_few_problems() -> None:
-    assert needed([Spread(1, 20, 0.0, 0.0, 0.0)], 0.05).problems == 72  # 1 − 0.025 ** (1 / n) ≤ 0.05
+    assert required_sample_size([Spread(1, 20, 0.0, 0.0, 0.0)], 0.05).problems == 72  # 1 − 0.025 ** (1 / n) ≤ 0.05
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.0004])
 def test_on_the_threshold_no_number_would_do(distance: float) -> None:
-    assert needed([Spread(3, 100, 0.01, 0.2, 0.2)], distance).words == NEVER
-    assert most([Need(problems=30), needed([Spread(3, 100, 0.01, 0.2, 0.2)], distance)]).words == NEVER
+    assert required_sample_size([Spread(3, 100, 0.01, 0.2, 0.2)], distance).words == NEVER
+    assert (
+        enough_for_all(
+            [RequiredSampleSize(problems=30), required_sample_size([Spread(3, 100, 0.01, 0.2, 0.2)], distance)]
+        ).words
+        == NEVER
+    )
 
 
 def test_a_claim_needs_the_most_of_its_comparisons() -> None:
-    assert most([Need(seeds=4), Need(seeds=12), Need(problems=877)]).words == "about 12 seeds and about 880 problems"
+    assert (
+        enough_for_all(
+            [RequiredSampleSize(seeds=4), RequiredSampleSize(seeds=12), RequiredSampleSize(problems=877)]
+        ).words
+        == "about 12 seeds and about 880 problems"
+    )
 
 
 def test_two_intervals_that_must_not_touch_need_more_than_their_difference() -> None:
     one = Spread(1, 100, 0.0, 0.25, 0.25)
-    assert needed([one, one], 0.1).problems == pytest.approx(needed([one], 0.05).problems)
+    assert required_sample_size([one, one], 0.1).problems == pytest.approx(required_sample_size([one], 0.05).problems)
 
 
 def drawn(rng: np.random.Generator, k: int, n: int) -> Floats:
@@ -66,7 +81,7 @@ def drawn(rng: np.random.Generator, k: int, n: int) -> Floats:
 def test_studies_of_the_needed_size_are_as_narrow_as_was_said() -> None:
     """From studies of 6 seeds: their median need, then studies of that size have that half-width."""
     rng = np.random.default_rng(0)
-    seeds = [needed([spread_of(drawn(rng, 6, 300))], 0.07).seeds for _ in range(100)]
+    seeds = [required_sample_size([spread_of(drawn(rng, 6, 300))], 0.07).seeds for _ in range(100)]
     size = int(np.median(seeds))
-    half = np.median([spread_of(drawn(rng, size, 300)).wide(size, 300) for _ in range(100)])
+    half = np.median([half_width_over_both(spread_of(drawn(rng, size, 300)), size, 300) for _ in range(100)])
     assert half == pytest.approx(0.07, rel=0.15)

@@ -1,4 +1,4 @@
-"""What an effect hangs on: the same study with one thing changed in the base model's text or size, side by side."""
+"""Ablations: the same study from base models that differ in one thing each (their text, their size)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,18 +6,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from omegaconf import MISSING
 
-from compositionality.console import new_console, new_table
+from compositionality.console import new_console
 from compositionality.data.artefact import Manifest, exclusive, verify, write_text
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.decide import figures_of
-from compositionality.evaluate.evaluations import FUNCTION_SETS, Study, read_study
+from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations
+from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.tables import share_cell, table_line, write_between_marks
+from compositionality.evaluate.tables import share_cell
+from compositionality.stats.intervals import columns_by_seed
 
 PLACE = "ablation"
-HEADER = ("", "M tokens", "composed %", "functions", "parameters")
 Row = dict[str, Any]
 
 
@@ -44,10 +45,11 @@ def summarise_ablation(settings: AblationSettings) -> Path:
     ]
     with exclusive(settings.output):
         write_text(settings.output, json.dumps({"level": settings.level, "rows": rows}, indent=1) + "\n")
+    frame = _table(rows)
     if settings.markdown:
-        lines = [table_line(cells) for cells in (_header(rows), ["---"] * len(_header(rows)), *map(_cells, rows))]
-        write_between_marks(Path(settings.markdown), PLACE, "\n".join(["", *lines, ""]))
-    _print(rows)
+        lines = ["", *markdown_lines(frame), ""]
+        write_between_marks(Path(settings.markdown), PLACE, "\n".join(lines))
+    new_console().print(rich_table(frame))
     print(settings.output)
     return settings.output
 
@@ -68,38 +70,31 @@ def facts_of(base: Path) -> Row:
 
 
 def _accuracy(source: str, settings: AblationSettings) -> Iterator[Row]:
-    study = read_study([f"one:{source}"], settings.models)
-    for functions in FUNCTION_SETS:
+    """One row per group that has the level, and model."""
+    study = read_evaluations([f"one:{source}"], settings.models)
+    sets = [one for one in study.sets if one.level == settings.level]
+    if not sets:
+        raise UserError(f"{study.seeds[0].folder}: has no level {settings.level}; evaluate it")
+    for problems in sets:
         for model in settings.models:
-            yield {"functions": functions, "model": model, **_share(study, model, functions, settings.level)}
+            yield {"group": problems.group, "model": model, **_share(study, model, problems)}
 
 
-def _share(study: Study, model: str, functions: str, level: int) -> Row:
-    group = study.group(functions, level)
-    if group is None:
-        raise UserError(f"{study.seeds[0].folder}: has no level {level} on {functions} functions; evaluate it")
-    return {**figures_of(study.share(model, group), "accuracy"), "n_problems": study.size(group)}
+def _share(study: Evaluations, model: str, problems: ProblemSet) -> Row:
+    return {**columns_by_seed(study.share(model, problems), "accuracy"), "n_problems": study.size(problems)}
 
 
-def _header(rows: Sequence[Row]) -> list[str]:
-    return [*HEADER, *(f"{one['functions']}: {one['model']}" for one in rows[0]["accuracy"])]
-
-
-def _cells(row: Row) -> list[str]:
-    return [
-        row["variant"],
-        f"{row['tokens'] / 1e6:.1f}",
-        f"{100 * row['prior_chain']:.0f}",
-        str(row["prior_functions"]),
-        f"{row['parameters']:,}",
-        *map(share_cell, row["accuracy"]),
-    ]
-
-
-def _print(rows: Sequence[Row]) -> None:
-    table = new_table()
-    for number, name in enumerate(_header(rows)):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*_cells(row))
-    new_console().print(table)
+def _table(rows: Sequence[Row]) -> pd.DataFrame:
+    """One line per variant."""
+    cells = pd.DataFrame(
+        {
+            "M tokens": [f"{row['tokens'] / 1e6:.1f}" for row in rows],
+            "composed %": [f"{100 * row['prior_chain']:.0f}" for row in rows],
+            "functions": [str(row["prior_functions"]) for row in rows],
+            "parameters": [f"{row['parameters']:,}" for row in rows],
+        },
+        [row["variant"] for row in rows],
+    )
+    for place, one in enumerate(rows[0]["accuracy"]):
+        cells[f"{one['group']}: {one['model']}"] = [share_cell(row["accuracy"][place]) for row in rows]
+    return cells

@@ -1,4 +1,4 @@
-"""Accuracy of one checkpoint on one problem file, by level and by function, as plain rows."""
+"""Accuracy of one checkpoint on one problem file, by level and by skill, as plain rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,16 +9,20 @@ import pyarrow as pa
 
 from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
-from compositionality.evaluate.counts import REASONS, Tally
-from compositionality.stats.intervals import Counts, Interval, paired_difference, share
+from compositionality.evaluate.counts import REASONS, Stratum, Tally, strata_of
+from compositionality.stats.intervals import Counts, columns, paired_difference, share
 from compositionality.tasks.registry import task_of
 
-ALL, LEVEL, FUNCTION = "all", "level", "function"
+ALL, LEVEL, SKILL = "all", "level", "skill"
+"""What a row is about: a whole problem file, one group at one level of it, or the problems that ask for a skill."""
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("model", pa.string()),
     ("problems", pa.string()),
-    ("kind", pa.string()),
+    ("by", pa.string()),
     ("group", pa.string()),
+    ("level", pa.int64()),
+    ("data_source", pa.string()),
+    ("skill", pa.string()),
     ("accuracy", pa.float64()),
     ("low", pa.float64()),
     ("high", pa.float64()),
@@ -40,38 +44,41 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Group:
-    """Problems (row numbers) that are reported together."""
+class Part:
+    """Problems (row numbers) that are reported together; ``labels``: by, skill, and those of a stratum."""
 
-    kind: str
-    name: str
+    labels: Row
     problems: Counts
 
 
-def groups_of(problems: pa.Table) -> list[Group]:
-    """All problems, those of each level (``data_source``), those with each function."""
-    members: dict[tuple[str, str], list[int]] = {}
-    for row, level in enumerate(problems["data_source"].to_pylist()):
-        members.setdefault((LEVEL, level), []).append(row)
+def parts_of(problems: pa.Table) -> list[Part]:
+    """All problems; those of each group and level; those that ask for each skill."""
+    strata: dict[Stratum, list[int]] = {}
+    skills: dict[str, list[int]] = {}
+    for row, stratum in enumerate(strata_of(problems)):
+        strata.setdefault(stratum, []).append(row)
     for row, problem in enumerate(iterate_problems(problems)):
-        for function in task_of(problem.data_source).skills(problem):
-            members.setdefault((FUNCTION, function), []).append(row)
-    named = [Group(kind, name, np.array(rows)) for (kind, name), rows in members.items()]
-    ordered = sorted(named, key=lambda group: ((LEVEL, FUNCTION).index(group.kind), natural_key(group.name)))
-    return [Group(ALL, ALL, np.arange(problems.num_rows)), *ordered]
+        for name in task_of(problem.data_source).skills(problem):
+            skills.setdefault(name, []).append(row)
+    return [
+        Part({"by": ALL}, np.arange(problems.num_rows)),
+        *(Part({"by": LEVEL, **one._asdict()}, np.array(strata[one])) for one in sorted(strata)),
+        *(Part({"by": SKILL, "skill": name}, np.array(skills[name])) for name in sorted(skills, key=natural_key)),
+    ]
 
 
-def rows_of(tally: Tally, base: Tally | None, groups: Sequence[Group], labels: Row) -> Iterator[Row]:
-    """One row per group; ``base`` is the tally that differences are taken from (None: no difference)."""
-    for group in groups:
-        mine = tally.only(group.problems)
-        theirs = None if base is None else base.only(group.problems)
-        yield {**labels, "kind": group.kind, "group": group.name, **_figures(mine), **_difference(mine, theirs)}
+def rows_of(tally: Tally, base: Tally | None, parts: Sequence[Part], labels: Row) -> Iterator[Row]:
+    """One row per part; ``base`` is the tally that differences are taken from (None: no difference)."""
+    for part in parts:
+        mine = tally.only(part.problems)
+        theirs = None if base is None else base.only(part.problems)
+        own = {**dict.fromkeys(("by", *Stratum._fields, "skill")), **part.labels}
+        yield {**labels, **own, **_figures(mine), **_difference(mine, theirs)}
 
 
 def _figures(tally: Tally) -> Row:
     return {
-        **_columns("accuracy", "low", "high", share(tally.correct, tally.judged)),
+        **columns(share(tally.correct, tally.judged), "accuracy"),
         "n_problems": len(tally.tokens),
         "n_responses": tally.responses,
         "n_judged": int(tally.judged.sum()),
@@ -82,11 +89,6 @@ def _figures(tally: Tally) -> Row:
 
 
 def _difference(mine: Tally, base: Tally | None) -> Row:
-    interval = None if base is None else paired_difference(mine.correct, mine.judged, base.correct, base.judged)
-    return _columns("difference", "difference_low", "difference_high", interval)
-
-
-def _columns(value: str, low: str, high: str, interval: Interval | None) -> Row:
-    if interval is None:
-        return dict.fromkeys((value, low, high))
-    return {value: interval.value, low: interval.low, high: interval.high}
+    found = None if base is None else paired_difference(mine.correct, mine.judged, base.correct, base.judged)
+    value, low, high = columns(found, "difference").values()
+    return {"difference": value, "difference_low": low, "difference_high": high}

@@ -1,4 +1,4 @@
-"""Any checkpoints on any problem files: answers through ``rollout.collect``, then accuracy by level and function."""
+"""Accuracy of any checkpoints on any problem files, by level and by skill; completions by ``rollout.collect``."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from omegaconf import MISSING
 
 from compositionality.console import new_console
@@ -20,9 +21,17 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
-from compositionality.evaluate.accuracy.rows import SCHEMA, Row, groups_of, rows_of
-from compositionality.evaluate.completions import AskSettings, Folders, all_collected, engine_for, jobs_of
-from compositionality.evaluate.counts import BY_PROBLEM, Tally, by_problem_table, tally
+from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
+from compositionality.evaluate.completions import Folders, SamplingSettings, all_collected, engine_for, jobs_of
+from compositionality.evaluate.counts import (
+    BY_PROBLEM,
+    BY_PROBLEM_SCHEMA,
+    Strata,
+    Tally,
+    by_problem_table,
+    strata_of,
+    tally,
+)
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import print_results
 from compositionality.rollout.settings import recipe as collection_recipe
@@ -32,28 +41,28 @@ STEP = "evaluate_accuracy"
 
 
 @dataclass
-class EvaluateSettings(AskSettings):
+class EvaluateSettings(SamplingSettings):
     """Settings of ``evaluate``."""
 
     models: list[str] = MISSING
     problems: list[str] = MISSING
     output: Path = MISSING
     answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
-    by_function: bool = False  # print accuracy by function too; the files hold it always
+    by_skill: bool = False  # print accuracy by skill too; the files hold it always
     force: bool = False
 
 
 @dataclass(frozen=True)
-class Counted:
-    """All answers as counts, by (checkpoint name, problem file name), and the problems they answer."""
+class FileTallies:
+    """Tallies by (checkpoint name, problem file name), and the problems by file name."""
 
     tallies: dict[tuple[str, str], Tally]
     problems: dict[str, pa.Table]
 
     @property
-    def levels(self) -> dict[str, list[str]]:
-        """The data source of every problem, by problem file."""
-        return {name: table["data_source"].to_pylist() for name, table in self.problems.items()}
+    def strata(self) -> dict[str, Strata]:
+        """The stratum of every problem, by problem file."""
+        return {name: strata_of(table) for name, table in self.problems.items()}
 
 
 def evaluate(settings: EvaluateSettings) -> Path:
@@ -73,21 +82,22 @@ def evaluate(settings: EvaluateSettings) -> Path:
         _write_tables(settings, files, folders, recipe)
         table = output / "accuracy.parquet"
         _write_json(table, table.with_suffix(".json"), force=settings.force)
-    print_results(read_table(table).to_pylist(), new_console(), by_function=settings.by_function)
+    print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill)
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
 
 
 def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders, recipe: Recipe) -> None:
     """The two parquet files, each if it is not there yet."""
-    counts: Counted | None = None
-    makers: dict[str, Callable[[Counted], pa.Table]] = {
-        "accuracy.parquet": lambda counted: pa.Table.from_pylist(list(_rows(settings, counted)), schema=SCHEMA),
-        BY_PROBLEM: lambda counted: by_problem_table(counted.tallies, counted.levels),
+    counts: FileTallies | None = None
+    makers: dict[str, tuple[pa.Schema, Callable[[FileTallies], pa.Table]]] = {
+        "accuracy.parquet": (SCHEMA, lambda found: pa.Table.from_pylist(list(_rows(settings, found)), schema=SCHEMA)),
+        BY_PROBLEM: (BY_PROBLEM_SCHEMA, lambda found: by_problem_table(found.tallies, found.strata)),
     }
-    for name, make in makers.items():
+    for name, (schema, make) in makers.items():
         table = settings.output / name
-        if is_done(table, recipe, force=settings.force or _grows(table, recipe)):
+        again = settings.force or _grows(table, recipe) or _has_other_columns(table, schema)
+        if is_done(table, recipe, force=again):
             print(f"{table} is already there")
             continue
         counts = counts or _count(settings, files, folders)
@@ -124,7 +134,12 @@ def _grows(table: Path, recipe: Recipe) -> bool:
     return not same and old.inputs.items() <= inputs.items()
 
 
-def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders) -> Counted:
+def _has_other_columns(table: Path, schema: pa.Schema) -> bool:
+    """True for a table that an earlier version made."""
+    return table.is_file() and pq.read_schema(table).names != schema.names
+
+
+def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders) -> FileTallies:
     """Read every rollout folder once, problem file by problem file."""
     tallies, problems = {}, {}
     for name, path in files.items():
@@ -132,17 +147,17 @@ def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folder
         problems[name] = table.slice(0, settings.limit) if settings.limit else table
         for model in dict.fromkeys(model for model, _ in folders):
             tallies[model, name] = tally(read_rollouts(folders[model, name]), problems[name].num_rows)
-    return Counted(tallies, problems)
+    return FileTallies(tallies, problems)
 
 
-def _rows(settings: EvaluateSettings, counted: Counted) -> Iterator[Row]:
+def _rows(settings: EvaluateSettings, counted: FileTallies) -> Iterator[Row]:
     """The rows of every table, problem file by problem file; differences are to the first checkpoint."""
     for name, problems in counted.problems.items():
-        groups = groups_of(problems)
+        parts = parts_of(problems)
         base: Tally | None = None
         for (model, file), counts in counted.tallies.items():
             if file == name:
-                yield from rows_of(counts, base, groups, _labels(settings, model, name))
+                yield from rows_of(counts, base, parts, _labels(settings, model, name))
                 base = base or counts
 
 

@@ -1,8 +1,8 @@
-"""Results over several seeds: accuracy and differences of arms, with intervals that own up to both chances."""
+"""Results over several seeds: accuracy and differences of arms, with intervals over problems and over seeds."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.decide import figures_of
 from compositionality.evaluate.counts import BY_PROBLEM
-from compositionality.evaluate.evaluations import TABLE, Study, read_study
-from compositionality.evaluate.tables import print_summary, write_markdown
-from compositionality.stats.intervals import CONFIDENCE
+from compositionality.evaluate.evaluations import TABLE, Evaluations, ProblemSet, read_evaluations
+from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.tables import print_summary, summary_markdown
+from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
 from compositionality.stats.random_effects import INTERVALS
 
 STEP = "summarise_seeds"
@@ -27,7 +27,7 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("model", pa.string()),
     ("base", pa.string()),
     ("problems", pa.string()),
-    ("functions", pa.string()),
+    ("group", pa.string()),
     ("level", pa.int64()),
     ("data_source", pa.string()),
     ("accuracy", pa.float64()),
@@ -60,7 +60,7 @@ def summarise(settings: SummariseSettings) -> Path:
     output = settings.output
     if output.suffix != ".json":
         raise UserError(f"output={output}: must end in .json; the parquet file lies beside it")
-    study = read_study(settings.inputs, settings.models)
+    study = read_evaluations(settings.inputs, settings.models)
     summary = summary_of(study)
     rows = [*summary["accuracy"], *summary["differences"]]
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
@@ -75,14 +75,14 @@ def summarise(settings: SummariseSettings) -> Path:
             force=settings.force,
         )
     if settings.markdown:
-        write_markdown(Path(settings.markdown), summary, settings.place)
+        write_between_marks(Path(settings.markdown), settings.place, summary_markdown(summary))
     print_summary(summary, new_console())
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
 
 
-def summary_of(study: Study) -> Row:
-    """Everything that is known of a study, as JSON takes it; the same study gives the same bytes."""
+def summary_of(study: Evaluations) -> Row:
+    """The content of seeds.json; the same evaluations give the same bytes."""
     first = study.seeds[0]
     return {
         "seeds": [{"name": seed.name, "sampling_seed": seed.settings["sampling"].get("seed")} for seed in study.seeds],
@@ -96,36 +96,27 @@ def summary_of(study: Study) -> Row:
     }
 
 
-def _accuracy(study: Study) -> Iterator[Row]:
-    """One row per problem file, level and model."""
-    for labels in _groups(study):
+def _accuracy(study: Evaluations) -> Iterator[Row]:
+    """One row per problem set and model."""
+    for problems in study.sets:
         for model in study.models:
-            found = study.share(model, labels["group"])
-            yield {"model": model, **labels["row"], **figures_of(found, "accuracy")}
+            found = columns_by_seed(study.share(model, problems), "accuracy")
+            yield {"model": model, **_labels(study, problems), **found}
 
 
-def _differences(study: Study) -> Iterator[Row]:
-    """One row per problem file, level and pair of models: the later one − the earlier one."""
-    for labels in _groups(study):
+def _differences(study: Evaluations) -> Iterator[Row]:
+    """One row per problem set and pair of models: the later one − the earlier one."""
+    for problems in study.sets:
         for base, model in combinations(study.models, 2):
-            found = study.contrast(model, base, labels["group"])
-            yield {"model": model, "base": base, **labels["row"], **figures_of(found, "difference")}
+            found = columns_by_seed(study.contrast(model, base, problems), "difference")
+            yield {"model": model, "base": base, **_labels(study, problems), **found}
 
 
-def _groups(study: Study) -> Iterator[Row]:
-    for group in study.groups:
-        row = {
-            "problems": group.problems,
-            "functions": group.functions,
-            "level": group.level,
-            "data_source": group.data_source,
-            "n_seeds": len(study.seeds),
-            "n_problems": study.size(group),
-        }
-        yield {"group": group, "row": row}
+def _labels(study: Evaluations, problems: ProblemSet) -> Row:
+    return {**asdict(problems), "n_seeds": len(study.seeds), "n_problems": study.size(problems)}
 
 
-def _recipe(study: Study, content: Row) -> Recipe:
+def _recipe(study: Evaluations, content: Row) -> Recipe:
     files = (f"{TABLE}.json", BY_PROBLEM)
     inputs = {f"{seed.name}/{name}": seed.folder / name for seed in study.seeds for name in files}
     names = [seed.name for seed in study.seeds]

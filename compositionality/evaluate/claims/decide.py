@@ -1,197 +1,185 @@
-"""Verdicts on the paper's claims, as the intervals give them.
+"""Decisions on claims, as the intervals give them.
 
-Every comparison gets two verdicts: one for a run with other seeds and other problems, and one for these very seeds with
-other problems (``crossed``: the two kinds of interval). A verdict is ``undecided`` as long as its interval holds the
-threshold, and then says what would decide it; ``not run`` where an arm, a level or a whole section is missing.
+Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
+with other problems (``stats.random_effects``: the two kinds of interval). A decision is ``undecided`` as long as its
+interval holds the threshold; the outcome then holds the sample size that would decide it. ``not run``: an arm, a level
+or all results are missing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
-from compositionality.evaluate.claims.claim import Claim, Comparison, Rule, Source
-from compositionality.evaluate.evaluations import Group, Study
-from compositionality.stats.intervals import Interval
-from compositionality.stats.random_effects import Finding
-from compositionality.stats.sample_size import Need, most, needed
+from compositionality.evaluate.claims.catalogue import words
+from compositionality.evaluate.evaluations import Evaluations, ProblemSet
+from compositionality.stats.intervals import columns_by_seed
+from compositionality.stats.sample_size import RequiredSampleSize, enough_for_all, required_sample_size
+from compositionality.types import Claim, Comparison, Decision, Estimate, Interval, Rule
 
-Studies = Mapping[Source, Study]
-
-
-class Verdict(StrEnum):
-    """What an interval says of a claim."""
-
-    SUPPORTED = "supported"
-    CONTRADICTED = "contradicted"
-    UNDECIDED = "undecided"
-    NOT_RUN = "not run"
+Results = Mapping[str, Evaluations]
+"""Evaluations by the name that comparisons use (``Comparison.results``)."""
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A comparison with its figures: ``found`` is None if ``missing`` (an arm, a level, a section) was not run."""
+class Outcome:
+    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions."""
 
     comparison: Comparison
-    found: Finding | None = None
-    verdict: Verdict = Verdict.NOT_RUN
-    these_seeds: Verdict = Verdict.NOT_RUN
-    need: Need | None = None  # of an undecided one
-    by_seed: tuple[Verdict, ...] | None = None
+    estimate: Estimate | None = None
+    decision: Decision = Decision.NOT_RUN
+    these_seeds: Decision = Decision.NOT_RUN
+    required: RequiredSampleSize | None = None  # to decide an undecided one
+    by_seed: tuple[Decision, ...] | None = None
     ratios: tuple[float | None, ...] | None = None  # figure of the model / of the base, by seed
     missing: str = ""
     n_problems: int = 0
 
 
-def judge_claim(claim: Claim, studies: Studies) -> list[Judged]:
+def decide(claim: Claim, results: Results) -> list[Outcome]:
     """Every comparison of a claim, measured."""
-    return [_judge(comparison, studies) for comparison in claim.comparisons]
+    return [_outcome(comparison, results) for comparison in claim.comparisons]
 
 
-def together(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim whose comparisons must all hold."""
-    if Verdict.CONTRADICTED in verdicts:
-        return Verdict.CONTRADICTED
-    return verdicts[0] if len(set(verdicts)) == 1 else Verdict.UNDECIDED
+def decide_all_of(decisions: Sequence[Decision]) -> Decision:
+    """The decision on a claim whose comparisons must all hold."""
+    if Decision.CONTRADICTED in decisions:
+        return Decision.CONTRADICTED
+    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-def claim_rows(claims: Sequence[Claim], studies: Studies) -> Iterator[dict[str, Any]]:
-    """The claims with their comparisons, figures and verdicts, as JSON takes them."""
+def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, Any]]:
+    """The claims with their comparisons, estimates and decisions, as JSON takes them."""
     for claim in claims:
-        judged = judge_claim(claim, studies)
-        verdict = together([one.verdict for one in judged])
+        outcomes = decide(claim, results)
+        decision = decide_all_of([one.decision for one in outcomes])
         yield {
             "claim": claim.name,
             "hypothesis": claim.hypothesis,
             "text": claim.text,
             "paper": claim.paper,
             "source": claim.source,
-            "verdict": verdict,
-            "verdict_these_seeds": together([one.these_seeds for one in judged]),
-            "needs": _needs(judged) if verdict is Verdict.UNDECIDED else None,
-            "comparisons": [_row(one) for one in judged],
+            "decision": decision,
+            "decision_these_seeds": decide_all_of([one.these_seeds for one in outcomes]),
+            "needs": _needs(outcomes) if decision is Decision.UNDECIDED else None,
+            "comparisons": [_row(one) for one in outcomes],
         }
 
 
-def _needs(judged: Sequence[Judged]) -> str:
+def _needs(outcomes: Sequence[Outcome]) -> str:
     """What would decide every comparison that is undecided."""
-    missing = ", ".join(dict.fromkeys(one.missing for one in judged if one.missing))
-    needs = [one.need for one in judged if one.need]
-    parts = [most(needs).words] if needs else []
+    missing = ", ".join(dict.fromkeys(one.missing for one in outcomes if one.missing))
+    required = [one.required for one in outcomes if one.required]
+    parts = [enough_for_all(required).words] if required else []
     return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
 
 
-def _judge(comparison: Comparison, studies: Studies) -> Judged:
-    study = studies.get(comparison.source)
-    group = study.group(comparison.functions, comparison.level) if study else None
-    if study is None or group is None:
-        what = f"{comparison.functions} L{comparison.level}" if study else str(comparison.metric)
-        return Judged(comparison, missing=what)
-    absent = [arm for arm in comparison.arms if arm not in study.models]
+def _outcome(comparison: Comparison, results: Results) -> Outcome:
+    found = results.get(comparison.results)
+    problems = found.problem_set(comparison.group, comparison.level) if found else None
+    if found is None or problems is None:
+        what = f"{comparison.group} L{comparison.level}" if found else str(comparison.metric)
+        return Outcome(comparison, missing=what)
+    absent = [arm for arm in comparison.arms if arm not in found.models]
     if absent:
-        return Judged(comparison, missing=", ".join(absent))
-    found = _found(comparison, study, group)
-    if found is None:
-        return Judged(comparison, missing="answers that were judged")
-    return replace(_decide(comparison, study, group, found), n_problems=study.size(group))
+        return Outcome(comparison, missing=", ".join(absent))
+    estimate = _estimate(comparison, found, problems)
+    if estimate is None:
+        return Outcome(comparison, missing="answers that were judged")
+    return replace(_decided(comparison, found, problems, estimate), n_problems=found.size(problems))
 
 
-def _found(comparison: Comparison, study: Study, group: Group) -> Finding | None:
-    """The figure that is held against the threshold."""
+def _estimate(comparison: Comparison, found: Evaluations, problems: ProblemSet) -> Estimate | None:
+    """What is compared with the threshold."""
     if not comparison.base:
-        return study.share(comparison.model, group, comparison.part)
-    return study.contrast(comparison.model, comparison.base, group, comparison.times, comparison.part)
+        return found.share(comparison.model, problems, comparison.part)
+    return found.contrast(comparison.model, comparison.base, problems, comparison.times, comparison.part)
 
 
-def _decide(comparison: Comparison, study: Study, group: Group, found: Finding) -> Judged:
+def _decided(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
     if comparison.rule is Rule.EVERY_SEED:
-        return _on_every_seed(comparison, study, group, found)
+        return _on_every_seed(comparison, found, problems, estimate)
     if comparison.rule is Rule.APART:
-        return _apart(comparison, study, group, found)
-    best, narrow = (_held_against(comparison, interval) for interval in (found.best, found.narrow))
-    return Judged(comparison, found, best, narrow, _need(comparison, found) if best is Verdict.UNDECIDED else None)
+        return _apart(comparison, found, problems, estimate)
+    decision, these_seeds = (by_interval(comparison, one) for one in (estimate.interval, estimate.over_problems))
+    required = _required(comparison, estimate) if decision is Decision.UNDECIDED else None
+    return Outcome(comparison, estimate, decision, these_seeds, required)
 
 
-def _held_against(comparison: Comparison, interval: Interval) -> Verdict:
-    """The whole interval on the right side, on the wrong side, or neither."""
+def by_interval(comparison: Comparison, interval: Interval) -> Decision:
+    """The whole interval on the right side of the threshold, on the wrong side, or neither."""
     low, high, threshold = interval.low, interval.high, comparison.threshold
     holds, fails = low > threshold, high <= threshold
     if comparison.rule is Rule.AT_MOST:
         holds, fails = fails, holds
     elif comparison.rule is Rule.WITHIN:
         holds, fails = -threshold <= low and high <= threshold, low > threshold or high < -threshold
-    return Verdict.SUPPORTED if holds else Verdict.CONTRADICTED if fails else Verdict.UNDECIDED
+    return Decision.SUPPORTED if holds else Decision.CONTRADICTED if fails else Decision.UNDECIDED
 
 
-def _need(comparison: Comparison, found: Finding) -> Need | None:
-    """What would take the threshold out of the interval."""
-    value = abs(found.value) if comparison.rule is Rule.WITHIN else found.value
-    return needed([found.spread], abs(value - comparison.threshold)) if found.spread else None
+def _required(comparison: Comparison, estimate: Estimate) -> RequiredSampleSize | None:
+    """The sample size at which the interval no longer holds the threshold."""
+    value = abs(estimate.value) if comparison.rule is Rule.WITHIN else estimate.value
+    distance = abs(value - comparison.threshold)
+    return required_sample_size([estimate.spread], distance) if estimate.spread else None
 
 
-def _on_every_seed(comparison: Comparison, study: Study, group: Group, found: Finding) -> Judged:
+def _on_every_seed(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """Each seed by its own interval over problems: all must hold, one that does not is enough."""
-    alone = [_found(comparison, Study((seed,), study.models, study.groups), group) for seed in study.seeds]
-    by_seed = tuple(_held_against(comparison, one.narrow) if one else Verdict.NOT_RUN for one in alone)
-    verdict = together(by_seed)
-    open_ones = [
-        _need(comparison, one)
+    alone = [_estimate(comparison, Evaluations((seed,), found.models, found.sets), problems) for seed in found.seeds]
+    by_seed = tuple(by_interval(comparison, one.over_problems) if one else Decision.NOT_RUN for one in alone)
+    decision = decide_all_of(by_seed)
+    undecided = [
+        _required(comparison, one)
         for one, its in zip(alone, by_seed, strict=True)
-        if one and its is Verdict.UNDECIDED and verdict is Verdict.UNDECIDED
+        if one and its is Decision.UNDECIDED and decision is Decision.UNDECIDED
     ]
-    needs = [need for need in open_ones if need]
-    shares = [study.share(arm, group, comparison.part) for arm in comparison.arms]
-    pairs = zip(*(share.values for share in shares if share), strict=True)
+    required = [one for one in undecided if one]
+    shares = [found.share(arm, problems, comparison.part) for arm in comparison.arms]
+    pairs = zip(*(share.by_seed for share in shares if share), strict=True)
     ratios = tuple(mine / base if base else None for mine, base in pairs)
-    return Judged(comparison, found, verdict, verdict, most(needs) if needs else None, by_seed, ratios)
+    return Outcome(
+        comparison, estimate, decision, decision, enough_for_all(required) if required else None, by_seed, ratios
+    )
 
 
-def _apart(comparison: Comparison, study: Study, group: Group, found: Finding) -> Judged:
+def _apart(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """The model's interval wholly above the base's, of each kind; not so if the difference is wholly below 0."""
-    shares = [study.share(arm, group, comparison.part) for arm in comparison.arms]
+    shares = [found.share(arm, problems, comparison.part) for arm in comparison.arms]
     model, base = (share for share in shares if share)  # there is a difference, so there are both
 
-    def verdict(upper: Interval, lower: Interval, difference: Interval) -> Verdict:
+    def apart(upper: Interval, lower: Interval, difference: Interval) -> Decision:
         if upper.low > lower.high:
-            return Verdict.SUPPORTED
-        return Verdict.CONTRADICTED if difference.high < 0 else Verdict.UNDECIDED
+            return Decision.SUPPORTED
+        return Decision.CONTRADICTED if difference.high < 0 else Decision.UNDECIDED
 
-    best = verdict(model.best, base.best, found.best)
-    spreads = [one.spread for one in ([model, base] if found.value > 0 else [found]) if one.spread]
-    need = needed(spreads, abs(found.value)) if spreads and best is Verdict.UNDECIDED else None
-    return Judged(comparison, found, best, verdict(model.narrow, base.narrow, found.narrow), need)
+    decision = apart(model.interval, base.interval, estimate.interval)
+    these_seeds = apart(model.over_problems, base.over_problems, estimate.over_problems)
+    spreads = [one.spread for one in ([model, base] if estimate.value > 0 else [estimate]) if one.spread]
+    undecided = bool(spreads) and decision is Decision.UNDECIDED
+    required = required_sample_size(spreads, abs(estimate.value)) if undecided else None
+    return Outcome(comparison, estimate, decision, these_seeds, required)
 
 
-def _row(judged: Judged) -> dict[str, Any]:
-    comparison, found = judged.comparison, judged.found
+def _row(outcome: Outcome) -> dict[str, Any]:
+    comparison, estimate = outcome.comparison, outcome.estimate
     return {
-        "comparison": comparison.words,
+        "comparison": words(comparison),
         "metric": comparison.metric,
         "part": comparison.part,
-        "functions": comparison.functions,
+        "group": comparison.group,
         "level": comparison.level,
         "model": comparison.model,
         "base": comparison.base or None,
         "times": comparison.times,
         "rule": comparison.rule,
         "threshold": comparison.threshold,
-        "verdict": judged.verdict,
-        "verdict_these_seeds": judged.these_seeds,
-        "needs": judged.need.words if judged.need else None,
-        "missing": judged.missing or None,
-        "by_seed": judged.by_seed,
-        "ratios": judged.ratios,
-        "n_seeds": len(found.values) if found else 0,
-        "n_problems": judged.n_problems,
-        **figures_of(found, "difference"),
+        "decision": outcome.decision,
+        "decision_these_seeds": outcome.these_seeds,
+        "needs": outcome.required.words if outcome.required else None,
+        "missing": outcome.missing or None,
+        "by_seed": outcome.by_seed and [str(one) for one in outcome.by_seed],
+        "ratios": outcome.ratios,
+        "n_seeds": len(estimate.by_seed) if estimate else 0,
+        "n_problems": outcome.n_problems,
+        **columns_by_seed(estimate, "difference"),
     }
-
-
-def figures_of(found: Finding | None, value: str) -> dict[str, Any]:
-    """The columns of a figure: its mean over the seeds, both intervals and each seed's value."""
-    columns = (value, "low", "high", "interval", "problems_low", "problems_high", "values")
-    if found is None:
-        return dict.fromkeys(columns)
-    best, narrow = found.best, found.narrow
-    figures = (found.value, best.low, best.high, found.kind, narrow.low, narrow.high, list(found.values))
-    return dict(zip(columns, figures, strict=True))

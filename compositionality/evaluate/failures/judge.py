@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from compositionality.data.artefact import Recipe, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.evaluations import Group
 from compositionality.evaluate.failures.labels import responses_of
 from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source
 from compositionality.rollout.engines.base import run_concurrently
@@ -216,7 +215,7 @@ def _chosen(settings: FailureSettings, source: Source, labels: Path) -> dict[Pla
         (hashlib.blake2b(f"{row['problem']}/{row['sample']}".encode(), digest_size=8).digest(), row)
         for row in _rows(labels)
         if (row["model"], row["problems"]) == (source.model, source.problems)
-        and Group("", row["data_source"]).level == settings.level
+        and row["level"] == settings.level
         and row["class"] != Failure.OVERLONG
     )
     if settings.judge_responses:
@@ -228,14 +227,12 @@ def _chosen(settings: FailureSettings, source: Source, labels: Path) -> dict[Pla
 
 def _rows(labels: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(labels) as table:
-        for batch in table.iter_batches(
-            8192, columns=["model", "problems", "problem", "sample", "data_source", "class"]
-        ):
+        for batch in table.iter_batches(8192, columns=["model", "problems", "problem", "sample", "level", "class"]):
             yield from batch.to_pylist()
 
 
 def _questions(source: Source, chosen: dict[Place, str]) -> Iterator[tuple[dict[str, Any], Question]]:
-    problems = Problems(source.problems, source.path)
+    problems = Problems(source.path)
     for shard in read_rollouts(source.rollouts):
         for problem, sample, completion, _ in responses_of(shard, problems):
             program_says = chosen.get((problem, sample))

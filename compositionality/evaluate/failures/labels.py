@@ -10,19 +10,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
+from compositionality.evaluate.counts import Stratum
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.store import read_rollouts
 from compositionality.stats.intervals import Counts
 from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Completion, Diagnosis, Problem, Reason, Verdict
 
-LABELS = "labels.parquet"
 LABELS_SCHEMA = pa.schema(
     [
         ("model", pa.string()),
         ("problems", pa.string()),
         ("problem", pa.int64()),
         ("sample", pa.int32()),
+        ("group", pa.string()),
+        ("level", pa.int64()),
         ("data_source", pa.string()),
         ("class", pa.string()),
         ("step", pa.int32()),  # where the first fault is, from 1, innermost first
@@ -41,7 +43,7 @@ Row = dict[str, Any]
 def write_labels(sources: Sequence[Source], levels: Collection[int], path: Path) -> int:
     """Classify every response to problems of ``levels`` (none: all), a shard at a time; how many there are."""
     problems = {source.problems: source.path for source in sources}
-    opened = {name: Problems(name, path) for name, path in problems.items()}
+    opened = {name: Problems(path) for name, path in problems.items()}
     n_rows = 0
     with pq.ParquetWriter(path, LABELS_SCHEMA, compression="zstd") as writer:
         for source in sources:
@@ -59,7 +61,7 @@ def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int
     for problem, sample, text, n_tokens, finish_reason, score, reason, answer in zip(
         *(shard[name].to_pylist() for name in columns), strict=True
     ):
-        if not 0 <= problem < len(problems.groups):
+        if not 0 <= problem < len(problems.strata):
             raise UserError(f"{problems.path}: has no row {problem}, which the rollouts answer; collect them again")
         yield problem, sample, Completion(text, n_tokens, finish_reason), Verdict(score, Reason(reason), answer)
 
@@ -68,8 +70,8 @@ def _label_shard(source: Source, problems: Problems, shard: pa.Table, levels: Co
     problem: Problem | None = None
     at = -1
     for number, sample, completion, verdict in responses_of(shard, problems):
-        group = problems.groups[number]
-        if levels and group.level not in levels:
+        stratum = problems.strata[number]
+        if levels and stratum.level not in levels:
             continue
         if number != at or problem is None:
             at, problem = number, problems.problem(number)
@@ -78,7 +80,7 @@ def _label_shard(source: Source, problems: Problems, shard: pa.Table, levels: Co
             found = task_of(problem.data_source).diagnose(problem, completion, verdict)
         except UserError as error:
             raise UserError(f"{problems.path}: row {number}: {error}") from error
-        yield {**labels, "data_source": group.data_source, **_columns(found)}
+        yield {**labels, **stratum._asdict(), **_columns(found)}
 
 
 def _columns(found: Diagnosis) -> Row:
@@ -95,7 +97,6 @@ def _columns(found: Diagnosis) -> Row:
     }
 
 
-BY_PROBLEM = "by_problem.parquet"
 Key = Any
 
 
@@ -120,10 +121,10 @@ class Tallies:
 
 
 @dataclass
-class Counted:
+class LabelCounts:
     """One model on one problem file."""
 
-    data_sources: dict[int, str] = field(default_factory=dict)  # of every problem with a response
+    strata: dict[int, Stratum] = field(default_factory=dict)  # of every problem with a response
     pairs: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)  # (outer, inner or None) → problems
     classes: Tallies = field(default_factory=Tallies)
     faults: Tallies = field(default_factory=Tallies)  # by (class, fault)
@@ -134,8 +135,8 @@ class Counted:
     def add(self, row: dict[str, Any]) -> None:
         """Count one response."""
         problem = row["problem"]
-        if problem not in self.data_sources:
-            self.data_sources[problem] = row["data_source"]
+        if problem not in self.strata:
+            self.strata[problem] = Stratum(*(row[name] for name in Stratum._fields))
             if row["outer"] is not None:
                 self.pairs.setdefault((row["outer"], row["inner"]), []).append(problem)
         self.classes.add(row["class"], problem)
@@ -154,30 +155,37 @@ class Counted:
         return total
 
 
-def count_labels(path: Path) -> dict[tuple[str, str], Counted]:
+def count_labels(path: Path) -> dict[tuple[str, str], LabelCounts]:
     """Counts by (model, problem file), in the order in which they come."""
-    found: dict[tuple[str, str], Counted] = {}
+    found: dict[tuple[str, str], LabelCounts] = {}
     with pq.ParquetFile(path) as labels:
         for batch in labels.iter_batches(8192, columns=LABELS_SCHEMA.names):
             for row in batch.to_pylist():
-                found.setdefault((row["model"], row["problems"]), Counted()).add(row)
+                found.setdefault((row["model"], row["problems"]), LabelCounts()).add(row)
     return found
 
 
-def by_problem(counted: dict[tuple[str, str], Counted]) -> pa.Table:
+def by_problem(counted: dict[tuple[str, str], LabelCounts]) -> pa.Table:
     """A row per model, problem file and problem; a column of counts per class."""
     return pa.concat_tables(_table(*key, counts) for key, counts in counted.items())
 
 
-def _table(model: str, name: str, counts: Counted) -> pa.Table:
-    problems = sorted(counts.data_sources)
+def _table(model: str, name: str, counts: LabelCounts) -> pa.Table:
+    problems = sorted(counts.strata)
     return pa.table(
         {
             "model": pa.array([model] * len(problems), pa.string()),
             "problems": pa.array([name] * len(problems), pa.string()),
             "problem": pa.array(problems, pa.int64()),
-            "data_source": pa.array([counts.data_sources[problem] for problem in problems], pa.string()),
+            **_strata([counts.strata[problem] for problem in problems]),
             "responses": counts.responses(problems),
             **{kind: counts.classes.over(kind, problems) for kind in FAILURES},
         }
     )
+
+
+def _strata(strata: Sequence[Stratum]) -> dict[str, pa.Array]:
+    """The columns group, level and data_source."""
+    types = (pa.string(), pa.int64(), pa.string())
+    columns = zip(*strata, strict=True) if strata else ((), (), ())
+    return {name: pa.array(values, kind) for name, values, kind in zip(Stratum._fields, columns, types, strict=True)}

@@ -7,16 +7,10 @@ from pathlib import Path
 from compositionality.data.artefact import Recipe, exclusive, file_hash, read_manifest, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.judge import JUDGED as JUDGED
-from compositionality.evaluate.failures.judge import judge_labels
-from compositionality.evaluate.failures.labels import (
-    BY_PROBLEM,
-    LABELS,
-    LABELS_SCHEMA,
-    by_problem,
-    count_labels,
-    write_labels,
-)
+from compositionality.evaluate.counts import BY_PROBLEM
+from compositionality.evaluate.evaluations import LABELS
+from compositionality.evaluate.failures.judge import JUDGED, judge_labels
+from compositionality.evaluate.failures.labels import LABELS_SCHEMA, by_problem, count_labels, write_labels
 from compositionality.evaluate.failures.sources import FailureSettings, Source, find_sources
 from compositionality.evaluate.failures.summary import Row, agreement, summarise
 from compositionality.evaluate.tables import print_failures
@@ -67,8 +61,9 @@ def _summarise(output: Path, table: Path, *, force: bool) -> Row:
     summary = summarise(counted, agreement(judged) if "judge" in inputs else None)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     content = hashlib.sha256(text.encode()).hexdigest()  # other formulas make another summary of the same labels
-    recipe = Recipe(STEP, {"rules": RULES}, {"labels": table})
-    write_derived(output / BY_PROBLEM, recipe, lambda path: write_table(by_problem(counted), path), force=force)
+    table_of_counts = by_problem(counted)
+    recipe = Recipe(STEP, {"rules": RULES, "columns": table_of_counts.column_names}, {"labels": table})
+    write_derived(output / BY_PROBLEM, recipe, lambda path: write_table(table_of_counts, path), force=force)
     write_derived(
         output / SUMMARY, Recipe(STEP, {"content": content}, inputs), lambda path: path.write_text(text), force=force
     )

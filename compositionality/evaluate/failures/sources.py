@@ -8,7 +8,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import file_hash, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.evaluations import Group
+from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import named_paths
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
@@ -47,12 +47,9 @@ class Source:
 class Problems:
     """The rows of one problem file."""
 
-    def __init__(self, name: str, path: Path) -> None:
+    def __init__(self, path: Path) -> None:
         table = read_problems(path)
-        self.path, self.data_sources = path, table["data_source"].to_pylist()
-        groups = {source: Group(name, source) for source in dict.fromkeys(self.data_sources)}
-        self.groups = [groups[source] for source in self.data_sources]
-        self._table = table
+        self.path, self.strata, self._table = path, strata_of(table), table
 
     def problem(self, number: int) -> Problem:
         """The problem in a row of the file."""

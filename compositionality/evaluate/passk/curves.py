@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import Answers
-from compositionality.evaluate.evaluations import Group
+from compositionality.evaluate.counts import Counted, ProblemCounts, Strata
 from compositionality.stats.bootstrap import TAIL, TIE, Band, Floats, Rows, band, drawn_means, shares_drawn
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 
@@ -32,50 +31,47 @@ class _Slice:
     drawn: Mapping[str, Floats]  # (K + 1, R) by checkpoint
 
 
-def curves_of(
-    answers: Mapping[tuple[str, str], Answers], pairs: Pairs, draws: int, seed: int
-) -> tuple[list[Row], list[Row]]:
+def curves_of(answers: Counted, pairs: Pairs, draws: int, seed: int) -> tuple[list[Row], list[Row]]:
     """Rows of the curves and of the differences; lists run over k = 1 … the fewest judged samples of a problem."""
     curves, differences = [], []
     for name in dict.fromkeys(name for _, name in answers):
         mine = {model: counts for (model, found), counts in answers.items() if found == name}
         values = {model: _values(counts, largest_k(mine, name)) for model, counts in mine.items()}
-        for part in _slices(name, next(iter(mine.values())).levels, values, draws, seed):
+        for part in _slices(name, next(iter(mine.values())).strata, values, draws, seed):
             curves += [_curve(part, model, counts, values[model]) for model, counts in mine.items()]
             differences += [_difference(part, model, base, values) for model, base in pairs]
     return curves, differences
 
 
-def largest_k(answers: Mapping[str, Answers], name: str) -> int:
+def largest_k(answers: Mapping[str, ProblemCounts], name: str) -> int:
     """The most samples that every problem has; UserError if a problem has fewer than two."""
     fewest = {model: int(counts.judged.min()) for model, counts in answers.items()}
     model = min(fewest, key=lambda model: fewest[model])
     if fewest[model] < 2:
         problem = int(answers[model].judged.argmin())
-        raise UserError(f"{model} on {name}: problem {problem} has {fewest[model]} judged samples; mend its verifier")
+        raise UserError(f"{model} on {name}: problem {problem} has {fewest[model]} judged samples; judge them again")
     return fewest[model]
 
 
-def _values(counts: Answers, largest: int) -> Floats:
+def _values(counts: ProblemCounts, largest: int) -> Floats:
     """(P, K + 1): pass@k for every k, and whether the problem was ever solved."""
     ever_P1 = (counts.correct > 0).astype(float)[:, None]
     return np.hstack([pass_at_k(counts.correct, counts.judged, largest), ever_P1])
 
 
-def _slices(name: str, levels: Sequence[str], values: Mapping[str, Floats], draws: int, seed: int) -> Iterator[_Slice]:
-    """Level by level, then all levels of the same functions pooled."""
-    groups = {source: Group(name, source) for source in dict.fromkeys(levels)}
-    for functions in dict.fromkeys(group.functions for group in groups.values()):
-        strata = {
-            group.level: np.flatnonzero(np.array(levels) == source)
-            for source, group in sorted(groups.items(), key=lambda item: item[1].level)
-            if group.functions == functions
+def _slices(name: str, strata: Strata, values: Mapping[str, Floats], draws: int, seed: int) -> Iterator[_Slice]:
+    """Level by level, then all levels of the same group pooled."""
+    for group in dict.fromkeys(stratum.group for stratum in strata):
+        by_level = {
+            stratum.level: np.array([row for row, found in enumerate(strata) if found == stratum])
+            for stratum in sorted(set(strata))
+            if stratum.group == group
         }
-        labels = {"problems": name, "functions": functions}
-        yield from _of_functions(labels, strata, values, shares_drawn(list(strata.values()), len(levels), draws, seed))
+        labels = {"problems": name, "group": group}
+        yield from _of_group(labels, by_level, values, shares_drawn(list(by_level.values()), len(strata), draws, seed))
 
 
-def _of_functions(
+def _of_group(
     labels: Row, strata: Mapping[int, Rows], values: Mapping[str, Floats], weights_RP: Floats
 ) -> Iterator[_Slice]:
     n = sum(len(rows) for rows in strata.values())
@@ -90,7 +86,7 @@ def _of_functions(
     yield _Slice({**labels, "level": POOLED, "n_problems": n}, list(strata.values()), pooled)
 
 
-def _curve(part: _Slice, model: str, counts: Answers, values_PK: Floats) -> Row:
+def _curve(part: _Slice, model: str, counts: ProblemCounts, values_PK: Floats) -> Row:
     found = band(values_PK, part.drawn[model], part.strata)
     rows = np.concatenate(part.strata)
     largest = values_PK.shape[1] - 1

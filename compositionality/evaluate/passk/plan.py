@@ -13,7 +13,7 @@ from rich.console import Console
 
 from compositionality.console import new_table
 from compositionality.data.parquet import read_table
-from compositionality.evaluate.counts import Answers
+from compositionality.evaluate.counts import ProblemCounts, Strata, Stratum
 from compositionality.rollout.engines.base import Engine, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import shard_table
@@ -31,7 +31,7 @@ class Cost:
     seconds: float
     bytes: int
 
-    def told(self, planned: int) -> str:
+    def words(self, planned: int) -> str:
         """One sentence on ``planned`` answers."""
         times = planned / self.answers
         return (
@@ -91,7 +91,7 @@ class Detectable:
     """Problems of one level: the smallest difference that shows, with nothing known, and by k with a prior."""
 
     problems: str
-    data_source: str
+    stratum: Stratum
     n_problems: int
     nothing_known: float
     by_k: Mapping[int, float] | None
@@ -108,23 +108,23 @@ def smallest_difference(spread: float, n_problems: int) -> float:
 
 
 def detectable(
-    levels: Mapping[str, Sequence[str]], n_samples: int, ks: Sequence[int], prior: Sequence[Answers]
+    strata: Mapping[str, Strata], n_samples: int, ks: Sequence[int], prior: Sequence[ProblemCounts]
 ) -> Iterator[Detectable]:
-    """One for each level of each problem file; ``levels``: the data source of every problem, by file."""
-    for name, sources in levels.items():
-        for source in dict.fromkeys(sources):
-            n = sources.count(source)
-            counts = _counts_of(source, prior)
+    """One for each group and level of each problem file; ``strata`` by file."""
+    for name, mine in strata.items():
+        for stratum in dict.fromkeys(mine):
+            n = list(mine).count(stratum)
+            counts = _counts_of(stratum, prior)
             by_k = None
             if counts is not None:
                 spreads = unrelated_spread(*beta_of(*counts), n_samples, ks)
                 by_k = {k: smallest_difference(spread, n) for k, spread in zip(ks, spreads, strict=True)}
-            yield Detectable(name, source, n, smallest_difference(WORST_SPREAD, n), by_k)
+            yield Detectable(name, stratum, n, smallest_difference(WORST_SPREAD, n), by_k)
 
 
-def _counts_of(source: str, prior: Sequence[Answers]) -> tuple[Counts, Counts] | None:
+def _counts_of(stratum: Stratum, prior: Sequence[ProblemCounts]) -> tuple[Counts, Counts] | None:
     """Correct and judged samples of the problems of a level, over all checkpoints of the prior that have it."""
-    picked = [(np.array(one.levels) == source, one) for one in prior]
+    picked = [(one.rows(stratum), one) for one in prior]
     correct = np.concatenate([one.correct[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
     judged = np.concatenate([one.judged[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
     return (correct, judged) if judged.sum() else None
@@ -165,7 +165,7 @@ def print_detectable(rows: Sequence[Detectable], n_samples: int, console: Consol
         table.add_column(title, justify="right")
     for row in rows:
         cells = [f"{100 * row.by_k[k]:.0f}" if row.by_k else "–" for k in ks]
-        table.add_row(row.problems, row.data_source, str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells)
+        table.add_row(row.problems, str(row.stratum), str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells)
     console.print(table)
     if ks:
         console.print(

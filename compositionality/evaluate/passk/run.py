@@ -1,7 +1,7 @@
 """pass@k from checkpoints or rollout folders to files: ask, count, compute."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -13,12 +13,19 @@ from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.completions import AskSettings, Folders, Jobs, all_collected, engine_for, jobs_of
-from compositionality.evaluate.counts import BY_PROBLEM, Answers, by_problem_table, read_answers
+from compositionality.evaluate.completions import Folders, Jobs, SamplingSettings, all_collected, engine_for, jobs_of
+from compositionality.evaluate.counts import (
+    BY_PROBLEM,
+    BY_PROBLEM_SCHEMA,
+    Counted,
+    ProblemCounts,
+    by_problem_table,
+    read_counts,
+)
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
-from compositionality.evaluate.passk.samples import Questions, check_sampling, choose_all, count_all
+from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
 from compositionality.evaluate.tables import print_curves
 from compositionality.rollout.settings import CollectSettings
 
@@ -30,7 +37,7 @@ SCHEMA = pa.schema(
         ("model", pa.string()),
         ("base", pa.string()),
         ("problems", pa.string()),
-        ("functions", pa.string()),
+        ("group", pa.string()),
         ("level", pa.int64()),
         ("n_problems", pa.int64()),
         ("k", pa.int64()),
@@ -43,7 +50,7 @@ METRICS = {"pass@k": "pass_at_k", "pass^k": "pass_hat_k", "difference": "differe
 
 
 @dataclass
-class PasskSettings(AskSettings):
+class PasskSettings(SamplingSettings):
     """Settings of ``passk``: who is asked what, how often, and what is compared."""
 
     models: list[str] = field(default_factory=list)  # NAME:PATH, asked here
@@ -96,7 +103,7 @@ class _Names:
 
     models: dict[str, str]
     rollouts: dict[str, str]
-    questions: dict[str, Questions]
+    problems: dict[str, SampledProblems]
     pairs: Pairs
 
 
@@ -112,7 +119,7 @@ def passk(settings: PasskSettings) -> Path:
     folders = _collect(settings, jobs)
     if settings.answers_only:
         return settings.output
-    file = next(iter(names.questions))  # with rollouts there is one
+    file = next(iter(names.problems))  # with rollouts there is one
     folders |= {(model, file): Path(path) for model, path in names.rollouts.items()}
     with exclusive(settings.output):
         answers = _count(settings, names, folders)
@@ -151,7 +158,7 @@ def _pairs(entries: list[str], known: list[str]) -> Pairs:
 
 def _jobs(settings: PasskSettings, names: _Names) -> list[Jobs]:
     """What to collect, checkpoint by checkpoint."""
-    files = {name: str(questions.path) for name, questions in names.questions.items()}
+    files = {name: str(questions.path) for name, questions in names.problems.items()}
     return [jobs_of(settings, model, path, files, settings.output) for model, path in names.models.items()]
 
 
@@ -164,21 +171,21 @@ def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) ->
     """The power note, and what sampling will cost, going by the first checkpoint that is not asked yet."""
     console = new_console()
     prior = _prior(Path(settings.prior)) if settings.prior else []
-    levels = {name: questions.levels() for name, questions in names.questions.items()}
+    strata = {name: one.strata() for name, one in names.problems.items()}
     ks = table_ks(settings, settings.n_samples)
-    print_detectable(list(detectable(levels, settings.n_samples, ks, prior)), settings.n_samples, console)
+    print_detectable(list(detectable(strata, settings.n_samples, ks, prior)), settings.n_samples, console)
     missing = _missing_jobs(jobs)
     if not missing or not settings.probe:
         return
-    planned = sum(names.questions[job.output.name].rows.size * job.n_samples for job in missing)
+    planned = sum(names.problems[job.output.name].rows.size * job.n_samples for job in missing)
     first = next(mine for mine in jobs if missing[0] in mine.values())
     with engine_for(first) as engine:
-        console.print(probe(engine, list(first.values()), settings.probe).told(planned))
+        console.print(probe(engine, list(first.values()), settings.probe).words(planned))
 
 
-def _prior(path: Path) -> list[Answers]:
+def _prior(path: Path) -> list[ProblemCounts]:
     folder = path if path.is_dir() else path.parent
-    return list(read_answers(folder / BY_PROBLEM).values())
+    return list(read_counts(folder / BY_PROBLEM).values())
 
 
 def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, str], Path]:
@@ -190,27 +197,26 @@ def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, s
     return folders
 
 
-def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], Answers]:
+def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], ProblemCounts]:
     """Write by_problem.parquet, from which everything else is computed, and read it."""
     sampling = check_sampling(folders, settings.n_samples)
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
-    inputs |= {f"problems/{name}": questions.path for name, questions in names.questions.items()}
-    recipe = Recipe(STEP, {"models": [*names.models, *names.rollouts], "sampling": sampling}, inputs)
+    inputs |= {f"problems/{name}": questions.path for name, questions in names.problems.items()}
+    kept = {"models": [*names.models, *names.rollouts], "sampling": sampling, "columns": BY_PROBLEM_SCHEMA.names}
+    recipe = Recipe(STEP, kept, inputs)
     target = settings.output / BY_PROBLEM
-    levels = {name: questions.levels() for name, questions in names.questions.items()}
+    strata = {name: one.strata() for name, one in names.problems.items()}
 
     def body(path: Path) -> None:
-        tallies = count_all(folders, names.questions, settings.n_samples)
-        write_table(by_problem_table(tallies, levels), path)
+        tallies = count_all(folders, names.problems, settings.n_samples)
+        write_table(by_problem_table(tallies, strata), path)
 
     if not write_derived(target, recipe, body, force=settings.force):
         print(f"{target} is already there")
-    return read_answers(target)
+    return read_counts(target)
 
 
-def _write_curves(
-    settings: PasskSettings, names: _Names, folders: Folders, answers: Mapping[tuple[str, str], Answers]
-) -> Row:
+def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answers: Counted) -> Row:
     """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
     output = settings.output / NAME
     same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
@@ -221,7 +227,7 @@ def _write_curves(
         content = {
             "models": list(dict.fromkeys(model for model, _ in answers)),
             **check_sampling(folders, settings.n_samples),
-            "problems": {name: tree_hash(questions.path) for name, questions in names.questions.items()},
+            "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
             "draws": settings.draws,
             "missing": list(_missing(answers, settings.n_samples)),
             **dict(zip(("curves", "differences"), curves(), strict=True)),
@@ -239,7 +245,7 @@ def _write_curves(
     return content
 
 
-def _missing(answers: Mapping[tuple[str, str], Answers], n_samples: int) -> Iterator[Row]:
+def _missing(answers: Counted, n_samples: int) -> Iterator[Row]:
     """Samples on which the verifier failed: they count neither as right nor as wrong."""
     for (model, name), counts in answers.items():
         samples = int((n_samples - counts.judged).sum())
@@ -249,7 +255,7 @@ def _missing(answers: Mapping[tuple[str, str], Answers], n_samples: int) -> Iter
 
 def _long(rows: list[Row]) -> Iterator[Row]:
     """One row for every k of every curve."""
-    shared = [field.name for field in SCHEMA if field.name in ("model", "base", "problems", "functions", "level")]
+    shared = [field.name for field in SCHEMA if field.name in ("model", "base", "problems", "group", "level")]
     for row in rows:
         labels = {name: row.get(name) for name in [*shared, "n_problems"]}
         for metric, column in METRICS.items():

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from compositionality.data.artefact import Recipe, tree_hash, write_derived
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import COLUMNS
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
-from compositionality.evaluate.counts import Tally, tally
-from compositionality.evaluate.evaluations import Group
+from compositionality.evaluate.counts import Strata, Stratum, Tally, strata_of, tally
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.intervals import Counts
 
@@ -23,21 +22,16 @@ STEP = "passk_problems"
 
 
 @dataclass(frozen=True)
-class Questions:
+class SampledProblems:
     """The problems asked of one file; ``rows``: their row numbers in the file that they come from, (P,)."""
 
     path: Path
     source: Path
     rows: Counts
 
-    def table(self) -> pa.Table:
-        """The problems themselves."""
-        return read_table(self.path, COLUMNS)
-
-    def levels(self) -> list[str]:
-        """The data source of every problem."""
-        sources: list[str] = read_table(self.path, ["data_source"])["data_source"].to_pylist()
-        return sources
+    def strata(self) -> list[Stratum]:
+        """The stratum of every problem."""
+        return strata_of(read_problems(self.path))
 
     def rows_of(self, problems_hash: str) -> Counts | None:
         """Row numbers of these problems in the file of that hash; None if it is neither this file nor its source."""
@@ -46,34 +40,36 @@ class Questions:
         return self.rows if problems_hash == tree_hash(self.source) else None
 
 
-def choose_all(files: Mapping[str, str], levels: Sequence[int], per_level: int, folder: Path) -> dict[str, Questions]:
+def choose_all(
+    files: Mapping[str, str], levels: Sequence[int], per_level: int, folder: Path
+) -> dict[str, SampledProblems]:
     """The problems of every file; a part of a file is written to ``folder``/NAME.parquet. UserError if too few."""
     return {name: _choose(Path(path), levels, per_level, folder / f"{name}.parquet") for name, path in files.items()}
 
 
-def _choose(source: Path, levels: Sequence[int], per_level: int, target: Path) -> Questions:
-    table = read_table(source, COLUMNS)
+def _choose(source: Path, levels: Sequence[int], per_level: int, target: Path) -> SampledProblems:
+    table = read_problems(source)
     if not levels and not per_level:
-        return Questions(source, source, np.arange(table.num_rows))
-    rows = _rows(source, table["data_source"].to_pylist(), levels, per_level)
+        return SampledProblems(source, source, np.arange(table.num_rows))
+    rows = _rows(source, strata_of(table), levels, per_level)
     recipe = Recipe(STEP, {"levels": list(levels), "per_level": per_level}, {"problems": source})
     write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
-    return Questions(target, source, rows)
+    return SampledProblems(target, source, rows)
 
 
-def _rows(source: Path, sources: Sequence[str], levels: Sequence[int], per_level: int) -> Counts:
+def _rows(source: Path, strata: Strata, levels: Sequence[int], per_level: int) -> Counts:
     """The rows to take, in file order."""
-    level_of = {name: Group(source.stem, name).level for name in dict.fromkeys(sources)}
-    lacking = sorted(set(levels) - set(level_of.values()))
+    known = {stratum.level for stratum in strata}
+    lacking = sorted(set(levels) - known)
     if lacking:
-        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {sorted(set(level_of.values()))}")
+        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {sorted(known)}")
     taken: list[int] = []
-    for name, level in level_of.items():
-        if levels and level not in levels:
+    for stratum in dict.fromkeys(strata):
+        if levels and stratum.level not in levels:
             continue
-        rows = [row for row, found in enumerate(sources) if found == name]
+        rows = [row for row, found in enumerate(strata) if found == stratum]
         if len(rows) < per_level:
-            raise UserError(f"{source}: has {len(rows)} problems of {name}; lower per_level={per_level}")
+            raise UserError(f"{source}: has {len(rows)} problems of {stratum}; lower per_level={per_level}")
         taken += rows[:per_level] if per_level else rows
     return np.array(sorted(taken), np.int64)
 
@@ -101,7 +97,9 @@ def check_sampling(folders: Folders, n_samples: int) -> dict[str, Any]:
     return told or {}
 
 
-def count_all(folders: Folders, questions: Mapping[str, Questions], n_samples: int) -> dict[tuple[str, str], Tally]:
+def count_all(
+    folders: Folders, questions: Mapping[str, SampledProblems], n_samples: int
+) -> dict[tuple[str, str], Tally]:
     """Counts of every folder, one shard in memory at a time."""
     return {
         (model, name): _count(folder, _rows_in(folder, questions[name]), n_samples)
@@ -109,7 +107,7 @@ def count_all(folders: Folders, questions: Mapping[str, Questions], n_samples: i
     }
 
 
-def _rows_in(folder: Path, questions: Questions) -> Counts:
+def _rows_in(folder: Path, questions: SampledProblems) -> Counts:
     rows = questions.rows_of(rollout_manifest(folder).inputs.get("problems", ""))
     if rows is None:
         raise UserError(

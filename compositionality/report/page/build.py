@@ -119,7 +119,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
     script = (FOLDER / "page.js").read_text()
     shown = [_shown(inputs, figure) for figure in figures if isinstance(figure, PageFigure)]
     chosen = samples(inputs)
-    groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "functions")
+    groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.title}",
         style=Markup((FOLDER / "page.css").read_text()),

@@ -68,8 +68,8 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
 
 def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
     """``held-out functions: levels 1 to 6, 500 a level``."""
-    for group in unique(rows, "functions"):
-        mine = [row for row in rows if row["functions"] == group]
+    for group in unique(rows, "group"):
+        mine = [row for row in rows if row["group"] == group]
         levels = unique(mine, "level")
         yield f"{group_title(group)}: levels {min(levels)} to {max(levels)}, {sizes(mine)} a level"
 
@@ -191,36 +191,36 @@ def claim_rows(claims: Sequence[Row], scale: float) -> list[dict[str, Any]]:
     return [
         {
             **claim,
-            "badge": badge(claim["verdict"]),
-            "badge_these_seeds": badge(claim.get("verdict_these_seeds") or "not run"),
+            "badge": badge(claim["decision"]),
+            "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
             "comparisons": [_comparison(one, scale) for one in claim["comparisons"]],
         }
         for claim in claims
     ]
 
 
-def badge(verdict: str) -> dict[str, str]:
+def badge(decision: str) -> dict[str, str]:
     """Sign, class and word of a decision."""
-    sign, kind = DECISIONS.get(verdict, ("·", "undecided"))
-    return {"sign": sign, "kind": kind, "word": verdict}
+    sign, kind = DECISIONS.get(decision, ("·", "undecided"))
+    return {"sign": sign, "kind": kind, "word": decision}
 
 
 def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
     """How many claims have each decision, in the order of ``DECISIONS``."""
-    counts = Counter(claim["verdict"] for claim in claims)
+    counts = Counter(claim["decision"] for claim in claims)
     known = [word for word in DECISIONS if counts[word]]
     return [{**badge(word), "n": counts[word]} for word in [*known, *(counts.keys() - DECISIONS.keys())]]
 
 
 def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """One row a comparison, for the CSV."""
-    columns = ("metric", "comparison", "functions", "level", "model", "base", "difference", "low", "high", "interval")
+    columns = ("metric", "comparison", "group", "level", "model", "base", "difference", "low", "high", "interval")
     for claim in claims:
         for one in claim["comparisons"]:
             yield {
-                "claim": claim["claim"], "claim_verdict": claim["verdict"],
-                "claim_verdict_these_seeds": claim.get("verdict_these_seeds"), "needs": claim.get("needs"),
-                "verdict": one["verdict"], **{name: one.get(name) for name in columns}, "text": claim["text"],
+                "claim": claim["claim"], "claim_decision": claim["decision"],
+                "claim_decision_these_seeds": claim.get("decision_these_seeds"), "needs": claim.get("needs"),
+                "decision": one["decision"], **{name: one.get(name) for name in columns}, "text": claim["text"],
                 "paper": claim["paper"],
             }  # fmt: skip
 
@@ -233,14 +233,14 @@ def points(share: float) -> str:
 def _comparison(one: Row, scale: float) -> dict[str, Any]:
     """A comparison: figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale)."""
     if one.get("difference") is None:
-        return {**one, "badge": badge(one["verdict"]), "known": False, "missing": one.get("missing")}
+        return {**one, "badge": badge(one["decision"]), "known": False, "missing": one.get("missing")}
     low, value, high, threshold = (one[key] or 0.0 for key in ("low", "difference", "high", "threshold"))
     marks = {
         name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2)
         for name, share in (("low", low), ("value", value), ("high", high), ("threshold", threshold))
     }
     numbers = {"value": points(value), "low": points(low), "high": points(high)}
-    return {**one, "badge": badge(one["verdict"]), "known": True, "marks": marks, "points": numbers}
+    return {**one, "badge": badge(one["decision"]), "known": True, "marks": marks, "points": numbers}
 
 
 def crossovers(differences: Sequence[Row]) -> list[dict[str, Any]]:
@@ -261,7 +261,7 @@ def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
     models = unique(rows, "model")
     cells: dict[tuple[str, int, str], dict[str, Row]] = {}
     for row in rows:
-        key = (group_title(row["functions"]), row["level"], row["class"].replace("_", " "))
+        key = (group_title(row["group"]), row["level"], row["class"].replace("_", " "))
         if row["share"] is not None:
             cells.setdefault(key, {})[row["model"]] = row
     lines = [

@@ -29,8 +29,8 @@
     if (kind) made.className = kind;
     return made;
   };
-  const fields = { model: "model", functions: "group", level: "level", reason: "verdict" };
-  const words = (key, value) => (key === "functions" ? titles[value] || value : String(value).replaceAll("_", " "));
+  const fields = { model: "model", group: "group", level: "level", reason: "verdict" };
+  const words = (key, value) => (key === "group" ? titles[value] || value : String(value).replaceAll("_", " "));
   for (const [key, title] of Object.entries(fields)) {
     const label = element("label", title);
     const select = element("select");
@@ -54,7 +54,7 @@
     const head = element("p", undefined, "sample-head");
     head.append(
       element("span", `${right ? "✓" : "✗"} ${words("reason", one.reason)}`, `badge ${right ? "supported" : "contradicted"}`),
-      element("span", `${one.model} · ${words("functions", one.functions)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
+      element("span", `${one.model} · ${words("group", one.group)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
     );
     const answer = element("p", undefined, "answer");
     answer.append("answer read by the judge: ", element("code", one.answer || "none"), " · gold answer: ", element("code", one.gold));

@@ -7,20 +7,19 @@ Legend: S seeds, P problems, K values of k.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from compositionality.data.problems import level_and_group
-from compositionality.evaluate.claims.claim import Source
-from compositionality.evaluate.claims.decide import figures_of
-from compositionality.evaluate.evaluations import Group, Study, read_study, shared_arms
+from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
 from compositionality.report.page.inputs import FAILURES, PASS_AT_K, SEEDS, Inputs
-from compositionality.stats.intervals import Counts, wilson
+from compositionality.stats.intervals import Counts, columns_by_seed, wilson
 from compositionality.stats.pass_at_k import pass_at_k
-from compositionality.stats.random_effects import Finding, contrast_over_seeds, share_over_seeds
+from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
 from compositionality.train.common.metrics import read_metrics
+from compositionality.types import Estimate, Metric
 
 POINTS = 40
 """Values of k at most for which pass@k is shown."""
@@ -68,13 +67,13 @@ def budget(inputs: Inputs) -> list[Row]:
 
 def _validation(inputs: Inputs, name: str) -> Iterator[Row]:
     seed, arm = _whose(name)
-    known = {row["data_source"]: (row["level"], row["functions"]) for row in inputs.json(SEEDS)["accuracy"]}
+    known = {row["data_source"]: (row["level"], row["group"]) for row in inputs.json(SEEDS)["accuracy"]}
     for row in read_metrics(inputs.files[name]):
         for key, value in row.items():
             found = _VALIDATION.fullmatch(key)
             if found and value is not None:
                 level, group = known.get(found[1]) or level_and_group(found[1])
-                labels = {"arm": arm, "seed": seed, "step": row["step"], "functions": group, "level": level}
+                labels = {"arm": arm, "seed": seed, "step": row["step"], "group": group, "level": level}
                 yield {**labels, "accuracy": value}
 
 
@@ -121,21 +120,21 @@ def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
 
     Means over the seeds; intervals over seeds and problems where there are several seeds, else over problems.
     """
-    study = _study(inputs, PASS_AT_K, Source.PASS_AT_K)
+    study = _study(inputs, PASS_AT_K, Metric.PASS_AT_K)
     if study is None:
         return [], []
     each = [inputs.json(f"{PASS_AT_K}/{seed}/passk.json") for seed in inputs.seeds_with(PASS_AT_K)]
     pairs = dict.fromkeys((row["model"], row["base"]) for row in each[0]["differences"])
     found, differences = [], []
-    for group in study.groups:
-        values = {model: _pass_at_k(study, model, group) for model in study.models}
-        ks = _ks(study.samples(group))
+    for problems in study.sets:
+        values = {model: _pass_at_k(study, model, problems) for model in study.models}
+        ks = _ks(study.samples(problems))
         for model, (passed_SPK, judged_SP) in values.items():
             of_k = [share_over_seeds(passed_SPK[..., k - 1], judged_SP) for k in ks]
-            found.append({"model": model, **_labels(study, group), "k": ks, **_lists("pass_at_k", of_k)})
+            found.append({"model": model, **_labels(study, problems), "k": ks, **_lists("pass_at_k", of_k)})
         for model, base in pairs:
             if model in values and base in values:
-                row = {"model": model, "base": base, **_labels(study, group), "k": ks}
+                row = {"model": model, "base": base, **_labels(study, problems), "k": ks}
                 differences.append({**row, **_lists("difference", _contrasts(values[model], values[base], ks))})
                 differences[-1]["crossovers"] = [_crossover(one, differences[-1]) for one in each]
     return found, differences
@@ -144,15 +143,15 @@ def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
 Passed = tuple[np.ndarray[Any, np.dtype[np.float64]], Counts]
 
 
-def _pass_at_k(study: Study, model: str, group: Group) -> Passed:
+def _pass_at_k(study: Evaluations, model: str, problems: ProblemSet) -> Passed:
     """pass@k for k = 1 … N of every problem, (S, P, K), and whether it was judged, (S, P)."""
-    correct, judged = _counts(study, model, group)
-    n = study.samples(group)
+    correct, judged = _counts(study, model, problems)
+    n = study.samples(problems)
     flat = pass_at_k(correct.ravel(), np.maximum(judged, n).ravel(), n)
     return flat.reshape(*judged.shape, n), (judged > 0).astype(np.int64)
 
 
-def _contrasts(model: Passed, base: Passed, ks: Sequence[int]) -> list[Finding | None]:
+def _contrasts(model: Passed, base: Passed, ks: Sequence[int]) -> list[Estimate | None]:
     return [contrast_over_seeds(model[0][..., k - 1], model[1], base[0][..., k - 1], base[1]) for k in ks]
 
 
@@ -161,8 +160,8 @@ def _ks(n: int) -> list[int]:
     return sorted({round(float(k)) for k in np.geomspace(1, n, POINTS)})
 
 
-def _lists(value: str, findings: Sequence[Finding | None]) -> Row:
-    rows = [figures_of(found, value) for found in findings]
+def _lists(value: str, estimates: Sequence[Estimate | None]) -> Row:
+    rows = [columns_by_seed(found, value) for found in estimates]
     return {
         **{key: [row[key] for row in rows] for key in (value, "low", "high", "values")},
         "interval": rows[0]["interval"],
@@ -171,7 +170,7 @@ def _lists(value: str, findings: Sequence[Finding | None]) -> Row:
 
 def _crossover(of_seed: Row, row: Row) -> Row | None:
     """Where a seed's difference changes its sign, by its own passk.json."""
-    labels = ("model", "base", "problems", "functions", "level")
+    labels = ("model", "base", "problems", "group", "level")
     same = (one for one in of_seed["differences"] if all(one[key] == row[key] for key in labels))
     found: Row = next(same, {})
     return found.get("crossover")
@@ -179,13 +178,18 @@ def _crossover(of_seed: Row, row: Row) -> Row | None:
 
 def failure_shares(inputs: Inputs) -> list[Row]:
     """Share of every failure class by model, group and level: mean over the seeds, interval, values by seed."""
-    study = _study(inputs, FAILURES, Source.FAILURES)
+    study = _study(inputs, FAILURES, Metric.FAILURES)
     if study is None:
         return []
     classes = inputs.json(f"{FAILURES}/{inputs.seeds_with(FAILURES)[0]}/failure_modes.json")["classes"]
     return [
-        {"model": model, **_labels(study, group), "class": name, **figures_of(study.share(model, group, name), "share")}
-        for group in study.groups
+        {
+            "model": model,
+            **_labels(study, problems),
+            "class": name,
+            **columns_by_seed(study.share(model, problems, name), "share"),
+        }
+        for problems in study.sets
         for model in study.models
         for name in classes
     ]
@@ -196,10 +200,10 @@ def failure_functions(inputs: Inputs) -> tuple[list[Row], list[Row]]:
     functions, pairs = [], []
     for seed in inputs.seeds_with(FAILURES):
         summary = inputs.json(f"{FAILURES}/{seed}/failure_modes.json")
-        groups = {row["problems"]: row["functions"] for row in summary["shares"]}
-        functions += [{**row, "functions": groups[row["problems"]]} for row in summary["by_function"]]
-        pairs += [{**row, "functions": groups[row["problems"]]} for row in summary["by_pair"]]
-    labels = ("model", "problems", "functions")
+        groups = {row["problems"]: row["group"] for row in summary["shares"]}
+        functions += [{**row, "group": groups[row["problems"]]} for row in summary["by_function"]]
+        pairs += [{**row, "group": groups[row["problems"]]} for row in summary["by_pair"]]
+    labels = ("model", "problems", "group")
     return (
         _means(functions, (*labels, "function"), ("alone", "error_rate"), ("reached", "wrong")),
         _means(pairs, (*labels, "outer", "inner"), ("accuracy",), ("n",)),
@@ -226,23 +230,20 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _study(inputs: Inputs, section: str, source: Source) -> Study | None:
+def _study(inputs: Inputs, section: str, metric: Metric) -> Evaluations | None:
     """The seeds of a section with the models that all of them have; None if it was not run."""
     folders = [
         f"{seed}:{inputs.files[f'{section}/{seed}/by_problem.parquet'].parent}" for seed in inputs.seeds_with(section)
     ]
-    return read_study(folders, shared_arms(folders, source)[0], source) if folders else None
+    return read_evaluations(folders, shared_arms(folders, metric)[0], metric) if folders else None
 
 
-def _labels(study: Study, group: Group) -> Row:
-    return {
-        "problems": group.problems, "functions": group.functions, "level": group.level,
-        "data_source": group.data_source, "n_seeds": len(study.seeds), "n_problems": study.size(group),
-    }  # fmt: skip
+def _labels(study: Evaluations, problems: ProblemSet) -> Row:
+    return {**asdict(problems), "n_seeds": len(study.seeds), "n_problems": study.size(problems)}
 
 
-def _counts(study: Study, model: str, group: Group) -> tuple[Counts, Counts]:
+def _counts(study: Evaluations, model: str, problems: ProblemSet) -> tuple[Counts, Counts]:
     """Correct and judged completions, (S, P)."""
-    answers = [seed.answers[model, group.problems] for seed in study.seeds]
-    rows = [row for row, source in enumerate(answers[0].levels) if source == group.data_source]
-    return np.stack([one.correct[rows] for one in answers]), np.stack([one.judged[rows] for one in answers])
+    counts = [seed.counts[model, problems.problems] for seed in study.seeds]
+    rows = counts[0].rows(problems.stratum)
+    return np.stack([one.correct[rows] for one in counts]), np.stack([one.judged[rows] for one in counts])

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def samples(inputs: Inputs) -> list[Row]:
-    """Rows with model, functions, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
+    """Rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
     files = problem_files(inputs)
     models = inputs.json(SEEDS)["models"]
     folders = [name for name in inputs.starting("rollouts/") if name.split("/")[1] in models]
@@ -60,7 +60,7 @@ def _share(rows: list[Row]) -> int:
 
 
 def _cell(row: Row) -> tuple[str, ...]:
-    return (row["model"], row["functions"], str(row["level"]), row["reason"])
+    return (row["model"], row["group"], str(row["level"]), row["reason"])
 
 
 def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
@@ -81,7 +81,7 @@ def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
         for found in shard.take(chosen).to_pylist():
             group, level = cells[found["problem"]]
             yield {
-                "model": model, "functions": group, "level": level, "reason": found["reason"],
+                "model": model, "group": group, "level": level, "reason": found["reason"],
                 "problem": found["problem"], "tokens": found["n_tokens"], "finish": found["finish_reason"],
                 "answer": cut(found["answer"] or ""), "response": cut(found["response"]),
                 **_question(table.slice(found["problem"], 1).to_pylist()[0]),

@@ -1,0 +1,67 @@
+"""Pandas frames of cells, printed by rich or written as markdown between marks in a file."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+
+from compositionality.console import new_table
+from compositionality.data.artefact import write_text
+from compositionality.errors import UserError
+
+Row = Mapping[str, Any]
+Cell = Callable[[Row], str]
+
+
+def grid(rows: Iterable[Row], down: Cell, cell: Cell, across: str = "model") -> pd.DataFrame:
+    """Cells with ``down`` as lines and the values of ``across`` as columns, each in order of first appearance."""
+    cells = [(down(row), row[across], cell(row)) for row in rows]
+    frame = pd.DataFrame(cells, columns=["down", "across", "cell"])
+    wide = frame.drop_duplicates(["down", "across"], keep="last").pivot(index="down", columns="across", values="cell")
+    return wide.reindex(index=frame["down"].unique(), columns=frame["across"].unique()).fillna("–")
+
+
+def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
+    """The frame's index on the left, under ``title``; all other columns aligned right."""
+    table = new_table()
+    table.add_column(title, overflow="fold")
+    for name in frame.columns:
+        table.add_column(str(name), justify="right", overflow="fold")
+    for name, *cells in frame.itertuples():
+        table.add_row(str(name), *map(str, cells))
+    return table
+
+
+def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
+    """The frame as a table, its index under ``title``."""
+    heads = [title, *map(str, frame.columns)]
+    lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def in_blocks(names: Sequence[str], at_once: int) -> list[Sequence[str]]:
+    """So many columns at a time."""
+    return [names[start : start + at_once] for start in range(0, len(names), at_once)]
+
+
+def marks(place: str) -> tuple[str, str]:
+    """The lines before and after tables made by a script; a file with several such places has names for them."""
+    what = f"tables of {place}" if place else "tables"
+    return f"<!-- {what}: made by a script -->", f"<!-- end of {what} -->"
+
+
+def write_between_marks(path: Path, place: str, text: str) -> None:
+    """Make ``path``, or replace what stands between the two marks in it. UserError if it has none of that name."""
+    first, last = marks(place)
+    text = f"{first}\n{text}{last}\n"
+    if path.is_file():
+        old = path.read_text()
+        before, begin, rest = old.partition(first)
+        _, end, after = rest.partition(last)
+        if not begin or not end:
+            raise UserError(f"{path}: has no place for the tables; put the lines {first} and {last} in it")
+        text = before + text.rstrip("\n") + after
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
