@@ -16,7 +16,6 @@ TEXT = {".py", ".sh", ".md", ".yaml", ".toml", ".sbatch", ".css", ".js"}
 LONGEST_FILE, LONGEST_FUNCTION = 400, 80
 LONG_FILES = {
     "compositionality/train/grpo.py": "the trainer to read: loop, advantage, loss and update in one file",
-    "compositionality/evaluate/tables.py": "the tables of all sections, which share their cells and their layout",
 }
 """Files of the package that may be longer than LONGEST_FILE lines, each with its reason."""
 
