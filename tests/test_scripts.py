@@ -181,7 +181,7 @@ def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from compositionality.train.tiny import corpus, model, tokenizer as t\n"
         "made = t.build_tokenizer(corpus.definition_names())\n"
-        "model.save_model(model.build_model(model.TinyConfig(), made, 0), made, Path(sys.argv[1]))"
+        "[part.save_pretrained(sys.argv[1]) for part in (model.build_model(model.TinyConfig(), made, 0), made)]"
     )
     python, problems, base = sys.executable, str(tmp_path / "problems.parquet"), str(tmp_path / "model")
     commands = [

@@ -80,6 +80,12 @@ def check_model(path_or_id: str | Path) -> ModelFolder:
     return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), max_positions)
 
 
+def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
+    """UserError if ``tokens`` do not fit into the model's context; ``settings`` names the keys that ask for them."""
+    if model.max_positions is not None and tokens > model.max_positions:
+        raise UserError(f"{settings} = {tokens} tokens, but {model.path} has only {model.max_positions} positions")
+
+
 def load_tokenizer(path_or_id: str | Path) -> Any:
     """The tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
     path = resolve_model(path_or_id)

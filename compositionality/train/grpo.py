@@ -33,7 +33,7 @@ from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.model_folder import check_context, check_model, resolve_model
 from compositionality.train.common.checkpoints import (
     complete_steps,
     folder,
@@ -58,7 +58,6 @@ from compositionality.train.grpo_report import Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
     AlgorithmSettings,
     GrpoSettings,
-    check_positions,
     check_settings,
     make_recipe,
 )
@@ -314,7 +313,8 @@ class GrpoTrainer:
         self.out = Path(settings.trainer.output)
         self.steps = self.out / "steps"
         model = check_model(Path(settings.model.path))
-        check_positions(settings, model.max_positions)
+        longest = settings.data.max_prompt_tokens + settings.rollout.max_tokens
+        check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
         self.tokenizer = model.tokenizer
         data, limit = settings.data, settings.trainer.eval_limit
         self.problems = tokenize_problems(data.train_files, self.tokenizer, data.max_prompt_tokens)
@@ -576,6 +576,8 @@ def train(settings: GrpoSettings, *, force: bool = False) -> Path:
     check_settings(settings)
     out = Path(settings.trainer.output)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
+    model = on_first_rank(lambda: resolve_model(settings.model.path))
+    settings = replace(settings, model=replace(settings.model, path=str(model)))
     recipe = make_recipe(settings)
     if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
         return out

@@ -194,16 +194,6 @@ def check_settings(settings: GrpoSettings) -> None:
         raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
 
 
-def check_positions(settings: GrpoSettings, positions: int | None) -> None:
-    """Prompt and completion must fit the model."""
-    longest = settings.data.max_prompt_tokens + settings.rollout.max_tokens
-    if positions is not None and longest > positions:
-        raise UserError(
-            f"data.max_prompt_tokens + rollout.max_tokens = {longest} tokens, but {settings.model.path} has only "
-            f"{positions} positions"
-        )
-
-
 def make_recipe(settings: GrpoSettings) -> Recipe:
     """What the trained weights depend on: no paths, nothing that only changes how fast or where they are made."""
     flat = flatten(asdict(settings))

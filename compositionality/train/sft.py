@@ -16,6 +16,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.model_folder import check_context, check_model, resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
 from compositionality.train.common.chat_rows import check_template, load_rows
@@ -151,6 +152,8 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
     """
     check_settings(settings)
     mesh = start_processes(settings.mesh, settings.trainer.threads)
+    model = on_first_rank(lambda: resolve_model(settings.model.path))
+    settings = replace(settings, model=replace(settings.model, path=str(model)))
     out, recipe = Path(settings.trainer.output), make_recipe(settings)
     if on_first_rank(lambda: is_finished(out / "final", recipe, force=force)):
         return out / "final"
@@ -171,8 +174,7 @@ def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
     """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
     model, data, trainer = check_model(Path(settings.model.path)), settings.data, settings.trainer
-    if model.max_positions is not None and data.max_length > model.max_positions:
-        raise UserError(f"data.max_length={data.max_length}: the model has only {model.max_positions} positions")
+    check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     rows = load_rows(Path(data.train_file), model.tokenizer, data.max_length)
     steps = trainer.steps or trainer.epochs * -(-len(rows) // trainer.batch_rows)

@@ -24,7 +24,7 @@ import pytest
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.tiny.corpus import definition_names
-from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,8 @@ class Work:
 
 def untrained(home: Path) -> Work:
     tokenizer = build_tokenizer(definition_names())
-    save_model(build_model(TinyConfig(head_width=32), tokenizer, 0), tokenizer, home / "model")
+    for part in (build_model(TinyConfig(head_width=32), tokenizer, 0), tokenizer):
+        part.save_pretrained(home / "model")
     return Work(home, 48)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table
-from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("evaluate")
     tokenizer = build_tokenizer([])
     for seed, name in enumerate(("one", "two")):
-        save_model(build_model(TinyConfig(layers=1, head_width=32), tokenizer, seed), tokenizer, home / name)
+        for part in (build_model(TinyConfig(layers=1, head_width=32), tokenizer, seed), tokenizer):
+            part.save_pretrained(home / name)
     for name, functions in (("trained", "trained"), ("heldout", "heldout")):
         create_problems(
             settings_for(

@@ -10,12 +10,13 @@ from compositionality.data.parquet import write_table
 
 def make_model(folder: Path, seed: int = 0) -> Path:
     """A freshly initialised tiny model folder; its heads are as wide as vLLM's CPU attention wants them."""
-    from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+    from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse", "repeat"])
     shape = TinyConfig(layers=2, width=32, heads=2, head_width=32)
-    save_model(build_model(shape, tokenizer, seed), tokenizer, folder)
+    for part in (build_model(shape, tokenizer, seed), tokenizer):
+        part.save_pretrained(folder)
     return folder
 
 

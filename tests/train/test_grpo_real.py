@@ -32,7 +32,7 @@ def made(tmp_path_factory):
     from compositionality.tasks.string.clean import StringGenerator
     from compositionality.tasks.string.options import StringOptions
     from compositionality.tasks.string.prompts import compact_trace
-    from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+    from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     folder = tmp_path_factory.mktemp("grpo")
@@ -45,7 +45,8 @@ def made(tmp_path_factory):
         pq.write_table(to_table([task.problem(name, 0, row) for row in range(rows)], name), folder / f"{name}.parquet")
     tokenizer = build_tokenizer([function.name for function in task.functions])
     shape = TinyConfig(layers=2, width=64, heads=2, head_width=32)
-    save_model(build_model(shape, tokenizer, 0), tokenizer, folder / "raw")
+    for part in (build_model(shape, tokenizer, 0), tokenizer):
+        part.save_pretrained(folder / "raw")
     model = AutoModelForCausalLM.from_pretrained(folder / "raw", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(folder / "raw")
     optimiser = torch.optim.AdamW(model.parameters(), 3e-3)

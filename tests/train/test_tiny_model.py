@@ -3,7 +3,7 @@
 import pytest
 
 from compositionality.train.tiny.corpus import definition_names
-from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
@@ -12,7 +12,8 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     tokenizer = build_tokenizer(definition_names())
     model = build_model(TinyConfig(), tokenizer, seed=3)
-    save_model(model, tokenizer, folder)
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
     return model, tokenizer, folder
 
 

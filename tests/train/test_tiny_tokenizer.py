@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
-from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import ASSISTANT, END, PAD, SPECIALS, USER, build_tokenizer, render
 
 ALPHABET = "".join(chr(code) for code in range(32, 127)) + "\n«»"
@@ -35,7 +35,8 @@ def tokenizers(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("model")
     built = build_tokenizer(definition_names())
-    save_model(build_model(TinyConfig(layers=1), built, seed=0), built, folder)
+    for part in (build_model(TinyConfig(layers=1), built, seed=0), built):
+        part.save_pretrained(folder)
     return built, AutoTokenizer.from_pretrained(folder)
 
 

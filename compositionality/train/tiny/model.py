@@ -1,7 +1,6 @@
 """The tiny model: a Llama from a config, in Hugging Face format."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from compositionality.train.tiny.tokenizer import MAX_LENGTH
@@ -49,12 +48,6 @@ def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, do_sample=True
     )
     return model
-
-
-def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write config, safetensors, generation config and tokenizer to ``folder``."""
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
 
 
 def _initialise(model: Any, seed: int) -> None:

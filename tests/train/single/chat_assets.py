@@ -10,11 +10,12 @@ from compositionality.data.parquet import write_table
 
 def make_model(folder: Path, seed: int = 0) -> Path:
     """A freshly initialised model folder."""
-    from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+    from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer(["reverse"])
-    save_model(build_model(TinyConfig(layers=2, width=32, heads=2), tokenizer, seed), tokenizer, folder)
+    for part in (build_model(TinyConfig(layers=2, width=32, heads=2), tokenizer, seed), tokenizer):
+        part.save_pretrained(folder)
     return folder
 
 

@@ -15,7 +15,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from compositionality.data.problems import to_table
     from compositionality.tasks.string.clean import StringGenerator
     from compositionality.tasks.string.options import StringOptions
-    from compositionality.train.tiny.model import TinyConfig, build_model, save_model
+    from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     torch.set_num_threads(1)
@@ -32,7 +32,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = build_tokenizer([function.name for function in task.functions])
     model = build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32, feed_forward=64), tokenizer, 0)
     imitate(model, tokenizer, task, steps=150)
-    save_model(model, tokenizer, folder / "model")
+    for part in (model, tokenizer):
+        part.save_pretrained(folder / "model")
     return folder
 
 

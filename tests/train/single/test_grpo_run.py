@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,21 @@ def test_p05_a_judge_that_fails_is_no_zero(small, tmp_path, monkeypatch):
     monkeypatch.setattr(grpo, "to_samples", lambda groups, *rest: seen.extend(groups) or made(groups, *rest))
     train(settings(small, tmp_path / "run", "trainer.steps=1", "algorithm.drop_equal_groups=false"))
     assert [group.position for group in seen] == list(range(1, 8))  # the whole first group is left out
+
+
+def test_the_model_may_be_a_hub_id(small, tmp_path, monkeypatch, capsys):
+    """A model in the local Hugging Face cache; the run is the same as with the folder."""
+    from huggingface_hub import constants
+
+    cached, commit = tmp_path / "hub" / "models--lab--small", "0" * 40
+    shutil.copytree(small / "model", cached / "snapshots" / commit)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    short = ("trainer.steps=1", "trainer.eval_every=0")
+    train(settings(small, tmp_path / "run", *short, "model.path=lab/small"))
+    train(settings(small, tmp_path / "run", *short))
+    assert "already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="lab/none: no such folder, and no such model"):
+        train(settings(small, tmp_path / "other", *short, "model.path=lab/none"))
