@@ -11,7 +11,6 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.rft.budget import matched_chunk_size
 
 STEP = "split_chunks"
 
@@ -57,6 +56,19 @@ def split_chunks(settings: ChunkSettings) -> Path:
                 write_table(chunk, partial / f"{number}.parquet")
     print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
     return output
+
+
+def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
+    """Problems per chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses.
+
+    RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included.
+    """
+    size = rollouts // (n_chunks * samples_per_prompt)
+    if size < 1:
+        raise UserError(
+            f"a budget of {rollouts} rollouts is too small for {n_chunks} chunks x {samples_per_prompt} samples"
+        )
+    return size
 
 
 def cut(problems: pa.Table, n_chunks: int, size: int, seed: int, name: str) -> list[pa.Table]:

@@ -1,7 +1,8 @@
 """The rejection filter: judged rollouts in, rows for supervised fine-tuning out. Streams prompt by prompt."""
 
+import hashlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -18,9 +19,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.rft import rows as sft
-from compositionality.rft.report import Report, print_facts
-from compositionality.rft.rules import KEPT, Rules, Sample, decide
-from compositionality.rft.split import validation_count, validation_keys
+from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
 from compositionality.rollout.store import read_by_problem, rollout_manifest
 from compositionality.tasks.registry import task_of
@@ -50,23 +49,28 @@ class FilterSettings:
     seed: int = 42
     force: bool = False
 
-    def rules(self) -> Rules:
-        """The part that decides about single responses."""
-        return Rules(self.max_correct_ratio, self.max_per_prompt, self.max_tokens, self.max_length, self.deduplicate)
+    def rules(self) -> FilterRules:
+        """The rules for single completions."""
+        return FilterRules(
+            self.max_correct_ratio, self.max_per_prompt, self.max_tokens, self.max_length, self.deduplicate
+        )
 
 
 @dataclass
-class _Pass:
-    """The first pass: kept rows go to a file; the counts and the key of each kept prompt stay in memory."""
+class _State:
+    """In memory during the first pass, which writes kept rows to a file: the counts, the key of each kept prompt."""
 
     settings: FilterSettings
     measure: Measure | None
-    report: Report = field(default_factory=Report)
+    counts: OutcomeCounts = field(default_factory=OutcomeCounts)
     keys: dict[int, str] = field(default_factory=dict)
 
 
 def filter_rollouts(settings: FilterSettings) -> Path:
-    """Filter rollout folders to ``output``/{train,test}.parquet; prints and keeps what was dropped and why."""
+    """Filter rollout folders to ``output``/{train,test}.parquet; print what was dropped and why.
+
+    UserError for rollouts of another problem file, settings out of range, or if nothing passes.
+    """
     _check(settings)
     output, recipe = Path(settings.output), _recipe(settings)
     with exclusive(output):
@@ -110,12 +114,12 @@ def _recipe(settings: FilterSettings) -> Recipe:
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; returns the figures for its manifest."""
     problems = read_problems(Path(settings.problems))
-    state = _Pass(settings, None if settings.tokenizer is None else _measure(settings.tokenizer))
+    state = _State(settings, None if settings.tokenizer is None else _measure(settings.tokenizer))
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, sft.SCHEMA, compression="zstd") as writer:
         for batch in _batches(_kept_rows(problems, state)):
             writer.write_table(sft.to_table(batch))
-    facts = state.report.facts()
+    facts = state.counts.facts()
     if not state.keys:
         print_facts(facts)
         raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; loosen it or sample more")
@@ -127,26 +131,26 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     return {**facts, "rows": rows, "val_prompts": count}
 
 
-def _kept_rows(problems: pa.Table, state: _Pass) -> Iterator[dict[str, Any]]:
-    """SFT rows of all kept responses, prompt by prompt; counts every fate on the way."""
+def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
+    """SFT rows of all kept completions, prompt by prompt; every outcome is counted."""
     settings = state.settings
-    for number, answers in _grouped([Path(path) for path in settings.rollouts]):
+    for number, rollouts in _grouped([Path(path) for path in settings.rollouts]):
         if not 0 <= number < problems.num_rows:
             raise UserError(f"{settings.problems}: has no row {number}, which the rollouts answer; give their file")
         problem = problems.slice(number, 1).to_pylist()[0]
         prompt = _prompt(problem, hidden=settings.hide_definitions)
-        samples = [_sample(answer, prompt, state.measure) for answer in answers]
-        fates = decide(samples, settings.rules())
-        functions = list(task_of(problem["data_source"]).skills(problem_of(problem, number)))
-        state.report.add(problem["data_source"], functions, fates)
-        for index, (sample, fate) in enumerate(zip(samples, fates, strict=True)):
-            if fate == KEPT:
+        candidates = [_candidate(row, prompt, state.measure) for row in rollouts]
+        outcomes = decide(candidates, settings.rules())
+        skills = list(task_of(problem["data_source"]).skills(problem_of(problem, number)))
+        state.counts.add(problem["group"], problem["level"], skills, outcomes)
+        for index, (candidate, outcome) in enumerate(zip(candidates, outcomes, strict=True)):
+            if outcome == KEPT:
                 state.keys[number] = sft.prompt_key(prompt)
-                yield _row(number, problem, prompt, sample.text, index, functions)
+                yield _row(number, problem, prompt, candidate.text, index, skills)
 
 
 def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
-    """(problem, its responses from all folders), in the order of problems."""
+    """(problem, its rollout rows from all folders), in the order of problems."""
     streams = heapq.merge(*(read_by_problem(folder) for folder in folders), key=itemgetter(0))
     for number, tables in groupby(streams, key=itemgetter(0)):
         yield number, [row for _, table in tables for row in table.to_pylist()]
@@ -161,12 +165,12 @@ def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
     return turns
 
 
-def _sample(answer: Mapping[str, Any], prompt: list[Message], measure: Measure | None) -> Sample:
-    text = sft.strip_end_of_turn(answer["response"])
+def _candidate(row: Mapping[str, Any], prompt: list[Message], measure: Measure | None) -> Candidate:
+    text = sft.strip_end_of_turn(row["response"])
     length = 0
-    if measure is not None and answer["reason"] == Reason.CORRECT:
+    if measure is not None and row["reason"] == Reason.CORRECT:
         length = measure([*prompt, {"role": "assistant", "content": text}])
-    return Sample(text, answer["n_tokens"], answer["finish_reason"], answer["reason"], length)
+    return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length)
 
 
 def _measure(tokenizer_path: str) -> Measure:
@@ -181,7 +185,7 @@ def _measure(tokenizer_path: str) -> Measure:
 
 
 def _row(
-    number: int, problem: Mapping[str, Any], prompt: list[Message], text: str, sample: int, functions: list[str]
+    number: int, problem: Mapping[str, Any], prompt: list[Message], text: str, sample: int, skills: list[str]
 ) -> dict[str, Any]:
     extra = problem["extra_info"] or {}
     return {
@@ -191,7 +195,7 @@ def _row(
         "extra_info": {
             **{key: extra.get(key) for key in ("index", "split")},
             "sample": sample,
-            "functions": functions,
+            "skills": skills,
         },
     }
 
@@ -207,8 +211,34 @@ def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield batch
 
 
+# ---- the split by prompt
+
+
+def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
+    """The ``count`` prompts of ``keys`` for validation: those with the lowest seeded hash, in any order."""
+    distinct = set(keys)
+    if not 0 <= count < max(len(distinct), 1):
+        raise UserError(
+            f"val_prompts={count} leaves nothing to train on: {len(distinct)} prompts have a kept response; lower it"
+        )
+    return set(sorted(distinct, key=lambda key: _rank(key, seed))[:count])
+
+
+def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
+    """How many prompts to set aside: ``val_prompts``, or the given share (at least one if it is above zero)."""
+    if val_prompts is not None:
+        return val_prompts
+    if not 0 <= val_fraction < 1:
+        raise UserError(f"val_fraction={val_fraction}: give a share from 0 up to (not including) 1")
+    return max(1, round(val_fraction * n_prompts)) if val_fraction else 0
+
+
+def _rank(key: str, seed: int) -> str:
+    return hashlib.sha256(f"{seed}/{key}".encode()).hexdigest()
+
+
 def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
-    """Second pass: deal the kept rows out to train.parquet and, if wanted, test.parquet; returns their row counts."""
+    """Second pass: write the kept rows to train.parquet and, if wanted, test.parquet; returns their row counts."""
     rows = {"train": 0, "test": 0}
     names = ("train", "test") if validation else ("train",)
     held_out = pa.array(sorted(validation), pa.int64())

@@ -85,7 +85,7 @@ def check_prompts(parts: dict[str, list[Path]], *, allow: bool) -> int:
 
 
 def _keys(path: Path) -> Iterator[str]:
-    """The prompt's identity for every row: of SFT rows the turns before the answer, of problem rows the prompt."""
+    """The prompt's identity for every row: of SFT rows the turns before the response, of problem rows the prompt."""
     table = read_table(path)
     column = "messages" if "messages" in table.column_names else "prompt"
     if column not in table.column_names:

@@ -15,7 +15,7 @@ EXTRA_INFO = pa.struct(
         ("index", pa.int64()),
         ("split", pa.string()),
         ("sample", pa.int32()),
-        ("functions", pa.list_(pa.string())),
+        ("skills", pa.list_(pa.string())),
     ]
 )
 SCHEMA = pa.schema(
@@ -57,7 +57,7 @@ def strip_end_of_turn(response: str, markers: Sequence[str] = END_OF_TURN + PADD
 
 
 def has_end_of_turn(text: str) -> bool:
-    """True if ``text`` holds an end-of-turn marker: the tokenizer would read it as the end of the answer."""
+    """True if ``text`` holds an end-of-turn marker: the tokenizer would read it as the end of the response."""
     return any(marker in text for marker in END_OF_TURN)
 
 

@@ -1,8 +1,14 @@
-"""Which responses to one prompt are kept, and why the others are not. Pure functions, no files."""
+"""Which completions of one prompt are kept, why the others are dropped, and how many of each. Opens no files."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from rich.console import Console
+from rich.table import Table
+
+from compositionality.console import natural_key, new_console, new_table
 from compositionality.rft.rows import has_end_of_turn
 from compositionality.types import LENGTH, Reason
 
@@ -14,8 +20,8 @@ END_INSIDE = "end_inside"
 DUPLICATE = "duplicate"
 OVER_CAP = "over_cap"
 
-# Every fate that a response can meet, in the order in which the rules are applied.
-FATES = (
+# Every outcome, in the order in which the rules are applied.
+OUTCOMES = (
     KEPT,
     UNFINISHED,
     *(reason.value for reason in Reason if reason is not Reason.CORRECT),
@@ -28,7 +34,7 @@ FATES = (
 
 
 @dataclass(frozen=True)
-class Rules:
+class FilterRules:
     """The filter's settings; None switches a rule off."""
 
     max_correct_ratio: float | None = 1.0
@@ -39,54 +45,121 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """One judged response: ``tokens`` of the response, ``length`` in tokens of the whole chat (0: not measured)."""
+class Candidate:
+    """One judged completion; ``length``: tokens of the whole chat (0: not measured)."""
 
     text: str
-    tokens: int
+    n_tokens: int
     finish_reason: str
     reason: str
     length: int = 0
 
 
-def decide(samples: Sequence[Sample], rules: Rules) -> list[str]:
-    """The fate of every response to one prompt, in order. Of those above the cap, the first samples stay."""
-    easy = is_too_easy(samples, rules.max_correct_ratio)
+def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
+    """The outcome of every completion of one prompt, in order. Of those above the cap, the first stay."""
+    easy = is_too_easy(candidates, rules.max_correct_ratio)
     seen: set[str] = set()
-    fates: list[str] = []
+    outcomes: list[str] = []
     kept = 0
-    for sample in samples:
-        fate = _own_fate(sample, rules, easy=easy)
-        if fate == KEPT and rules.deduplicate and sample.text in seen:
-            fate = DUPLICATE
-        elif fate == KEPT and rules.max_per_prompt is not None and kept >= rules.max_per_prompt:
-            fate = OVER_CAP
-        if fate == KEPT:
-            seen.add(sample.text)
+    for one in candidates:
+        outcome = _own_outcome(one, rules, easy=easy)
+        if outcome == KEPT and rules.deduplicate and one.text in seen:
+            outcome = DUPLICATE
+        elif outcome == KEPT and rules.max_per_prompt is not None and kept >= rules.max_per_prompt:
+            outcome = OVER_CAP
+        if outcome == KEPT:
+            seen.add(one.text)
             kept += 1
-        fates.append(fate)
-    return fates
+        outcomes.append(outcome)
+    return outcomes
 
 
-def is_too_easy(samples: Sequence[Sample], max_correct_ratio: float | None) -> bool:
-    """True if the share of correct responses reaches the limit. A verifier's failure counts neither way."""
-    judged = [sample for sample in samples if sample.reason != Reason.ERROR]
-    correct = sum(sample.reason == Reason.CORRECT for sample in judged)
+def is_too_easy(candidates: Sequence[Candidate], max_correct_ratio: float | None) -> bool:
+    """True if the share of correct completions reaches the limit. A failure of the judge counts neither way."""
+    judged = [one for one in candidates if one.reason != Reason.ERROR]
+    correct = sum(one.reason == Reason.CORRECT for one in judged)
     return max_correct_ratio is not None and correct > 0 and correct >= max_correct_ratio * len(judged)
 
 
-def _own_fate(sample: Sample, rules: Rules, *, easy: bool) -> str:
-    """The fate of a response as far as it does not depend on its siblings' texts."""
-    if sample.finish_reason == LENGTH:
+def _own_outcome(one: Candidate, rules: FilterRules, *, easy: bool) -> str:
+    """The outcome as far as it does not depend on the other completions' texts."""
+    if one.finish_reason == LENGTH:
         return UNFINISHED
-    if sample.reason != Reason.CORRECT:
-        return sample.reason
+    if one.reason != Reason.CORRECT:
+        return one.reason
     if easy:
         return TOO_EASY
-    if _above(sample.tokens, rules.max_tokens) or _above(sample.length, rules.max_length):
+    if _above(one.n_tokens, rules.max_tokens) or _above(one.length, rules.max_length):
         return TOO_LONG
-    return END_INSIDE if has_end_of_turn(sample.text) else KEPT
+    return END_INSIDE if has_end_of_turn(one.text) else KEPT
 
 
 def _above(value: int, limit: int | None) -> bool:
     return limit is not None and value > limit
+
+
+@dataclass
+class OutcomeCounts:
+    """Counts of outcomes. A completion with two skills counts under both, so skills do not add up to the total."""
+
+    total: Counter[str] = field(default_factory=Counter)
+    by_level: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
+    by_skill: dict[str, Counter[str]] = field(default_factory=dict)
+    prompts: int = 0
+    prompts_kept: int = 0
+
+    def add(self, group: str, level: int, skills: Iterable[str], outcomes: Sequence[str]) -> None:
+        """Count the outcomes of one prompt's completions."""
+        counts = Counter(outcomes)
+        self.total.update(counts)
+        self.by_level.setdefault((group, level), Counter()).update(counts)
+        for skill in skills:
+            self.by_skill.setdefault(skill, Counter()).update(counts)
+        self.prompts += 1
+        self.prompts_kept += KEPT in counts
+
+    def facts(self) -> dict[str, Any]:
+        """The counts as JSON types, for the manifest."""
+        levels = {
+            f"{group} level {level}": _ordered(self.by_level[group, level]) for group, level in sorted(self.by_level)
+        }
+        return {
+            "responses": self.total.total(),
+            "prompts": self.prompts,
+            "prompts_kept": self.prompts_kept,
+            "outcomes": _ordered(self.total),
+            "outcomes_by_level": levels,
+            "outcomes_by_skill": {
+                name: _ordered(self.by_skill[name]) for name in sorted(self.by_skill, key=natural_key)
+            },
+        }
+
+
+def print_facts(facts: dict[str, Any], console: Console | None = None) -> None:
+    """Print the counts of ``OutcomeCounts.facts`` as two tables."""
+    console = console or new_console()
+    for title in ("level", "skill"):
+        if facts[f"outcomes_by_{title}"]:
+            console.print(_table(title, facts[f"outcomes_by_{title}"], facts["outcomes"]))
+    console.print(
+        f"{facts['outcomes'].get(KEPT, 0):,} of {facts['responses']:,} responses kept, "
+        f"from {facts['prompts_kept']:,} of {facts['prompts']:,} prompts",
+        highlight=False,
+    )
+
+
+def _table(title: str, rows: dict[str, dict[str, int]], total: dict[str, int]) -> Table:
+    shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
+    table = new_table()
+    table.add_column(title, overflow="fold")
+    for header in ("responses", *shown):
+        table.add_column(header.replace("_", " "), justify="right")
+    if title == "level":
+        rows = {**rows, "all": total}
+    for name, counts in rows.items():
+        table.add_row(name, f"{sum(counts.values()):,}", *(f"{counts.get(outcome, 0):,}" for outcome in shown))
+    return table
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}

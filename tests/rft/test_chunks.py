@@ -9,8 +9,7 @@ from rollout_folders import problem, problem_file
 from compositionality.data.artefact import read_manifest, tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.rft.budget import matched_chunk_size
-from compositionality.rft.chunks import ChunkSettings, split_chunks
+from compositionality.rft.chunks import ChunkSettings, matched_chunk_size, split_chunks
 
 
 def cut(tmp_path: Path, name: str = "chunks", **changes: Any) -> tuple[Path, list[list[str]]]:

@@ -53,7 +53,7 @@ def test_rows_are_chats_with_exactly_the_answer(tmp_path: Path, problems: Path) 
         {"role": "assistant", "content": "right 3"},
     ]
     assert rows[3]["data_source"] == "string-trained-level1"
-    assert rows[3]["extra_info"] == {"index": 3, "split": "train", "sample": 0, "functions": ["func_3"]}
+    assert rows[3]["extra_info"] == {"index": 3, "split": "train", "sample": 0, "skills": ["func_3"]}
     assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "test.parquet", "train.parquet"]
 
 
@@ -68,16 +68,16 @@ def test_totals_add_up_and_are_told_per_level_and_function(tmp_path: Path, capsy
         answer(2, 3, "x", "malformed"),
     ]  # fmt: skip
     _, facts = run(tmp_path, path, rows, val_prompts=1)
-    assert facts["fates"] == {
+    assert facts["outcomes"] == {
         "kept": 2, "unfinished": 1, "wrong": 1, "malformed": 1, "error": 1, "too_easy": 3, "duplicate": 1
     }  # fmt: skip
-    assert sum(facts["fates"].values()) == facts["responses"] == len(rows)
-    levels = facts["fates_by_level"]
-    assert list(levels) == ["string-trained-level1", "string-trained-level2"]
+    assert sum(facts["outcomes"].values()) == facts["responses"] == len(rows)
+    levels = facts["outcomes_by_level"]
+    assert list(levels) == ["trained level 1", "trained level 2"]
     assert sum(sum(counts.values()) for counts in levels.values()) == len(rows)
-    assert levels["string-trained-level2"] == {"kept": 1, "wrong": 1, "duplicate": 1}
-    assert list(facts["fates_by_function"]) == ["func_2", "func_3", "func_10"]
-    assert facts["fates_by_function"]["func_3"] == {"kept": 1, "wrong": 1, "too_easy": 3, "duplicate": 1}
+    assert levels["trained level 2"] == {"kept": 1, "wrong": 1, "duplicate": 1}
+    assert list(facts["outcomes_by_skill"]) == ["func_2", "func_3", "func_10"]
+    assert facts["outcomes_by_skill"]["func_3"] == {"kept": 1, "wrong": 1, "too_easy": 3, "duplicate": 1}
     assert (facts["prompts"], facts["prompts_kept"]) == (3, 2)
     shown = capsys.readouterr().out
     assert "too easy" in shown
@@ -155,7 +155,7 @@ def published_problems(path: Path, n: int = 4) -> Path:
 def test_files_of_the_paper_are_filtered_too(tmp_path: Path) -> None:
     path = published_problems(tmp_path / "published.parquet")
     output, facts = run(tmp_path, path, mixed(range(4)), hide_definitions=True, val_prompts=1)
-    assert facts["fates_by_function"] == {"func_20": {"kept": 4, "wrong": 4}}
+    assert facts["outcomes_by_skill"] == {"func_20": {"kept": 4, "wrong": 4}}
     (turn, _) = read_table(output / "test.parquet")["messages"].to_pylist()[0]
     assert "def func_20" not in turn["content"]
     assert turn["content"].endswith("return func_20(x, x)\n\nWhat comes out?")

@@ -23,7 +23,7 @@ def sft_file(path: Path, prompts: list[str]) -> Path:
             "messages": [{"role": "user", "content": prompt}, {"role": "assistant", "content": "a"}],
             "data_source": "string-trained-level1",
             "problem": number,
-            "extra_info": {"index": number, "split": "train", "depth": 1, "sample": 0, "functions": []},
+            "extra_info": {"index": number, "split": "train", "depth": 1, "sample": 0, "skills": []},
         }
         for number, prompt in enumerate(prompts)
     ]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
-from compositionality.rft.split import validation_count, validation_keys
+from compositionality.rft.filter import validation_count, validation_keys
 
 KEYS = st.lists(st.text(min_size=1), min_size=2, unique=True)
 
