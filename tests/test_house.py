@@ -89,6 +89,12 @@ def test_every_exception_of_length_is_needed() -> None:
     assert all((ROOT / name).read_text().count("\n") > LONGEST_FILE for name in LONG_FILES)
 
 
+def test_the_trainer_to_read_stays_short() -> None:
+    """The loop with its formulas, and the model, sharding and optimizer below it."""
+    files = [ROOT / "compositionality/train" / name for name in ("grpo.py", "policy.py")]
+    assert sum(path.read_text().count("\n") for path in files) < 900
+
+
 def test_scripts_are_valid_bash() -> None:
     scripts = [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
     assert scripts

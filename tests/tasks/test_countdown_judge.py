@@ -311,7 +311,7 @@ def test_ground_truths_of_other_formats(gold: str) -> None:
 def test_the_judge_is_registered(source: str) -> None:
     assert find_judge(source)(tagged(RIGHT), TRUTH).reason == "correct"
     with pytest.raises(UserError, match="unknown data_source"):
-        find_judge(source + "x")
+        find_judge("x" + source)
 
 
 BAD_TRUTHS = [
