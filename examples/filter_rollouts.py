@@ -1,6 +1,6 @@
 r"""Keep the correct responses of a rollout as training data for SFT.
 
-Reads one or more rollout folders and the problem file that they answer. Writes a folder with train.parquet and
+Reads one or more rollout folders and their problem file. Writes a folder with train.parquet and
 test.parquet (chat messages; no prompt is in both) and a manifest that says what was dropped and why.
 
     python examples/filter_rollouts.py rollouts=[ROLLOUTS,...] problems=PROBLEMS.parquet output=FOLDER \

@@ -99,7 +99,7 @@ def _check(settings: FilterSettings) -> None:
     for folder in map(Path, settings.rollouts):
         manifest = rollout_manifest(folder)
         if manifest.inputs.get("problems", problems) != problems:
-            raise UserError(f"{folder}: its rollouts answer another problem file than {settings.problems}")
+            raise UserError(f"{folder}: its rollouts are of another problem file than {settings.problems}")
 
 
 def _recipe(settings: FilterSettings) -> Recipe:
@@ -136,7 +136,7 @@ def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
     settings = state.settings
     for number, rollouts in _grouped([Path(path) for path in settings.rollouts]):
         if not 0 <= number < problems.num_rows:
-            raise UserError(f"{settings.problems}: has no row {number}, which the rollouts answer; give their file")
+            raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
         problem = problems.slice(number, 1).to_pylist()[0]
         prompt = _prompt(problem, hidden=settings.hide_definitions)
         candidates = [_candidate(row, prompt, state.measure) for row in rollouts]

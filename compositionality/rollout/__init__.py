@@ -1,1 +1,1 @@
-"""Asking a model many times, resumably, and keeping the judged answers."""
+"""Sampling many completions per problem, resumably, and storing them with their verdicts."""

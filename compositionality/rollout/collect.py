@@ -19,8 +19,8 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
-from compositionality.rollout.engines.factory import check_room, open_engine
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.engines.factory import open_engine
+from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
@@ -82,7 +82,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table) -> int:
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
     lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in chats)
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, str(settings.problems))
-    check_room(model, longest, settings.max_tokens)
+    check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
     return longest
 
 

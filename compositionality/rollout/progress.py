@@ -1,4 +1,4 @@
-"""How far a collection is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a collection: a bar on a terminal, a line every 15 seconds elsewhere."""
 
 import time
 from typing import Self
@@ -10,7 +10,7 @@ SECONDS_BETWEEN_LINES = 15.0
 
 
 class Meter:
-    """Counts answers and tokens of this run; ``done`` answers were there before."""
+    """Counts completions and tokens of this run; ``done`` of ``total`` completions exist already."""
 
     def __init__(self, total: int, done: int, console: Console) -> None:
         self._console = console
@@ -36,12 +36,12 @@ class Meter:
         return self.tokens / max(time.monotonic() - self._start, 1e-9)
 
     def tick(self, rows: int) -> None:
-        """``rows`` more answers are there."""
+        """Count ``rows`` more finished completions."""
         self._rows += rows
         self._show()
 
     def add_tokens(self, tokens: int) -> None:
-        """A shard with so many tokens is done."""
+        """Count the tokens of a finished shard."""
         self.tokens += tokens
         self._show()
 
@@ -53,4 +53,4 @@ class Meter:
             self._last_line = now
             speed = (self._rows - self._before) / (now - self._start)
             left = (self._total - self._rows) / speed if speed else float("inf")
-            self._console.print(f"{self._rows}/{self._total} answers {rate}, {left:,.0f} s left")
+            self._console.print(f"{self._rows}/{self._total} completions {rate}, {left:,.0f} s left")

@@ -1,4 +1,4 @@
-"""What a collection of rollouts can be told."""
+"""Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
 
 import importlib.util
 from dataclasses import dataclass
