@@ -1,32 +1,13 @@
 """Third parties register tasks by entry points; what cannot be is one line."""
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from toy_registry import HERE, register
+from toy_registry import register
 
 from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.errors import UserError
-from compositionality.tasks import registry
 from compositionality.tasks.registry import all_tasks, find_task, task_of
-
-
-def forget() -> None:
-    registry.all_tasks.cache_clear()
-    registry.task_of.cache_clear()
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder of installed packages, on the path."""
-    path = tmp_path / "site"
-    path.mkdir()
-    monkeypatch.setattr(sys, "path", [*sys.path, str(HERE), str(path)])
-    forget()
-    yield path
-    forget()
 
 
 def test_a_package_registers_a_task(site: Path, tmp_path: Path) -> None:

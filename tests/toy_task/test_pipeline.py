@@ -1,0 +1,143 @@
+"""A task in a package of its own goes from problems to the page, and nothing of this package is changed for it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_registry import register
+
+from compositionality.config.cli import parse
+from compositionality.data.artefact import verify
+from compositionality.data.audit import AuditData, audit_data
+from compositionality.data.create_problems import create_problems, settings_for
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.tasks import find_task
+
+LIMITS = ["engine=builtin", "max_tokens=8", "max_prompt_tokens=32"]
+
+
+@pytest.fixture
+def home(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study's folder with problem files and a model that knows some of their answers."""
+    register(site)
+    monkeypatch.chdir(tmp_path)
+    create("train", 32, seed=1)
+    create("validation", 8, seed=1, avoid=["train.parquet"])
+    create("test", 20, seed=2, avoid=["train.parquet"])
+    teach(tmp_path / "model")
+    return tmp_path
+
+
+def create(split: str, count: int, **more: Any) -> Path:
+    return create_problems(settings_for("digit_sorting", output=f"{split}.parquet", split=split, count=count, **more))
+
+
+def teach(folder: Path) -> None:
+    """A tiny model that has seen gold completions for some seconds."""
+    import torch
+
+    from compositionality.train.policy import Policy
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    torch.set_num_threads(1)
+    task, tokenizer = find_task("digit_sorting"), build_tokenizer([])
+    model = build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32, feed_forward=64), tokenizer, 0)
+    policy, optimizer = Policy(model), torch.optim.AdamW(model.parameters(), 6e-3)
+    options = task.modes["clean"].options()
+    for step in range(60):
+        rows = []
+        for problem in (task.problem(options, "train", 9, 16 * step + row) for row in range(16)):
+            chat = [{"role": "user", "content": problem.prompt}]
+            gold = {"role": "assistant", "content": task.gold(problem)}
+            prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True)["input_ids"]
+            rows.append((len(prompt), tokenizer.apply_chat_template([*chat, gold], return_dict=True)["input_ids"]))
+        width = max(len(whole) for _, whole in rows)
+        tokens = torch.tensor([whole + [0] * (width - len(whole)) for _, whole in rows])
+        mask = torch.tensor([[start <= place < len(whole) for place in range(width)] for start, whole in rows])
+        log_probs, _ = policy(tokens, mask)
+        (-log_probs.mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+
+
+def test_a_leak_is_refused_for_any_task(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(site)
+    monkeypatch.chdir(tmp_path)
+    create("train", 32, seed=1)
+    with pytest.raises(UserError, match=r"test.parquet: row 0 has the same problem \(sort .*train.parquet row 0"):
+        create_problems(
+            settings_for("digit_sorting", output="test.parquet", count=8, levels=[2, 3], avoid=["train.parquet"])
+        )
+
+
+def test_the_toy_task_goes_from_problems_to_the_page(home: Path) -> None:
+    samples_and_filter()
+    train()
+    results = home / "results" / "toy"
+    tables(results)
+    page = (results / "report" / "index.html").read_text()
+    assert "<svg" in page
+    assert "func_" not in page
+
+
+def samples_and_filter() -> None:
+    from compositionality.rft.filter import FilterSettings, filter_rollouts
+    from compositionality.rollout.collect import collect
+    from compositionality.rollout.settings import CollectSettings
+
+    words = ["problems=train.parquet", "model=model", "output=rollouts", "n_samples=8", *LIMITS]
+    collect(parse(CollectSettings, words))
+    rules = ["hide_definitions=true", "max_correct_ratio=null", "val_prompts=2"]
+    filter_rollouts(parse(FilterSettings, ["rollouts=[rollouts]", "problems=train.parquet", "output=sft", *rules]))
+    rows = read_table(Path("sft/train.parquet")).to_pylist()
+    assert rows
+    assert {row["data_source"] for row in rows} <= {"digits-level2", "digits-level3"}
+
+
+def train() -> None:
+    from compositionality.train.grpo import train
+    from compositionality.train.grpo_settings import GrpoSettings
+
+    words = [
+        "model.path=model", "data.train_files=[train.parquet]", "data.val_files=[validation.parquet]",
+        "trainer.output=checkpoints/rl-level2", "data.max_prompt_tokens=32", "data.prompts_per_step=4", "rollout.n=4",
+        "rollout.max_tokens=8", "optim.lr=1e-3", "trainer.steps=2", "trainer.save_every=2", "trainer.eval_every=2",
+    ]  # fmt: skip
+    train(parse(GrpoSettings, words))
+    verify(Path("checkpoints/rl-level2/final"))
+
+
+def tables(results: Path) -> None:
+    """Evaluation, failure modes, audit, the table over seeds, and the page."""
+    from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+    from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+    from compositionality.evaluate.failures.run import find_failures
+    from compositionality.evaluate.failures.sources import FailureSettings
+    from compositionality.report.page.build import report
+    from compositionality.report.page.inputs import ReportSettings
+
+    section, problems = results / "section41_42", "problems=[test:test.parquet]"
+    models = "models=[stage1:model,rl-level2:checkpoints/rl-level2/final]"
+    evaluate(parse(EvaluateSettings, [models, problems, f"output={section}", *LIMITS]))
+    table = read_table(section / "accuracy.parquet").to_pandas()
+    assert set(table["level"].dropna()) == {2, 3}
+    assert set(table["skill"].dropna()) == set("0123456789")
+    find_failures(
+        parse(FailureSettings, [f"evaluation={section}", problems, f"output={results / 'section45'}", "level=2"])
+    )
+    classes = {row["class"] for row in read_table(results / "section45" / "labels.parquet").to_pylist()}
+    assert classes <= {"correct", "atomic_error", "format", "overlong", "unparsed"}
+    audit_data(AuditData(files=["test.parquet"], against=["train.parquet"], output=str(results / "data_audit.json")))
+    levels = json.loads((results / "data_audit.json").read_text())["test.parquet"]
+    assert [(level["level"], level["rows"], level["overlap_problems"], level["wrong_gold"]) for level in levels] == [
+        (2, 10, 0, 0),
+        (3, 10, 0, 0),
+    ]
+    seeds = section / "seeds.json"
+    summarise(parse(SummariseSettings, [f"inputs=[seed0:{section / 'accuracy.json'}]", f"output={seeds}"]))
+    report(parse(ReportSettings, [f"study={results}", f"output={results / 'report'}", "checkpoints=checkpoints"]))
