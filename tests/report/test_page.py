@@ -199,6 +199,7 @@ def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
     assert len(cells) == len(MODELS) * 2 * 3 * 4
     assert found == samples(find_inputs(settings))
     assert [row["model"] for row in found] == sorted((row["model"] for row in found), key=MODELS.index)
+    assert {row["gold"] for row in found} == {'{"output": "abc"}'}
     assert cut("a" * LONGEST) == "a" * LONGEST
     assert "characters left out" in cut("a" * 10 * LONGEST)
     assert len(cut("a" * 10 * LONGEST)) < LONGEST + 100

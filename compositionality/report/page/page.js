@@ -57,8 +57,8 @@
       element("span", `${one.model} · ${words("group", one.group)} · level ${one.level} · problem ${one.problem} · ${one.tokens} tokens${one.finish === "length" ? ", cut off" : ""}`, "small"),
     );
     const answer = element("p", undefined, "answer");
-    answer.append("answer read by the judge: ", element("code", one.answer || "none"), " · gold answer: ", element("code", one.gold));
-    made.append(head, block("Prompt", one.prompt), block("Completion", one.response), answer);
+    answer.append("answer read by the judge: ", element("code", one.answer || "none"));
+    made.append(head, block("Prompt", one.prompt), block("Completion", one.response), answer, block("Gold completion", one.gold));
     return made;
   };
   const show = () => {

@@ -1,16 +1,16 @@
 """A bounded, stratified sample of completions to read: some of every model, file, level and reason, of seed 0."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.report.page.inputs import SEEDS, Inputs
 from compositionality.rollout.store import read_rollouts
+from compositionality.tasks.registry import task_of
 
 AT_MOST = 600
 """Completions in all; the page stays readable and small."""
@@ -65,7 +65,7 @@ def _cell(row: Row) -> tuple[str, ...]:
 
 def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
     """The first completions of every level and reason; each problem once."""
-    table = read_problems(path).select(["level", "group", "prompt", "reward_model"])
+    table = read_problems(path)
     cells = list(zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True))
     counts: dict[tuple[str, int, str], int] = defaultdict(int)
     for shard in read_rollouts(folder):
@@ -84,21 +84,18 @@ def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
                 "model": model, "group": group, "level": level, "reason": found["reason"],
                 "problem": found["problem"], "tokens": found["n_tokens"], "finish": found["finish_reason"],
                 "answer": cut(found["answer"] or ""), "response": cut(found["response"]),
-                **_question(table.slice(found["problem"], 1).to_pylist()[0]),
+                **_question(table.slice(found["problem"], 1).to_pylist()[0], found["problem"]),
             }  # fmt: skip
 
 
-def _question(row: Mapping[str, Any]) -> Row:
-    """The prompt's last message and the gold answer."""
-    return {"prompt": cut(row["prompt"][-1]["content"]), "gold": cut(_gold(row["reward_model"]["ground_truth"]))}
-
-
-def _gold(ground_truth: str) -> str:
+def _question(row: Mapping[str, Any], number: int) -> Row:
+    """The prompt's last message and the task's gold completion; the ground truth itself where it makes none."""
+    problem = problem_of(row, number)
     try:
-        truth = json.loads(ground_truth)
-    except json.JSONDecodeError:
-        return ground_truth
-    return str(truth.get("ref_output", ground_truth)) if isinstance(truth, dict) else ground_truth
+        gold = task_of(problem.data_source).gold(problem)
+    except UserError:
+        gold = problem.ground_truth
+    return {"prompt": cut(row["prompt"][-1]["content"]), "gold": cut(gold)}
 
 
 def cut(text: str) -> str:
