@@ -123,7 +123,7 @@ def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
         assert "rl-level2" in told
         assert "level 3" in told
         assert "no answer" in told
-    page.locator("select[name=functions]").select_option("heldout")
+    page.locator("select[name=group]").select_option("heldout")
     assert cards.count() == of_both / 2
     for name in ("model", "group", "level", "reason"):
         page.locator(f"select[name={name}]").select_option("")
