@@ -1,4 +1,4 @@
-r"""The paper's claims H1 to H9 held against our results: our figures, intervals, a verdict, and what would decide it.
+r"""The paper's claims compared with our results: our figures, intervals, a decision, and what would decide it.
 
 Reads the folders of every seed, section by section: accuracy.json of examples/evaluate.py (strings; Countdown), and
 by_problem.parquet of examples/passk.py and of examples/failure_modes.py. Any of the four may be missing: its claims
@@ -10,9 +10,9 @@ marks of place=claims in that file; prints the table.
         countdown=[seed0:results/tiny-countdown/section43/accuracy.json] passk=[seed0:results/tiny/section44] \
         failures=[seed0:results/tiny/section45] output=results/tiny/claims.json
 
-Verdicts: supported, contradicted, undecided (with about how many seeds or problems would decide it), not run. A claim
-holds if all its comparisons do. compositionality/evaluate/claims/paper.py has the claims, stats/random_effects.py says
-how the intervals are made. A table that is there follows its inputs.
+Decisions: supported, contradicted, undecided (with about how many seeds or problems would decide it), not run. A claim
+holds if all its comparisons do. The claims are compositionality/config/claims/composition.yaml (claims=NAME or a
+path takes others); stats/random_effects.py says how the intervals are made. A table that is there follows its inputs.
 """
 
 from compositionality.config.cli import run

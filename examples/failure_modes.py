@@ -8,7 +8,7 @@ functions (png, svg, pdf); prints classes × models at one level.
         problems=[data/tiny/string_task/test_trained.parquet,data/tiny/string_task/test_heldout.parquet]
 
 models=[base,rl-level2] levels=[2,3] narrow it down; rollouts=[NAME:FOLDER,…] takes folders of
-examples/collect_rollouts.py. judge=true asks a language model too, at JUDGE_BASE_URL (any OpenAI-compatible server;
+examples/collect_rollouts.py. judge=true: a language model judges too, at JUDGE_BASE_URL (any OpenAI-compatible server;
 JUDGE_MODEL, JUDGE_API_KEY), about judge_responses answers of every model and problem file, and reports Cohen's kappa
 between it and the program.
 """

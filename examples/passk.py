@@ -1,14 +1,14 @@
 r"""pass@k of checkpoints for every k: unbiased, with 95 % intervals, paired differences, and where curves cross.
 
-Reads problem files and model folders (asked here: models=[NAME:PATH,...]) or rollout folders of collect_rollouts
+Reads problem files and model folders (sampled here: models=[NAME:PATH,...]) or rollout folders of collect_rollouts
 (rollouts=[NAME:FOLDER,...], all on the one problem file given). Writes OUTPUT/passk.json, passk.parquet (long form),
-by_problem.parquet (the counts from which both are computed), the problems asked where they are a part of a file
+by_problem.parquet (the counts from which both are computed), the problems sampled where they are a part of a file
 (OUTPUT/problems/) and the judged answers, OUTPUT/rollouts/MODEL/PROBLEMS/. Killed and started again it goes on.
 
     python examples/passk.py models=[base:checkpoints/base,rl:checkpoints/rl/final] problems=[data/test.parquet] \
         output=results/passk n_samples=1000 levels=[1,2,3] per_level=64
 
-Before anything is sampled it says which differences so many problems and samples can show, and what sampling will cost
+Before sampling it prints which differences so many problems and samples can show, and what sampling will cost
 (plan=true: then it stops; prior=FOLDER of an earlier evaluation says how hard the problems are). Differences are to the
 first checkpoint (or pairs=[MODEL:BASE,...]). A verifier's failure is a missing sample: curves end at the fewest samples
 that a problem has. Checkpoints sampled in different ways, samples that are missing or there twice: refused.

@@ -1,4 +1,4 @@
-r"""What the effect hangs on: accuracy at one level for base models that differ in one thing each, with 95 % intervals.
+r"""Ablations: accuracy at one level for base models that differ in one thing each, with 95 % intervals.
 
 Reads base models made by examples/pretrain_tiny.py (what they were made of) and, under the same names, the
 accuracy.json of the study that started from each. Writes OUTPUT (a .json), with markdown=FILE the table to its place

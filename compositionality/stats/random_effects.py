@@ -98,7 +98,7 @@ def contrast_over_seeds(
 
 
 def _ratios(correct_SP: Values, judged_SP: Values) -> Floats:
-    """Share correct by seed and problem; what nobody judged takes its seed's mean."""
+    """Share correct by seed and problem; what was not judged takes its seed's mean."""
     means = correct_SP.sum(axis=1, keepdims=True) / judged_SP.sum(axis=1, keepdims=True)
     return np.where(judged_SP > 0, correct_SP / np.maximum(judged_SP, 1), means)
 

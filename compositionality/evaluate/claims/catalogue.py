@@ -19,7 +19,7 @@ _COMPARISON_KEYS = {field.name for field in fields(Comparison)} - {"metric", "re
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultSet:
     """A set of evaluations that claims refer to by name: what it measures, and the script that makes it."""
 
     metric: Metric
@@ -30,7 +30,7 @@ class Results:
 class Catalogue:
     """The claims of one paper, the negative controls, and the results that hold their figures."""
 
-    results: Mapping[str, Results]
+    results: Mapping[str, ResultSet]
     claims: tuple[Claim, ...]
     controls: tuple[Claim, ...]
 
@@ -43,7 +43,7 @@ def read_catalogue(name: str) -> Catalogue:
         raise UserError(f"claims={name}: no such file; known are {known}, or give a path that ends in .yaml")
     try:
         content = yaml.safe_load(path.read_text())
-        results = {key: Results(Metric(one["metric"]), one["script"]) for key, one in content["results"].items()}
+        results = {key: ResultSet(Metric(one["metric"]), one["script"]) for key, one in content["results"].items()}
         claims: dict[str, Claim] = {}
         parts = [tuple(_claims(content.get(part) or (), results, claims)) for part in ("claims", "controls")]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -54,7 +54,7 @@ def read_catalogue(name: str) -> Catalogue:
 
 
 def _claims(
-    rows: Sequence[Mapping[str, Any]], results: Mapping[str, Results], known: dict[str, Claim]
+    rows: Sequence[Mapping[str, Any]], results: Mapping[str, ResultSet], known: dict[str, Claim]
 ) -> Iterator[Claim]:
     """``known`` collects the claims by name, for ``all_of``."""
     for row in rows:
@@ -71,7 +71,7 @@ def _claims(
 
 
 def _comparisons(
-    claim: str, row: Mapping[str, Any], where: str, results: Mapping[str, Results]
+    claim: str, row: Mapping[str, Any], where: str, results: Mapping[str, ResultSet]
 ) -> Iterator[Comparison]:
     if unknown := set(row) - _COMPARISON_KEYS:
         raise UserError(

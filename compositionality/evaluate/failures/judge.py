@@ -55,12 +55,12 @@ class JudgeClient:
                 raise UserError(f"judge_{name}: too small; give a whole number from {int(name != 'responses')} on")
         return cls(base_url, model, schema, answers, **limits)
 
-    def ask(self, questions: Sequence[Question]) -> list[str]:
-        """The answers in order; what is not yet known is asked and kept at once."""
+    def answers(self, questions: Sequence[Question]) -> list[str]:
+        """The answers in order; what is not yet known is requested, and stored at once."""
         keys = [self._key(question) for question in questions]
         known = dict(self._known())
         missing = {key: q for key, q in zip(keys, questions, strict=True) if key not in known}
-        print(f"judge {self.model}: {len(missing)} of {len(keys)} questions to ask")
+        print(f"judge {self.model}: {len(missing)} of {len(keys)} requests to send")
         if missing:
             known |= dict(zip(missing, self._ask_all(missing), strict=True))
         return [known[key] for key in keys]
@@ -158,7 +158,7 @@ Place = tuple[int, int]
 def judge_labels(settings: FailureSettings, sources: Sequence[Source], labels: Path, output: Path) -> None:
     """Write ``output``/judge.parquet: the judge's class beside the program's, for some responses at ``level``.
 
-    Answers are kept as they come, in ``output``/judge_answers.jsonl: what was asked once is not asked again.
+    Answers are kept as they come, in ``output``/judge_answers.jsonl: a request is sent only once.
     """
     client = JudgeClient.of_settings(settings, SCHEMA, output / "judge_answers.jsonl")
     recipe = _recipe(settings, client.model, labels)
@@ -170,7 +170,7 @@ def _write(settings: FailureSettings, sources: Sequence[Source], labels: Path, c
     rows = [row for source in sources for row in _questions(source, _chosen(settings, source, labels))]
     if not rows:
         raise UserError(f"level={settings.level}: no response to judge; choose a level that the problems have")
-    answers = client.ask([judge_prompt for _, judge_prompt in rows])
+    answers = client.answers([prompt for _, prompt in rows])
     judged = [{**row, "judge": judged_class(answer)} for (row, _), answer in zip(rows, answers, strict=True)]
     write_table(pa.Table.from_pylist(judged, schema=COLUMNS), path)
 
@@ -207,7 +207,7 @@ def _recipe(settings: FailureSettings, model: str, labels: Path) -> Recipe:
 
 
 def _chosen(settings: FailureSettings, source: Source, labels: Path) -> dict[Place, str]:
-    """Classes by place of the responses to ask about: drawn by the hash of their places, so always the same ones.
+    """Classes by place of the responses to judge: drawn by the hash of their places, so always the same ones.
 
     Overlong responses are left out: that they were cut off is no judgement.
     """

@@ -1,4 +1,4 @@
-"""What the classification can be told."""
+"""Settings of the classification, and the rollouts and problem files that they name."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,7 +103,7 @@ def _checked(model: str, name: str, folder: Path, files: dict[str, Path]) -> Sou
         raise UserError(f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems")
     path = files[name]
     if not path.is_file():
-        raise UserError(f"{path}: no such file; run the step that makes it or mend the path")
+        raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
     if rollout_manifest(folder).inputs.get("problems") != file_hash(path):
         raise UserError(f"{folder}: answers other problems than {path}; give the file that it was made from")
     return Source(model, name, folder, path)

@@ -1,4 +1,4 @@
-"""pass@k from checkpoints or rollout folders to files: ask, count, compute."""
+"""pass@k from checkpoints or rollout folders to files: sample, count, compute."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -51,10 +51,10 @@ METRICS = {"pass@k": "pass_at_k", "pass^k": "pass_hat_k", "difference": "differe
 
 @dataclass
 class PasskSettings(SamplingSettings):
-    """Settings of ``passk``: who is asked what, how often, and what is compared."""
+    """Settings of ``passk``: checkpoints, problems, samples, and what is compared."""
 
-    models: list[str] = field(default_factory=list)  # NAME:PATH, asked here
-    rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, asked before by collect_rollouts
+    models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here
+    rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
     problems: list[str] = MISSING
     output: Path = MISSING
     n_samples: int = 1000
@@ -92,7 +92,7 @@ def check_settings(settings: PasskSettings) -> None:
 
 
 def table_ks(settings: PasskSettings, largest: int) -> list[int]:
-    """The k to print: those asked for, else powers of two and the largest."""
+    """The k to print: those in the settings, else powers of two and the largest."""
     powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
     return [k for k in settings.ks if k <= largest] if settings.ks else [*powers, largest]
 
@@ -168,7 +168,7 @@ def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
 
 
 def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
-    """The power note, and what sampling will cost, going by the first checkpoint that is not asked yet."""
+    """The power note, and what sampling will cost, going by the first checkpoint that is not sampled yet."""
     console = new_console()
     prior = _prior(Path(settings.prior)) if settings.prior else []
     strata = {name: one.strata() for name, one in names.problems.items()}

@@ -23,7 +23,7 @@ STEP = "passk_problems"
 
 @dataclass(frozen=True)
 class SampledProblems:
-    """The problems asked of one file; ``rows``: their row numbers in the file that they come from, (P,)."""
+    """The problems sampled of one file; ``rows``: their row numbers in the file that they come from, (P,)."""
 
     path: Path
     source: Path
@@ -80,21 +80,21 @@ ROLLOUT_COLUMNS = ("problem", "sample", "n_tokens", "reason")
 
 def check_sampling(folders: Folders, n_samples: int) -> dict[str, Any]:
     """How all of them were sampled; UserError if two of them differ, or hold another number of samples."""
-    told: dict[str, Any] | None = None
+    same: dict[str, Any] | None = None
     first = ""
     for (model, _), folder in folders.items():
         settings = rollout_manifest(folder).settings
         mine = {name: settings.get(name) for name in SAME_IN_ALL}
         if mine["n_samples"] != n_samples:
             raise UserError(f"{folder}: holds {mine['n_samples']} samples of each problem; give n_samples of that many")
-        if told is not None and mine != told:
-            changed = next(name for name in SAME_IN_ALL if mine[name] != told[name])
+        if same is not None and mine != same:
+            changed = next(name for name in SAME_IN_ALL if mine[name] != same[name])
             raise UserError(
-                f"{model} and {first}: sampled differently ({changed}: {mine[changed]} and {told[changed]}); "
+                f"{model} and {first}: sampled differently ({changed}: {mine[changed]} and {same[changed]}); "
                 "curves can be compared if nothing but the checkpoint differs"
             )
-        told, first = told or mine, first or model
-    return told or {}
+        same, first = same or mine, first or model
+    return same or {}
 
 
 def count_all(
