@@ -1,4 +1,4 @@
-"""Mistakes that a user can mend, told in one line."""
+"""Mistakes that a user can fix, each reported in one line."""
 
 
 class UserError(Exception):

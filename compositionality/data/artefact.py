@@ -1,4 +1,4 @@
-"""Results that appear whole or not at all, and know what they were made from.
+"""Results that appear whole or not at all, with a manifest of what they were made from.
 
 A result is a file or a folder with a manifest beside it (``NAME.manifest.json``; ``manifest.json`` inside a
 folder). The manifest holds the step, its settings, the hash of every input and of every file of the result.

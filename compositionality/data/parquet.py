@@ -17,7 +17,7 @@ def read_table(
     UserError for a missing, damaged or empty file or column.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file; run the step that makes it or mend the path")
+        raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
     try:
         schema = pq.read_schema(path)
         missing = [name for name in columns or () if name not in schema.names]

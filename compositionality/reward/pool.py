@@ -144,7 +144,7 @@ class JudgePool:
         if self.errors > self._max_error_rate * self.judged:
             raise UserError(
                 f"the judge failed on {self.errors} of {self.judged} responses, more than the "
-                f"{self._max_error_rate:.2%} allowed; mend the judge or raise max_error_rate"
+                f"{self._max_error_rate:.2%} allowed; fix the judge or raise max_error_rate"
             )
 
     def replace(self, worker: Worker) -> None:

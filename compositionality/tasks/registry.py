@@ -91,7 +91,7 @@ def _load(name: str, place: str) -> Task:
     try:
         task = getattr(importlib.import_module(module), attribute or "TASK")
     except (ImportError, AttributeError) as error:
-        raise UserError(f"task {name!r}: {place} cannot be loaded ({error}); mend or uninstall its package") from error
+        raise UserError(f"task {name!r}: {place} cannot be loaded ({error}); fix or uninstall its package") from error
     if not isinstance(task, Task) or task.name != name:
-        raise UserError(f"task {name!r}: {place} is no Task of that name; mend or uninstall its package")
+        raise UserError(f"task {name!r}: {place} is no Task of that name; fix or uninstall its package")
     return task

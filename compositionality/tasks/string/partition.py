@@ -1,7 +1,7 @@
 """Which stream an input string belongs to: a checksum that is read off the string itself.
 
 Inputs with different checksums are different strings. Each (split, seed modulo 8) owns one checksum, so different
-splits and neighbouring seeds share no input, hence no problem; anybody can check it on any row.
+splits and neighbouring seeds share no input, hence no problem; any row can be checked.
 """
 
 from zlib import crc32

@@ -9,7 +9,7 @@ composition*; a step with another result, or one that starts from another string
 missing operator is an atomic error, and the other way round it is an incorrect composition.
 
 English text may leave steps out: those count as done where the next one starts from their true result. One that must
-have given a wrong string is an atomic error; where two or more may have, it cannot be told: *unparsed*, as is a text
+have given a wrong string is an atomic error; where two or more may have, it is *unparsed*, as is a text
 without any step whose answer tells nothing. A verifier's failure is unparsed too. Nothing that a model wrote is
 executed.
 """

@@ -3,9 +3,9 @@
 A step is a function's name (``func_3`` or a call) followed by a stated result: a quoted string after ``=``, ``→``,
 ":", *returns*, *becomes*, *gives* and the like, or an unquoted word after ``=`` or an arrow. A result in the sentence
 of the name comes before those in later ones; of several, the last counts (``"ab" + "c" = "abc"``). Of a call inside a
-call, what it gives is stated by writing it again with the result in its place. A step told twice counts once, and
-told otherwise it is a correction. Text without any such step, but with as many stated results as there are operators,
-is read by position. One pass, linear in the text; no text is executed.
+call, what it gives is stated by writing it again with the result in its place. A step stated twice counts once, and
+with another result it is a correction. Text without any such step, but with as many stated results as there are
+operators, is read by position. One pass, linear in the text; no text is executed.
 """
 
 import re
@@ -142,7 +142,7 @@ class _Reader:
         self.open.take(value)
 
     def _close(self) -> None:
-        """Keep the open step if it has a result and is not told for the second time."""
+        """Keep the open step if it has a result and is not stated for the second time."""
         done, self.open = self.open, None
         if done is None or done.result is None:
             return
