@@ -1,4 +1,4 @@
-"""A record of one study, to be committed: what was run, on what, how long, and what came out. No host, no path."""
+"""A record of one study, to be committed: command, settings, machine, times, results; no host names, no paths."""
 
 import importlib.metadata
 import json
@@ -53,7 +53,7 @@ class RecordSettings:
 
 
 def write_record(settings: RecordSettings) -> Path:
-    """Write ``output``. UserError if it is there already (a record is of one run) unless forced."""
+    """Write ``output``. UserError if it exists (a record is of one run), unless forced."""
     if settings.output.exists() and not settings.force:
         raise UserError(f"{settings.output}: there already; choose another name or pass --force")
     content = without_places(record_of(settings))
@@ -64,7 +64,7 @@ def write_record(settings: RecordSettings) -> Path:
 
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:
-    """Everything that the record holds."""
+    """The record's content. UserError if an input is missing or altered."""
     summary = read_summary(settings.seeds)
     return {
         "command": settings.command,
@@ -82,7 +82,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
 
 
 def _claims(path: Path) -> dict[str, Any]:
-    """The verdicts, with what they rest on."""
+    """The decisions, with the comparisons behind them."""
     content = read_claims(path)
     return {
         **{key: _rounded(content[key]) for key in ("claims", "controls")},
@@ -91,7 +91,7 @@ def _claims(path: Path) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """The hardware and the Python, without a name."""
+    """Hardware and Python version, without the host's name."""
     info = Path("/proc/cpuinfo")
     models = re.findall(r"^model name\s*: (.+)$", info.read_text(), re.MULTILINE) if info.is_file() else []
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -116,7 +116,7 @@ def gpus() -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what is installed of ``PACKAGES``."""
+    """Versions of those of ``PACKAGES`` that are installed."""
     found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
     return {name: package.version for name, package in found.items() if package}
 
@@ -151,7 +151,7 @@ def read_times(path: Path) -> dict[str, float]:
 
 
 def run_figures(folder: Path) -> dict[str, Any]:
-    """What a run's metrics.jsonl says of it: steps, means of times and speeds, first and last of what it learnt."""
+    """Figures of a run: steps, means of times and speeds, first and last values of scores and losses."""
     rows = read_metrics(folder / "metrics.jsonl")
     if not rows:
         raise UserError(f"{folder}: has no metrics.jsonl with a line in it; a run's folder is needed")
