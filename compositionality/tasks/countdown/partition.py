@@ -1,7 +1,7 @@
 """Which stream a problem belongs to: a class that is read off its numbers and its target.
 
-Each (split, seed modulo 4) owns its classes, so different splits and neighbouring seeds share no problem; which can be
-checked on any row. Half of all problems are for training, a sixth each for validation, test and pretraining.
+Each (split, seed modulo 4) owns its classes, so different splits and neighbouring seeds share no problem, and any row
+can be checked. Half of all problems are for training, a sixth each for validation, test and pretraining.
 """
 
 from collections.abc import Sequence
