@@ -47,13 +47,9 @@ class VllmEngine:
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
         """One completion per prompt and seed, in order."""
-        self._llm.reset_prefix_cache()
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": tokens} for tokens in prompts_as_tokens(self._tokenizer, prompts)],
-            [_sampling(seed, options) for seed in seeds],
-            use_tqdm=tqdm_that_ticks(tick),
-        )
-        return [_completion(output.outputs[0]) for output in outputs]
+        tokens = prompts_as_tokens(self._tokenizer, prompts)
+        outputs = run_requests(self._llm, tokens, [_sampling(seed, options) for seed in seeds], tick)
+        return [_completion(output) for output in outputs]
 
     def close(self) -> None:
         """Free the weights and the cache, so that another model can be loaded in this process."""
@@ -85,6 +81,14 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
         seed=options.seed,
         **more,
     )
+
+
+def run_requests(llm: Any, prompts: Sequence[Sequence[int]], sampling: Sequence[Any], tick: Tick) -> list[Any]:
+    """vLLM's output for each prompt (token ids), in order. The prefix cache is emptied first: weights may be new."""
+    llm.reset_prefix_cache()
+    requests = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+    outputs = llm.generate(requests, list(sampling), use_tqdm=tqdm_that_ticks(tick))
+    return [output.outputs[0] for output in outputs]
 
 
 def set_environment() -> None:

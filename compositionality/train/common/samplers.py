@@ -18,7 +18,7 @@ from torch import Tensor
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
-from compositionality.rollout.engines.vllm import VllmOptions, set_environment, start_vllm, tqdm_that_ticks
+from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
 from compositionality.train.verl.vllm_cpu import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
@@ -104,13 +104,8 @@ class VllmSampler:
             raise UserError(f"a prompt and its answer take {longest} tokens, vLLM was started for {self._length}")
         if not prompts:
             return []
-        self._llm.reset_prefix_cache()  # of the weights before
-        outputs = self._llm.generate(
-            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
-            [self._sampling(seed, options) for seed in seeds],
-            use_tqdm=tqdm_that_ticks(tick),
-        )
-        return [_vllm_completion(output.outputs[0]) for output in outputs]
+        outputs = run_requests(self._llm, prompts, [self._sampling(seed, options) for seed in seeds], tick)
+        return [_vllm_completion(output) for output in outputs]
 
     def close(self) -> None:
         """Free the model and its cache."""
