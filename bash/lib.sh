@@ -97,7 +97,8 @@ else
   LANES=${LANES:-1}
 fi
 if [[ $ENGINE == verl ]]; then LANES=1; fi # Ray takes the whole machine
-gpus=(${N_GPUS:+lab.processes=$N_GPUS})
+machine=(run.device="$DEVICE" run.processes="$PROCESSES") # verl starts one process on a CPU, whatever else runs there
+if [[ $ENGINE == verl ]]; then machine=(run.device="$DEVICE" ${N_GPUS:+run.processes="$N_GPUS"}); fi
 
 # ---- running commands
 
@@ -116,16 +117,6 @@ step() {
     "${BOUND[@]}" "$PYTHON_BIN" "examples/$1.py" "${@:2}"
   elif [[ $1 == train_* ]]; then
     "$PYTHON_BIN" "examples/$1.py" "${@:2}" --dry-run
-  fi
-}
-
-# trainer FILE [words …]: print and run a single-file trainer, in $PROCESSES processes.
-trainer() {
-  show "$PYTHON_BIN $1" "${@:2}" run.processes="$PROCESSES"
-  if [[ -n ${DRY_RUN:-} ]]; then
-    "$PYTHON_BIN" "$@" --dry-run
-  else
-    "${BOUND[@]}" "$PYTHON_BIN" "$@" run.processes="$PROCESSES"
   fi
 }
 
@@ -326,39 +317,20 @@ pretrain() {
 # train_sft MODEL DATA RUN [overrides …]: SFT on DATA/train.parquet → $CKPT_DIR/RUN.
 train_sft() {
   local data=$DATA_DIR/$2
-  case $ENGINE in
-    single)
-      trainer compositionality/train/sft.py model.path="$1" \
-        data.train_file="$data/train.parquet" data.val_file="$data/test.parquet" data.seed=$((SEED + 1)) \
-        trainer.output="$CKPT_DIR/$3" "${SFT[@]}" "${@:4}"
-      ;;
-    verl)
-      step train_sft device="$DEVICE" lab.model="$1" lab.train_file="$data/train.parquet" \
-        lab.val_file="$data/test.parquet" lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" \
-        trainer.seed=$((SEED + 1)) "${gpus[@]}" "${SFT[@]}" "${@:4}"
-      ;;
-  esac
+  step train_sft engine="$ENGINE" model.path="$1" data.train_file="$data/train.parquet" data.val_file="$data/test.parquet" \
+    data.seed=$((SEED + 1)) trainer.output="$CKPT_DIR/$3" "${machine[@]}" "${SFT[@]}" "${@:4}"
 }
 
 # train_grpo MODEL PROBLEMS RUN [overrides …]: GRPO → $CKPT_DIR/RUN. PROBLEMS: one file or several, "a,b".
 train_grpo() {
-  local files="$DATA_DIR/${2//,/.parquet,$DATA_DIR/}.parquet" validation
+  local files="$DATA_DIR/${2//,/.parquet,$DATA_DIR/}.parquet" validation sampler=$ROLLOUT_ENGINE
   validation=("${VALIDATION_FILES[@]/#/$DATA_DIR/}")
   validation=("${validation[@]/%/.parquet}")
-  case $ENGINE in
-    single)
-      trainer compositionality/train/grpo.py model.path="$1" \
-        "data.train_files=[$files]" "data.val_files=[$(IFS=,; echo "${validation[*]}")]" data.seed=$((SEED + 1)) \
-        data.max_prompt_tokens="$MAX_PROMPT" rollout.engine="$ROLLOUT_ENGINE" rollout.seed=$((SEED + 1)) \
-        rollout.max_tokens="$MAX_RESPONSE" trainer.output="$CKPT_DIR/$3" "${RL[@]}" "${@:4}"
-      ;;
-    verl)
-      step train_grpo device="$DEVICE" lab.model="$1" "lab.train_files=[$files]" lab.val_file="${validation[0]}" \
-        lab.output="$CKPT_DIR/$3" trainer.experiment_name="$3" data.max_prompt_length="$MAX_PROMPT" \
-        data.max_response_length="$MAX_RESPONSE" data.seed=$((SEED + 1)) \
-        actor_rollout_ref.rollout.seed=$((SEED + 1)) "${gpus[@]}" "${RL[@]}" "${@:4}"
-      ;;
-  esac
+  if [[ $ENGINE == verl ]]; then validation=("${validation[0]}") sampler=vllm; fi
+  step train_grpo engine="$ENGINE" model.path="$1" "data.train_files=[$files]" \
+    "data.val_files=[$(IFS=,; echo "${validation[*]}")]" data.seed=$((SEED + 1)) data.max_prompt_tokens="$MAX_PROMPT" \
+    rollout.engine="$sampler" rollout.seed=$((SEED + 1)) rollout.max_tokens="$MAX_RESPONSE" \
+    trainer.output="$CKPT_DIR/$3" "${machine[@]}" "${RL[@]}" "${@:4}"
 }
 
 # rft_model ITERATION: the model that an iteration of RFT starts from.

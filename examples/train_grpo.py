@@ -1,16 +1,17 @@
-"""Train a model on problems with GRPO, by verl (Ray, FSDP, vLLM).
+"""Train a model on problems with GRPO: engine=single (one readable file) or engine=verl (verl, Ray and vLLM).
 
-Reads  lab.model (a model folder), lab.train_files and lab.val_file (problem files).
-Writes lab.output/final (the trained model, a folder that every MODEL_PATH takes), best/ (the same of the best
-checkpoint by validation), steps/ (checkpoints to resume from), metrics.jsonl, train.log and config.yaml beside them.
-Run again, it goes on from the last checkpoint.
+Reads  model.path (a model folder or a Hub id), data.train_files and data.val_files (problem files).
+Writes trainer.output/final (the trained model, a folder that every MODEL_PATH takes), best/ (the same of the best
+checkpoint by validation), steps/ (checkpoints to resume from) and metrics.jsonl; with verl also train.log and
+config.yaml. Run again, it goes on from the last checkpoint.
 
-    python examples/train_grpo.py device=cpu lab.model=M lab.train_files=[a.parquet] \\
-        lab.val_file=b.parquet lab.output=OUT
+    python examples/train_grpo.py engine=single model.path=M data.train_files=[a.parquet] \\
+        data.val_files=[b.parquet] trainer.output=OUT
 """
 
-from compositionality.config.training import run_trainer
-from compositionality.train.verl.grpo import train
+from compositionality.config.cli import run
+from compositionality.train.engines import show_grpo, train_grpo
+from compositionality.train.grpo_settings import GrpoSettings
 
 if __name__ == "__main__":
-    run_trainer("grpo", train, __doc__)
+    run(GrpoSettings, train_grpo, __doc__, show_grpo)

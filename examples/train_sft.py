@@ -1,14 +1,15 @@
-"""Fine-tune a model on chat rows with verl's SFT trainer.
+"""Fine-tune a model on chat rows: engine=single (one readable file) or engine=verl (verl's SFT trainer).
 
-Reads  lab.model (a model folder) and lab.train_file (parquet, column ``messages``; lab.val_file likewise).
-Writes lab.output/final (the trained model, a folder that every MODEL_PATH takes), steps/ (checkpoints to resume
-from), metrics.jsonl, train.log and config.yaml beside it. Run again, it goes on from the last checkpoint.
+Reads  model.path (a model folder or a Hub id), data.train_file and data.val_file (parquet, column ``messages``).
+Writes trainer.output/final (the trained model, a folder that every MODEL_PATH takes), steps/ (checkpoints to resume
+from) and metrics.jsonl; with verl also train.log and config.yaml. Run again, it goes on from the last checkpoint.
 
-    python examples/train_sft.py device=cpu lab.model=M lab.train_file=rows.parquet lab.output=OUT optim.lr=1e-3
+    python examples/train_sft.py engine=single model.path=M data.train_file=rows.parquet trainer.output=OUT
 """
 
-from compositionality.config.training import run_trainer
-from compositionality.train.verl.sft import train
+from compositionality.config.cli import run
+from compositionality.train.engines import show_sft, train_sft
+from compositionality.train.sft_settings import SftSettings
 
 if __name__ == "__main__":
-    run_trainer("sft", train, __doc__)
+    run(SftSettings, train_sft, __doc__, show_sft)

@@ -29,12 +29,15 @@ RFT_SAMPLES=16
 RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((300 * 128 * 16))           # steps × prompts asked × answers
 
-SFT_VERL=(data.max_length=3072)
+SFT_VERL=(data.max_length=3072 model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  verl.optim.lr_scheduler_type=cosine verl.optim.lr_warmup_steps=-1
+  verl.optim.lr_warmup_steps_ratio=0.1)
 STAGE1_SFT_VERL=()
-RL_VERL=(data.train_batch_size=64 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=2e-6
-  trainer.total_training_steps=300)
+RL_VERL=(data.prompts_per_step=64 rollout.n=16 optim.lr=2e-6 trainer.steps=300 algorithm.dynamic_sampling=true
+  model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  trainer.micro_batch_tokens=17408 rollout.gpu_memory=0.8)
 RL_LEVEL1_VERL=()
-RFT_SFT_VERL=(trainer.total_epochs=1)
+RFT_SFT_VERL=(trainer.epochs=1)
 
 # ENGINE=single: the same sizes through the single-file trainers.
 SFT_SINGLE=(model.dtype=bfloat16 model.activation_checkpointing=true data.max_length=3072)

@@ -19,16 +19,20 @@ MAX_RESPONSE=8192
 # Stage 1: 10 answers to each of 50,000 problems; prompts that are always solved are dropped.
 STAGE1_SAMPLES=10
 MAX_CORRECT_RATIO=1.0
-SFT_VERL=(data.max_length=9216)
-STAGE1_SFT_VERL=()                        # batch 128, 2 epochs, learning rate 2e-5: the defaults of config/sft.yaml
+SFT_VERL=(data.max_length=9216 model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  verl.optim.lr_scheduler_type=cosine verl.optim.lr_warmup_steps=-1
+  verl.optim.lr_warmup_steps_ratio=0.1)
+STAGE1_SFT_VERL=()                        # batch 128, 2 epochs, learning rate 2e-5: the defaults of examples/train_sft.py
 
-# Stage 2: GRPO as in config/grpo.yaml; RFT in 6 chunks of 8,000 problems, 2 answers each.
-RL_VERL=(lab.reward_shape=paper)
+# Stage 2: GRPO until every problem was asked once; RFT in 6 chunks of 8,000 problems, 2 answers each.
+RL_VERL=(reward.shape=paper algorithm.dynamic_sampling=true verl.trainer.total_training_steps=null
+  model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  trainer.micro_batch_tokens=17408 rollout.gpu_memory=0.8)
 RL_LEVEL1_VERL=()
 RFT_ITERATIONS=6
 RFT_PROMPTS=8000
 RFT_SAMPLES=2
-RFT_SFT_VERL=(trainer.total_epochs=1)
+RFT_SFT_VERL=(trainer.epochs=1)
 RFT_MATCHED_SAMPLES=16
 RL_ROLLOUTS=$((700 * 32 * 16))            # the authors' runs: about 700 updates of 32 prompts asked, 16 answers each
 

@@ -47,13 +47,16 @@ RFT_SFT_SINGLE=(trainer.epochs=1 optim.lr=2e-4)
 # ENGINE=verl: the same sizes through verl and vLLM; the base model is made in the same way.
 if [[ $ENGINE == verl ]]; then ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-vllm}; else ROLLOUT_ENGINE=${ROLLOUT_ENGINE:-builtin}; fi
 PRETRAIN_VERL=("${PRETRAIN_SINGLE[@]}")
-SFT_VERL=(data.max_length=1000)
-STAGE1_SFT_VERL=(trainer.total_epochs=2 optim.lr=2e-4)
-RL_VERL=(data.train_batch_size=128 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=1e-4
-  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=150 trainer.save_freq=50
-  trainer.test_freq=25 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
+SFT_VERL=(data.max_length=1000 model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  verl.optim.lr_scheduler_type=cosine verl.optim.lr_warmup_steps=-1
+  verl.optim.lr_warmup_steps_ratio=0.1)
+STAGE1_SFT_VERL=(trainer.epochs=2 optim.lr=2e-4)
+RL_VERL=(data.prompts_per_step=128 rollout.n=16 optim.lr=1e-4 optim.warmup_steps=5 trainer.steps=150
+  trainer.save_every=50 trainer.eval_every=25 algorithm.drop_equal_groups=false
+  model.dtype=bfloat16 model.attention=auto model.activation_checkpointing=true
+  trainer.micro_batch_tokens=17408 rollout.gpu_memory=0.8)
 RL_LEVEL1_VERL=()
-RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=2e-4)
+RFT_SFT_VERL=(trainer.epochs=1 optim.lr=2e-4)
 
 # ---- Section 4.3, Countdown: the level is how many numbers a problem gives
 COUNTDOWN_FILES=(stage1_level2/train validation_level2 validation test_level2 test)

@@ -18,11 +18,11 @@ RL_LEVEL1_SINGLE=()
 RFT_SFT_SINGLE=(trainer.batch_rows=2 trainer.epochs=1 optim.lr=5e-4)
 
 PRETRAIN_VERL=(steps=1500 save_every=100 model.head_width=32)
-STAGE1_SFT_VERL=(data.train_batch_size=16 trainer.total_epochs=2 optim.lr=1e-3)
-RL_VERL=(data.train_batch_size=8 actor_rollout_ref.rollout.n=4 trainer.total_training_steps=2 trainer.save_freq=1
-  trainer.test_freq=2 algorithm.filter_groups.enable=false lab.generation_batch_size=null)
+STAGE1_SFT_VERL=(trainer.batch_rows=16 trainer.epochs=2 optim.lr=1e-3)
+RL_VERL=(data.prompts_per_step=8 rollout.n=4 trainer.steps=2 trainer.save_every=1 trainer.eval_every=2
+  trainer.micro_batch_tokens=4096 algorithm.drop_equal_groups=false)
 RL_LEVEL1_VERL=()
-RFT_SFT_VERL=(data.train_batch_size=2 trainer.total_epochs=1 optim.lr=5e-4)
+RFT_SFT_VERL=(trainer.batch_rows=2 trainer.epochs=1 optim.lr=5e-4)
 
 # Numbers so small that a few of these few models' answers are right.
 COUNTDOWN_OPTIONS=(style=compact "numbers=[1,20]" "target=[1,20]" whole=true)

@@ -69,15 +69,15 @@ if [[ $ENGINE == verl ]]; then
   RL_ROLLOUTS=$((30 * 64 * 16))           # steps × prompts asked × answers
 fi
 PRETRAIN_VERL=("${PRETRAIN_SINGLE[@]}" model.head_width=32)   # vLLM's CPU attention takes no narrower heads
-SFT_VERL=(data.max_length=256)
-STAGE1_SFT_VERL=(trainer.total_epochs=1 optim.lr=1e-4)
-RL_VERL=(data.train_batch_size=32 actor_rollout_ref.rollout.n=16 actor_rollout_ref.actor.optim.lr=3e-4
-  actor_rollout_ref.actor.optim.lr_warmup_steps=5 trainer.total_training_steps=30 trainer.save_freq=20 trainer.test_freq=20
-  algorithm.filter_groups.max_num_gen_batches=30)
+SFT_VERL=(data.max_length=256 trainer.micro_batch_tokens=8192 verl.optim.lr_scheduler_type=cosine verl.optim.lr_warmup_steps=-1
+  verl.optim.lr_warmup_steps_ratio=0.1)
+STAGE1_SFT_VERL=(trainer.epochs=1 optim.lr=1e-4)
+RL_VERL=(data.prompts_per_step=32 rollout.n=16 optim.lr=3e-4 optim.warmup_steps=5 trainer.steps=30 trainer.save_every=20
+  trainer.eval_every=20 trainer.micro_batch_tokens=4096 algorithm.dynamic_sampling=true algorithm.max_generation_batches=30)
 # After Stage 1 the atoms are nearly solved: dynamic sampling would look for groups with signal without end. The same
 # 64 prompts a step instead, whatever they are worth.
-RL_LEVEL1_VERL=(algorithm.filter_groups.enable=false data.train_batch_size=64)
-RFT_SFT_VERL=(trainer.total_epochs=1 optim.lr=5e-4)
+RL_LEVEL1_VERL=(algorithm.dynamic_sampling=false algorithm.drop_equal_groups=false data.prompts_per_step=64)
+RFT_SFT_VERL=(trainer.epochs=1 optim.lr=5e-4)
 
 # ---- Section 4.4, pass@k: who is asked which problems, how often; differences are to the first
 PASSK_MODELS=(stage1 rl-level1 rl-level2)

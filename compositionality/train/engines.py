@@ -1,10 +1,14 @@
-"""The two training programs, whichever engine does the work: what the entry points run."""
+"""The two training programs, whichever engine does the work: what the entry points run and what ``--cfg`` shows."""
+
+import importlib.util
+import os
+from collections.abc import Callable
 
 from omegaconf import OmegaConf
 
-from compositionality.errors import UserError
+from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
-from compositionality.train.common.ranks import on_ranks
+from compositionality.train.common.ranks import choose_device, count_gpus, count_processes, on_ranks
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -12,26 +16,85 @@ from compositionality.train.sft_settings import SftSettings
 def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     grpo_settings.check_settings(settings)
-    _refuse_verl(settings.engine)
-    if settings.dry_run:
-        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
+    if settings.engine == "verl":
+        from compositionality.train.verl import configure, grpo
+
+        settle_cluster(settings, imagined=settings.dry_run)
+        settle_model(settings)
+        grpo.train(configure.grpo_config(settings))
     else:
-        on_ranks(settings.run, lambda: _grpo(settings))
+        _on_ranks(settings, lambda: _grpo(settings))
 
 
 def train_sft(settings: SftSettings) -> None:
     """Fine-tune ``model.path`` on ``data.train_file``; UserError for settings that this engine cannot have."""
     sft_settings.check_settings(settings)
-    _refuse_verl(settings.engine)
+    if settings.engine == "verl":
+        from compositionality.train.verl import configure, sft
+
+        settle_cluster(settings, imagined=settings.dry_run)
+        settle_model(settings)
+        sft.train(configure.sft_config(settings))
+    else:
+        _on_ranks(settings, lambda: _sft(settings))
+
+
+def show_grpo(settings: GrpoSettings) -> str:
+    """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
+    if settings.engine != "verl":
+        return ""
+    from compositionality.train.verl.configure import grpo_config
+
+    settle_cluster(settings, imagined=True)
+    return OmegaConf.to_yaml(grpo_config(settings))
+
+
+def show_sft(settings: SftSettings) -> str:
+    """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
+    if settings.engine != "verl":
+        return ""
+    from compositionality.train.verl.configure import sft_config
+
+    settle_cluster(settings, imagined=True)
+    return OmegaConf.to_yaml(sft_config(settings))
+
+
+def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
+    """Fill in what the machine and the environment say: device, processes, nodes, Ray's address, attention.
+
+    ``imagined``: for another machine than this one, so that no GPU needs to be here.
+    """
+    run = settings.run
+    if run.device == "auto":
+        run.device = "gpu" if count_gpus() else "cpu"
+    if not imagined:
+        choose_device(run.device)
+    run.processes = count_processes(run)
+    run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
+    run.ray_address = run.ray_address or os.environ.get("RAY_ADDRESS") or None
+    settle_attention(settings)
+
+
+def settle_model(settings: GrpoSettings | SftSettings) -> None:
+    """``model.path`` as a folder, which a Hub id's may first have to be downloaded to; a dry run leaves it as it is."""
+    if not settings.dry_run:
+        settings.model.path = str(resolve_model(settings.model.path))
+
+
+def settle_attention(settings: GrpoSettings | SftSettings) -> None:
+    """``model.attention=auto``: flash_attention_2 on a GPU where flash-attn is installed, else sdpa."""
+    if settings.model.attention == "auto":
+        flash = importlib.util.find_spec("flash_attn") is not None and count_gpus() > 0
+        settings.model.attention = "flash_attention_2" if flash else "sdpa"
+
+
+def _on_ranks(settings: GrpoSettings | SftSettings, body: Callable[[], object]) -> None:
     if settings.dry_run:
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
-    else:
-        on_ranks(settings.run, lambda: _sft(settings))
-
-
-def _refuse_verl(engine: str) -> None:
-    if engine == "verl":
-        raise UserError("engine=verl: run examples/train_grpo.py or examples/train_sft.py")
+        return
+    settle_attention(settings)
+    settle_model(settings)
+    on_ranks(settings.run, body)
 
 
 def _grpo(settings: GrpoSettings) -> None:

@@ -25,9 +25,9 @@ NEEDS_VERL = {
 class ModelSettings:
     """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
 
-    path: str = MISSING  # model folder: Llama, Qwen2 or Qwen3, with a chat template
+    path: str = MISSING  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
     dtype: str = "float32"  # of the computation: float32, or bfloat16 on GPUs
-    attention: str = "sdpa"  # sdpa, flash_attention_2, eager
+    attention: str = "sdpa"  # sdpa, flash_attention_2, eager; auto: flash_attention_2 where a GPU and flash-attn are
     activation_checkpointing: bool = False  # compute activations twice instead of keeping them
 
 

@@ -9,7 +9,6 @@ from omegaconf import DictConfig
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.reward.shapes import Shape
 from compositionality.rollout.model_folder import ModelFolder, check_model
 from compositionality.train.common.chat_rows import check_template
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
@@ -19,55 +18,53 @@ CONNECT_SECONDS = 5.0
 
 def check_settings(config: DictConfig) -> None:
     """Settings that contradict each other."""
-    actor, data, lab = config.actor_rollout_ref.actor, config.data, config.lab
+    actor, data, run = config.actor_rollout_ref.actor, config.data, config.run
     updates = actor.ppo_epochs * data.train_batch_size != actor.ppo_mini_batch_size
     bypass = config.algorithm.rollout_correction.bypass_mode
     if updates and actor.policy_loss.loss_mode == "on_policy":
         raise UserError(
-            "policy_loss.loss_mode=on_policy is for one update per batch; with several set "
-            "actor_rollout_ref.actor.policy_loss.loss_mode=vanilla algorithm.rollout_correction.bypass_mode=false"
+            "policy_loss.loss_mode=on_policy is for one update per batch; for several give algorithm.updates_per_step"
         )
     if not bypass and actor.policy_loss.loss_mode == "on_policy":
         raise UserError("old log-probabilities would be computed and not used: bypass_mode=true goes with on_policy")
-    if lab.reward_shape not in list(Shape):
-        raise UserError(f"lab.reward_shape: {lab.reward_shape!r} is not one of {', '.join(Shape)}")
     ranks = config.trainer.n_gpus_per_node * config.trainer.nnodes
     responses = data.train_batch_size * config.actor_rollout_ref.rollout.n
     if responses % ranks:
         raise UserError(
-            f"data.train_batch_size × rollout.n = {responses} responses cannot be shared evenly by {ranks} processes"
+            f"data.prompts_per_step × rollout.n = {responses} responses cannot be shared evenly by {ranks} processes"
         )
-    if lab.nodes > 1 and not lab.ray_address:
+    if run.nodes > 1 and not run.ray_address:
         raise UserError(
-            f"NNODES={lab.nodes} needs a running Ray cluster: ray start --head on one machine, "
-            "ray start --address=… on the others, then lab.ray_address=HOST:PORT (or RAY_ADDRESS)"
+            f"NNODES={run.nodes} needs a running Ray cluster: ray start --head on one machine, "
+            "ray start --address=… on the others, then run.ray_address=HOST:PORT (or RAY_ADDRESS)"
         )
 
 
 def check_everything(config: DictConfig) -> None:
     """All checks that need the model, the files or the cluster."""
-    model = check_model(Path(config.lab.model))
+    model = check_model(Path(config.run.model))
     check_template(model.path, model.tokenizer)
     longest = config.data.max_prompt_length + config.data.max_response_length
     if model.max_positions is not None and longest > model.max_positions:
         raise UserError(
-            f"data.max_prompt_length + data.max_response_length = {longest} tokens, but {model.path} has only "
+            f"data.max_prompt_tokens + rollout.max_tokens = {longest} tokens, but {model.path} has only "
             f"{model.max_positions} positions"
         )
-    rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.lab.train_files]
-    check_prompts(Path(config.lab.val_file), model, config.data.max_prompt_length)
-    if sum(rows) < config.lab.generation_batch_size:
+    rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.run.train_files]
+    for path in config.run.val_files:
+        check_prompts(Path(path), model, config.data.max_prompt_length)
+    if sum(rows) < config.run.generation_batch_size:
         raise UserError(
-            f"{', '.join(config.lab.train_files)}: {sum(rows)} problems are less than one generation batch; "
-            f"lab.generation_batch_size={config.lab.generation_batch_size}"
+            f"{', '.join(config.run.train_files)}: {sum(rows)} problems are less than one generation batch; "
+            f"rollout.generation_batch={config.run.generation_batch_size}"
         )
     weights = count_weights(model.path)
-    check_disk(Path(config.lab.output), weights, config.lab.keep + 1)
-    if config.lab.device == "gpu" and not config.lab.ray_address:
+    check_disk(Path(config.run.output), weights, config.run.keep + 1)
+    if config.run.device == "gpu" and not config.run.ray_address:
         offload = config.actor_rollout_ref.actor.fsdp_config
         check_gpu_memory(weights, config.trainer.n_gpus_per_node, offload.param_offload and offload.optimizer_offload)
-    if config.lab.ray_address:
-        check_cluster(config.lab.ray_address)
+    if config.run.ray_address:
+        check_cluster(config.run.ray_address)
 
 
 def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
@@ -76,7 +73,7 @@ def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
     over = [number for number, length in enumerate(lengths) if length > limit]
     if over:
         raise UserError(
-            f"{path}: {len(over)} of {len(lengths)} prompts are longer than data.max_prompt_length={limit} tokens "
+            f"{path}: {len(over)} of {len(lengths)} prompts are longer than data.max_prompt_tokens={limit} tokens "
             f"(longest {max(lengths)}, first is row {over[0]}); raise it or filter the problems"
         )
     return len(lengths)
@@ -95,7 +92,7 @@ def check_cluster(address: str) -> None:
     if address in ("auto", "local"):
         return
     if not host or not port.isdigit():
-        raise UserError(f"lab.ray_address: {address!r} is not HOST:PORT")
+        raise UserError(f"run.ray_address: {address!r} is not HOST:PORT")
     try:
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except OSError as error:

@@ -1,6 +1,5 @@
-"""Composing a training configuration and running verl's trainer under watch: the part that SFT and GRPO share."""
+"""Running verl's trainer under watch: the part that SFT and GRPO share."""
 
-import importlib.util
 import os
 import queue
 import re
@@ -15,37 +14,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
 from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.verl.step_lines import StepLines
 
-CONFIG_DIR = Path(__file__).resolve().parents[2] / "config"
 PLUGINS = ("compositionality.train.verl.metrics",)
 CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
 EXCEPTION = re.compile(r"\b[\w.]*(?:Error|Exception): \S.*")
-
-
-def compose_config(name: str, overrides: Sequence[str]) -> DictConfig:
-    """``config/NAME.yaml`` on top of verl's own defaults, with ``overrides``; UserError for a bad key or value."""
-    search = f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]"
-    try:
-        with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-            config = compose(config_name=name, overrides=[search, *overrides])
-        missing = sorted(OmegaConf.missing_keys(config.lab))
-        if missing:
-            raise UserError(f"no value for {', '.join(missing)}; give it as key=value")
-        OmegaConf.to_container(config, resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(" ".join(str(error).partition("Config search path")[0].split())) from error
-    return config
 
 
 def write_config(config: DictConfig, path: Path) -> None:
@@ -56,7 +36,7 @@ def write_config(config: DictConfig, path: Path) -> None:
 
 def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Environment of the trainer's processes: device, plugins and where metrics go."""
-    device = config.lab.device
+    device = config.run.device
     plugins = [*(CPU_PLUGINS if device == "cpu" else ()), *PLUGINS]
     given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
     fixed = {
@@ -74,22 +54,8 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     }
     if device == "cpu":
         fixed["VERL_PLATFORM"] = "cpu"
-        defaults["OMP_NUM_THREADS"] = "1"
+        defaults["OMP_NUM_THREADS"] = str(config.run.threads)
     return {**defaults, **os.environ, **fixed}
-
-
-def settle_attention(lab: DictConfig, model: DictConfig) -> None:
-    """Turn ``lab.attention`` ("auto": flash_attention_2 where flash-attn is installed, else sdpa) into verl's keys.
-
-    Packed rows need a kernel that knows where each begins; sdpa works on a mask of all tokens by all tokens, and
-    padding each micro-batch to its longest row is four times faster there (4.1 and 1.0 updates of 128 rows a second
-    on a core).
-    """
-    if lab.attention == "auto":
-        flash = lab.device == "gpu" and importlib.util.find_spec("flash_attn") is not None
-        lab.attention = "flash_attention_2" if flash else "sdpa"
-    model.override_config.attn_implementation = lab.attention
-    model.use_remove_padding = lab.attention != "sdpa"
 
 
 def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -192,11 +158,3 @@ def _last_error(tail: Sequence[str], code: int) -> str:
     """The exit code, and the last line that names an exception."""
     found = [match[0].strip() for match in map(EXCEPTION.search, tail) if match and "ChildFailed" not in match[0]]
     return f"stopped with exit code {code}" + (f" ({found[-1][:300]})" if found else "")
-
-
-def _verl_folder() -> Path:
-    """Where verl is installed, found without importing it (which takes seconds)."""
-    spec = importlib.util.find_spec("verl")
-    if spec is None or not spec.submodule_search_locations:
-        raise UserError("verl is not installed; run bash/setup.sh or pip install -e .[cpu] (or .[gpu])")
-    return Path(spec.submodule_search_locations[0])

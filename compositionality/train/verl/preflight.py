@@ -22,7 +22,9 @@ def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> 
         return
     told = lengths.describe(path, limit)
     if truncation == "error":
-        raise UserError(f"{told}; raise data.max_length, filter the rows, or cut their ends with data.truncation=right")
+        raise UserError(
+            f"{told}; raise data.max_length, filter the rows, or cut their ends with verl.data.truncation=right"
+        )
     print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
@@ -30,12 +32,12 @@ def check_batches(config: DictConfig, rows: int, ranks: int) -> None:
     """The global batch must be made of whole rows per process, and there must be one."""
     batch = config.data.train_batch_size
     if batch % ranks:
-        raise UserError(f"data.train_batch_size={batch} is not a multiple of the {ranks} processes")
+        raise UserError(f"trainer.batch_rows={batch} is not a multiple of the {ranks} processes")
     if rows < batch:
-        raise UserError(f"{config.lab.train_file}: {rows} rows are less than one batch; data.train_batch_size={batch}")
+        raise UserError(f"{config.run.train_file}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     if config.data.use_dynamic_bsz and config.data.max_token_len_per_gpu < config.data.max_length:
         raise UserError(
-            f"data.max_token_len_per_gpu={config.data.max_token_len_per_gpu} is less than "
+            f"trainer.micro_batch_tokens={config.data.max_token_len_per_gpu} is less than "
             f"data.max_length={config.data.max_length}: a long row would not fit into a micro-batch"
         )
 
@@ -49,8 +51,8 @@ def check_disk(out: Path, weights: int, keep: int) -> None:
     if need > free:
         raise UserError(
             f"{out}: needs {need / GB:.1f} GB of disk ({weights * BYTES_PER_WEIGHT / GB:.1f} GB for each of "
-            f"lab.keep={keep} checkpoints, one more while saving, and the export), {free / GB:.1f} GB are free; "
-            "free some or choose another lab.output"
+            f"trainer.keep={keep} checkpoints, one more while saving, and the export), {free / GB:.1f} GB are free; "
+            "free some or choose another trainer.output"
         )
 
 
@@ -63,7 +65,7 @@ def check_gpu_memory(weights: int, ranks: int, offload: bool) -> None:
     if need > total and not offload:
         raise UserError(
             f"{need / GB:.0f} GB on each of {ranks} GPUs for weights, gradients and Adam, but a GPU has "
-            f"{total / GB:.0f} GB; use more GPUs, or engine.param_offload=true engine.optimizer_offload=true"
+            f"{total / GB:.0f} GB; use more GPUs, or verl.engine.param_offload=true verl.engine.optimizer_offload=true"
         )
 
 
@@ -74,20 +76,20 @@ def count_weights(model: Path) -> int:
 
 def check_model_and_data(config: DictConfig, ranks: int) -> None:
     """All checks of an SFT run that need its model and its files."""
-    model = check_model(Path(config.lab.model))
+    model = check_model(Path(config.run.model))
     if model.max_positions is not None and config.data.max_length > model.max_positions:
         raise UserError(
             f"data.max_length={config.data.max_length} is more than the {model.max_positions} positions of {model.path}"
         )
     check_template(model.path, model.tokenizer)
-    for path in filter(None, (config.lab.train_file, config.lab.val_file)):
+    for path in filter(None, (config.run.train_file, config.run.val_file)):
         lengths = check_rows(Path(path), model.tokenizer, config.data.max_length)
         check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
-        if path == config.lab.train_file:
+        if path == config.run.train_file:
             check_batches(config, lengths.rows, ranks)
     weights = count_weights(model.path)
-    check_disk(Path(config.lab.output), weights, config.lab.keep)
-    if config.lab.device == "gpu":
+    check_disk(Path(config.run.output), weights, config.run.keep)
+    if config.run.device == "gpu":
         check_gpu_memory(weights, ranks, config.engine.param_offload and config.engine.optimizer_offload)
 
 

@@ -7,7 +7,7 @@ from omegaconf import DictConfig, OmegaConf
 from compositionality.train.common.run_folder import flatten
 
 NOT_THE_RESULT = (
-    "lab.",
+    "run.",
     "profiler.",
     "model.path",
     "data.train_files",

@@ -94,7 +94,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         limit = self.settings["max_error_rate"]
         if missing > limit * expected:
             raise UserError(
-                f"the judge or vLLM failed on {missing} of {expected} {what} (lab.max_error_rate={limit:g}); "
+                f"the judge or vLLM failed on {missing} of {expected} {what} (reward.max_error_rate={limit:g}); "
                 "the first failure is in the log above"
             )
 

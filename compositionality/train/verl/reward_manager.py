@@ -19,12 +19,12 @@ class JudgeFailedError(RuntimeError):
 
 
 class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
-    """Judges one response and gives the reward of the configured shape (``lab.reward_shape``)."""
+    """Judges one response and gives the reward of the configured shape (``run.reward_shape``)."""
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **_: Any) -> None:
         super().__init__(config, tokenizer, compute_score)
-        self.shape = config.lab.reward_shape
-        self.judge_seconds = config.lab.judge_seconds
+        self.shape = config.run.reward_shape
+        self.judge_seconds = config.run.judge_seconds
         self.limit = config.data.max_response_length
         self.ends = check_model(Path(config.actor_rollout_ref.model.path)).eos_ids
 

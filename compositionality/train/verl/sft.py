@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
-from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import latest_step
@@ -21,24 +20,22 @@ MODULE = "compositionality.train.verl.sft_trainer"
 
 
 def train(config: DictConfig) -> None:
-    """Train ``lab.model`` on ``lab.train_file``; the result is the model folder ``lab.output/final``."""
-    out = Path(config.lab.output)
+    """Train ``run.model`` on ``run.train_file``; the result is the model folder ``final`` in ``run.output``."""
+    out = Path(config.run.output)
     variables = launch.environment(config, out)
-    processes = count_processes(config)
-    settle(config, out, variables)
+    processes = config.run.processes
+    settle(config, variables)
     command = torchrun(config, out / "config.yaml", processes)
-    if config.lab.dry_run:
+    if config.run.dry_run:
         print(launch.shell_line(command, variables))
         return
-    if processes is None:
-        raise UserError("device=gpu, but no GPU is visible; use device=cpu, or set lab.processes")
-    ranks = processes * config.lab.nodes
+    ranks = processes * config.run.nodes
     recipe = make_recipe(config, ranks)
-    if is_done(out / "final", recipe, force=config.lab.force):
+    if is_done(out / "final", recipe, force=config.run.force):
         print(f"{out / 'final'} is already there")
         return
-    if config.lab.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
-        _run(config, command, variables, out, name=f"SFT on node {config.lab.node_rank}")
+    if config.run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
+        _run(config, command, variables, out, name=f"SFT on node {config.run.node_rank}")
         return
     with exclusive(out):
         check_model_and_data(config, ranks)
@@ -47,25 +44,24 @@ def train(config: DictConfig) -> None:
 
 def make_recipe(config: DictConfig, ranks: int) -> Recipe:
     """What the trained weights depend on."""
-    settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "dtype": config.lab.dtype}
-    return Recipe("train_sft", settings, {"model": Path(config.lab.model), "train_file": Path(config.lab.train_file)})
+    settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "export_dtype": config.run.export_dtype}
+    settings["decay_power"] = config.run.decay_power
+    return Recipe("train_sft", settings, {"model": Path(config.run.model), "train_file": Path(config.run.train_file)})
 
 
-def settle(config: DictConfig, out: Path, variables: dict[str, str]) -> None:
+def settle(config: DictConfig, variables: dict[str, str]) -> None:
     """Fill in what follows from our own settings and the environment."""
     validate = enough_for_validation(config)
     with open_dict(config):
-        config.trainer.default_local_dir = str(out / "steps")
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
-        launch.settle_attention(config.lab, config.model)
-        config.data.val_files = [config.lab.val_file] if validate else None
+        config.data.val_files = [config.run.val_file] if validate else None
         if not validate:
             config.trainer.test_freq = -1  # verl reads the validation set whenever this is positive
 
 
 def enough_for_validation(config: DictConfig) -> bool:
     """verl drops an incomplete batch, also in validation, and stumbles over an empty one."""
-    path = Path(config.lab.val_file) if config.lab.val_file else None
+    path = Path(config.run.val_file) if config.run.val_file else None
     if path is None or not path.is_file():
         return path is not None  # a missing file is told by the checks, or is made later (dry run)
     rows = pq.read_metadata(path).num_rows
@@ -78,30 +74,21 @@ def enough_for_validation(config: DictConfig) -> bool:
     return True
 
 
-def count_processes(config: DictConfig) -> int | None:
-    """Processes on this machine; None if there should be one for each GPU and none is visible."""
-    if config.lab.processes != "auto":
-        return int(config.lab.processes)
-    import torch
-
-    return torch.cuda.device_count() or None
-
-
-def torchrun(config: DictConfig, config_file: Path, processes: int | None) -> list[str]:
+def torchrun(config: DictConfig, config_file: Path, processes: int) -> list[str]:
     """The command of this machine's part of the run."""
-    lab = config.lab
+    run = config.run
     place = ["--standalone"]
-    if lab.nodes > 1:
-        place = [f"--nnodes={lab.nodes}", f"--node-rank={lab.node_rank}"]
-        place += [f"--master-addr={lab.master_addr}", f"--master-port={lab.master_port}"]
-    workers = f"--nproc-per-node={processes or 'gpu'}"
+    if run.nodes > 1:
+        place = [f"--nnodes={run.nodes}", f"--node-rank={run.node_rank}"]
+        place += [f"--master-addr={run.master_addr}", f"--master-port={run.master_port}"]
+    workers = f"--nproc-per-node={processes}"
     return [sys.executable, "-m", "torch.distributed.run", *place, workers, "-m", MODULE, str(config_file)]
 
 
 def _train_and_export(
     config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path
 ) -> None:
-    resumed = resume(out, recipe, force=config.lab.force, repaired=False)  # verl's checkpoints bear no mark
+    resumed = resume(out, recipe, force=config.run.force, repaired=False)  # verl's checkpoints bear no mark
     if resumed:
         config.trainer.resume_mode = "resume_path"
         config.trainer.resume_from_path = str(out / "steps" / f"global_step_{resumed}")
@@ -111,25 +98,25 @@ def _train_and_export(
     step = latest_step(out / "steps")
     facts: dict[str, Any] = {"step": step}
     with new_artefact(out / "final", recipe, facts) as partial:
-        facts |= export(out / "steps" / f"global_step_{step}", partial, config.lab.dtype)
+        facts |= export(out / "steps" / f"global_step_{step}", partial, config.run.export_dtype)
     print(f"{out / 'final'}: {facts['parameters']:,} parameters after {step} steps", flush=True)
 
 
 def finished(config: DictConfig, step: int) -> bool:
     """True if ``step`` is the last one (the run was ended while exporting)."""
-    rows = pq.read_metadata(Path(config.lab.train_file)).num_rows
+    rows = pq.read_metadata(Path(config.run.train_file)).num_rows
     epochs = rows // config.data.train_batch_size * config.trainer.total_epochs
     return step >= int(config.trainer.total_training_steps or epochs)
 
 
 def _run(config: DictConfig, command: list[str], variables: dict[str, str], out: Path, name: str) -> None:
-    log = out / ("train.log" if config.lab.node_rank == 0 else f"train.{config.lab.node_rank}.log")
-    minutes, steps = config.lab.stall_minutes, count_steps(config)
+    log = out / ("train.log" if config.run.node_rank == 0 else f"train.{config.run.node_rank}.log")
+    minutes, steps = config.run.stall_minutes, count_steps(config)
     launch.run_trainer(command, variables, name=name, log=log, stall_minutes=minutes, steps=steps)
 
 
 def count_steps(config: DictConfig) -> int:
     """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
     given = config.trainer.total_training_steps
-    rows = pq.read_metadata(config.lab.train_file).num_rows
+    rows = pq.read_metadata(config.run.train_file).num_rows
     return int(given or rows // config.data.train_batch_size * config.trainer.total_epochs)

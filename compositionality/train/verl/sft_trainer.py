@@ -1,7 +1,8 @@
 """verl's SFT trainer with additions: ``torchrun -m compositionality.train.verl.sft_trainer CONFIG.yaml``.
 
-Added from outside, by subclassing: a seed for the order of the rows, an exact resume at the end of an epoch,
-pruning that never leaves a run without a checkpoint, and a stop when the loss is no longer a number.
+Added from outside, by subclassing: a seed for the order of the rows, a learning rate that falls as a power, an exact
+resume at the end of an epoch, pruning that never leaves a run without a checkpoint, and a stop when the loss is no
+longer a number.
 """
 
 import pickle
@@ -17,6 +18,8 @@ from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
 from compositionality.train.common.run_folder import prune
+from compositionality.train.common.settings import OptimSettings
+from compositionality.train.policy import learning_rate_at
 from compositionality.train.verl.launch import report_failure
 from compositionality.train.verl.metrics import NumberWatch
 
@@ -74,12 +77,13 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
             resume_mode=self.config.trainer.resume_mode,
             resume_from_path=self.config.trainer.resume_from_path,
             lora_train_meta=self._get_lora_train_meta(),
-            keep=self.config.lab.keep,
+            keep=self.config.run.keep,
             steps_per_epoch=self.steps_per_epoch,
         )
 
     def _init_engine(self) -> None:
         super()._init_engine()
+        self._set_schedule()
         train_batch = self.training_client.train_batch
         self.steps_done = 0
         self.watch = NumberWatch()
@@ -92,6 +96,20 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
             return output
 
         self.training_client.train_batch = checked_train_batch
+
+    def _set_schedule(self) -> None:
+        """The learning rate of ``optim.warmup_steps`` and ``decay_power``, as the single-file trainer has it.
+
+        verl itself has constant and cosine; cosine is left alone.
+        """
+        optim, power = self.optimizer_config, self.config.run.decay_power
+        if optim.lr_scheduler_type != "constant":
+            return
+        shape = OptimSettings(lr=1.0, warmup_steps=max(optim.lr_warmup_steps, 0), decay_power=power)
+        scheduler, steps = self.engine.lr_scheduler, self.total_training_steps
+        scheduler.lr_lambdas = [lambda step: learning_rate_at(min(step, steps), steps, shape)] * len(scheduler.base_lrs)
+        for group, rate in zip(self.engine.optimizer.param_groups, scheduler.base_lrs, strict=True):
+            group["lr"] = rate * scheduler.lr_lambdas[0](0)
 
     def _check_numbers(self, metrics: dict[str, Any]) -> None:
         """Loss and gradient norm are the same on every process, so that all of them stop together."""

@@ -111,7 +111,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
-        prune_all_but_best(self.steps_folder, self.config.lab.keep)
+        prune_all_but_best(self.steps_folder, self.config.run.keep)
         return metrics
 
 
@@ -125,7 +125,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         if trainer.row:
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
-        prune_all_but_best(steps, self.config.lab.keep)
+        prune_all_but_best(steps, self.config.run.keep)
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:
@@ -134,7 +134,7 @@ def refuse_nan(metrics: dict[str, Any], step: int) -> None:
         if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
             raise UserError(
                 f"step {step}: {name} is {value}; the last checkpoint is kept. "
-                "Lower actor_rollout_ref.actor.optim.lr and run the same command again"
+                "Lower optim.lr and run the same command again"
             )
 
 

@@ -1,0 +1,216 @@
+"""The settings of our training programs in verl's own keys: pure functions from settings to ``{verl's key: value}``.
+
+What has no counterpart in verl is refused, not ignored; README.md has the table. What verl's configuration does not
+know but our processes around it read stands in its section ``run``.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from compositionality.errors import UserError
+from compositionality.train.common.settings import ModelSettings, OptimSettings, refuse_foreign_keys
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
+from compositionality.train.sft_settings import SftSettings
+
+DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
+ADVANTAGES = {
+    "grpo": ("grpo", True),
+    "dr_grpo": ("grpo", False),
+    "rloo": ("rloo", True),
+    "reinforce_plus_plus": ("reinforce_plus_plus", True),
+}
+"""Our name → verl's estimator, and whether its grpo divides by the group's standard deviation."""
+LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
+GRPO_LACKS = {
+    "mesh.shard": "FSDP always shards",
+    "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "rollout.max_rows": "give verl.actor_rollout_ref.rollout.max_num_seqs",
+    "rollout.server_url": "vLLM runs inside it",
+    "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
+    "algorithm.importance_cap": "give verl.algorithm.rollout_correction.rollout_is_threshold",
+    "algorithm.overlong_buffer": "take engine=single",
+    "algorithm.overlong_penalty": "take engine=single",
+    "reward.shuffle": "take engine=single",
+    "trainer.eval_limit": "give verl.data.val_max_samples",
+    "trainer.samples_every": "give verl.trainer.rollout_data_dir",
+    **{f"run.{key}": "Ray finds its nodes by run.ray_address" for key in ("node_rank", "master_addr", "master_port")},
+}
+SFT_LACKS = {
+    "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
+    "mesh.shard": "FSDP always shards",
+    "trainer.log_every": "it writes a row for every update",
+    "run.ray_address": "its SFT is started by torchrun: run.nodes, run.node_rank, run.master_addr",
+}
+
+
+def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """verl's keys for GRPO. UserError for a setting that verl does not have."""
+    refuse_foreign_keys(settings, GRPO_LACKS)
+    data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
+    actor = "actor_rollout_ref.actor"
+    keys = {
+        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],  # on a cluster verl starts
+        "data.val_files": [str(Path(path).absolute()) for path in data.val_files],  # its processes elsewhere
+        "data.seed": data.seed,
+        "data.train_batch_size": data.prompts_per_step,
+        "data.max_prompt_length": data.max_prompt_tokens,
+        "data.max_response_length": rollout.max_tokens,
+        f"{actor}.ppo_mini_batch_size": data.prompts_per_step // algorithm.updates_per_step,
+        f"{actor}.ppo_max_token_len_per_gpu": max(
+            trainer.micro_batch_tokens, data.max_prompt_tokens + rollout.max_tokens
+        ),
+        f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
+        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
+        "trainer.experiment_name": Path(trainer.output).name,
+        "trainer.total_training_steps": trainer.steps,
+        "trainer.save_freq": trainer.save_every or trainer.steps,
+        "trainer.test_freq": trainer.eval_every or -1,
+        "trainer.val_before_train": trainer.eval_every > 0,
+        "trainer.logger": ["console", *trainer.logger],
+    }
+    return {
+        **keys,
+        **_model_keys(settings.model, "actor_rollout_ref.model"),
+        **_optim_keys(settings.optim, f"{actor}.optim"),
+        **_rollout_keys(settings),
+        **_algorithm_keys(algorithm, rollout.max_tokens),
+    }
+
+
+def sft_keys(settings: SftSettings) -> dict[str, Any]:
+    """verl's keys for supervised fine-tuning. UserError for a setting that verl does not have."""
+    refuse_foreign_keys(settings, SFT_LACKS)
+    data, trainer = settings.data, settings.trainer
+    return {
+        "data.train_files": [data.train_file],
+        "data.train_batch_size": trainer.batch_rows,
+        "data.max_length": data.max_length,
+        "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
+        "engine.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
+        "trainer.seed": data.seed,
+        "trainer.default_local_dir": str(Path(trainer.output) / "steps"),
+        "trainer.experiment_name": Path(trainer.output).name,
+        "trainer.total_epochs": trainer.epochs,
+        "trainer.total_training_steps": trainer.steps,
+        "trainer.save_freq": trainer.save_every or "after_each_epoch",
+        "trainer.logger": ["console", *trainer.logger],
+        **_model_keys(settings.model, "model"),
+        **_optim_keys(settings.optim, "optim"),
+    }
+
+
+def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
+    """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
+    batch = settings.rollout.generation_batch
+    asked = settings.data.prompts_per_step * (2 if settings.algorithm.dynamic_sampling else 1)
+    return {
+        **_run(settings),
+        "train_files": list(settings.data.train_files),
+        "val_files": list(settings.data.val_files),
+        "reward_shape": settings.reward.shape,
+        "judge_seconds": settings.reward.judge_seconds,
+        "max_error_rate": settings.reward.max_error_rate,
+        "generation_batch_size": asked if batch is None else batch,
+        "keep_best": settings.trainer.keep_best,
+    }
+
+
+def sft_run(settings: SftSettings) -> dict[str, Any]:
+    """The section ``run`` of SFT's configuration."""
+    return {
+        **_run(settings),
+        "train_file": settings.data.train_file,
+        "val_file": settings.data.val_file,
+        "decay_power": settings.optim.decay_power,
+    }
+
+
+def _run(settings: GrpoSettings | SftSettings) -> dict[str, Any]:
+    run, trainer = settings.run, settings.trainer
+    stall = {} if run.stall_minutes is None else {"stall_minutes": run.stall_minutes}  # else the device's file says
+    return {
+        "model": settings.model.path,
+        "output": trainer.output,
+        "keep": trainer.keep,
+        "export_dtype": trainer.export_dtype,
+        "threads": trainer.threads,
+        "device": run.device,
+        "processes": run.processes,
+        "nodes": run.nodes,
+        "node_rank": run.node_rank,
+        "master_addr": run.master_addr,
+        "master_port": run.master_port,
+        "ray_address": run.ray_address,
+        "dry_run": settings.dry_run,
+        "force": settings.force,
+        **stall,
+    }
+
+
+def _model_keys(model: ModelSettings, prefix: str) -> dict[str, Any]:
+    """Packed rows need a kernel that knows where each begins.
+
+    sdpa works on a mask of all tokens by all tokens, and padding each micro-batch to its longest row is four times
+    faster there (4.1 and 1.0 updates of 128 rows a second on a core).
+    """
+    return {
+        f"{prefix}.path": model.path,
+        f"{prefix}.enable_gradient_checkpointing": model.activation_checkpointing,
+        f"{prefix}.override_config.attn_implementation": model.attention,
+        f"{prefix}.use_remove_padding": model.attention == "flash_attention_2",
+    }
+
+
+def _optim_keys(optim: OptimSettings, prefix: str) -> dict[str, Any]:
+    return {
+        f"{prefix}.lr": optim.lr,
+        f"{prefix}.betas": [optim.beta1, optim.beta2],
+        f"{prefix}.weight_decay": optim.weight_decay,
+        f"{prefix}.lr_warmup_steps": optim.warmup_steps,
+        f"{prefix}.clip_grad": optim.max_grad_norm,
+    }
+
+
+def _rollout_keys(settings: GrpoSettings) -> dict[str, Any]:
+    rollout, prefix = settings.rollout, "actor_rollout_ref.rollout"
+    gpu = {f"{prefix}.gpu_memory_utilization": rollout.gpu_memory} if settings.run.device == "gpu" else {}
+    return {
+        f"{prefix}.name": rollout.engine,
+        f"{prefix}.n": rollout.n,
+        f"{prefix}.temperature": rollout.temperature,
+        f"{prefix}.top_p": rollout.top_p,
+        f"{prefix}.top_k": rollout.top_k or -1,
+        f"{prefix}.seed": rollout.seed,
+        f"{prefix}.dtype": settings.model.dtype,
+        f"{prefix}.tensor_model_parallel_size": settings.mesh.tensor,
+        **gpu,
+    }
+
+
+def _algorithm_keys(algorithm: AlgorithmSettings, max_tokens: int) -> dict[str, Any]:
+    if algorithm.drop_equal_groups and not algorithm.dynamic_sampling:
+        raise UserError(
+            "algorithm.drop_equal_groups=true without dynamic_sampling: engine=verl does not have it; add "
+            "algorithm.dynamic_sampling=true (others replace them) or algorithm.drop_equal_groups=false (they stay)"
+        )
+    actor, on_policy = "actor_rollout_ref.actor", algorithm.updates_per_step == 1
+    estimator, by_std = ADVANTAGES[algorithm.advantage]
+    keys = {
+        "algorithm.adv_estimator": estimator,
+        "algorithm.norm_adv_by_std_in_grpo": by_std,
+        "algorithm.filter_groups.enable": algorithm.dynamic_sampling,
+        "algorithm.filter_groups.max_num_gen_batches": algorithm.max_generation_batches,
+        # One update for a batch: the old policy is the present one, and no pass computes its log-probabilities.
+        "algorithm.rollout_correction.bypass_mode": on_policy,
+        f"{actor}.policy_loss.loss_mode": "on_policy" if on_policy else "vanilla",
+        f"{actor}.clip_ratio_low": algorithm.clip_low,
+        f"{actor}.clip_ratio_high": algorithm.clip_high,
+        f"{actor}.loss_agg_mode": LOSS_AGGREGATIONS[algorithm.loss_aggregation],
+        f"{actor}.entropy_coeff": algorithm.entropy_coef,
+        f"{actor}.use_kl_loss": algorithm.kl != "none",
+    }
+    if algorithm.loss_aggregation == "dr_grpo":
+        keys[f"{actor}.loss_scale_factor"] = max_tokens
+    if algorithm.kl != "none":
+        keys |= {f"{actor}.kl_loss_type": algorithm.kl, f"{actor}.kl_loss_coef": algorithm.kl_coef}
+    return keys
