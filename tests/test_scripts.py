@@ -31,7 +31,7 @@ def test_the_numbers_of_a_profile_fit_the_single_file_trainers(
     profile: str, engine: str, script: str, trainer: str
 ) -> None:
     done = run(f"{SECTION}/{script}.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1")
-    assert f"compositionality/train/{trainer}.py model.path=" in commands(done)
+    assert f"examples/train_{trainer}.py engine=single model.path=" in commands(done)
     assert f"output: checkpoints/{profile}/" in done.stdout  # the trainer has read the settings and shows them
 
 
@@ -44,8 +44,8 @@ def test_the_whole_section_composes(profile: str, engine: str) -> None:
     for verb in entry_points.split():
         assert f"examples/{verb}.py" in told
     assert ("pretrain_tiny" in told) == (profile in ("tiny", "smoke", "single"))
-    assert ("examples/train_grpo.py" in told) == ((profile, engine) in VERL)
-    assert ("compositionality/train/grpo.py" in told) == ((profile, engine) in SINGLE)
+    assert ("train_grpo.py engine=verl" in told) == ((profile, engine) in VERL)
+    assert ("train_grpo.py engine=single" in told) == ((profile, engine) in SINGLE)
     of_its_own = (profile, engine) in (("tiny", "verl"), ("smoke", "verl"), ("single", "verl"))
     assert f"checkpoints/{profile}{'-verl' if of_its_own else ''}/stage2-rl-level1/final" in told
 
@@ -94,11 +94,11 @@ def test_controls_differ_from_rl_on_level_2_in_the_reward_alone(control: str, re
 
 def test_arguments_reach_the_trainer() -> None:
     done = run(
-        f"{SECTION}/stage2_rl_level2.sh", "actor_rollout_ref.actor.optim.lr=0.125", PROFILE="paper", DRY_RUN="1",
+        f"{SECTION}/stage2_rl_level2.sh", "optim.lr=0.125", PROFILE="paper", DRY_RUN="1",
         NNODES="4", N_GPUS="4", RAY_ADDRESS="10.0.0.1:6379", MODEL_PATH="some/model",
     )  # fmt: skip
     assert "optim.lr=0.125" in commands(done)
-    assert "lab.model=some/model" in commands(done)
+    assert "model.path=some/model" in commands(done)
 
 
 def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
@@ -126,8 +126,8 @@ def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() 
 
 def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
     told = commands(run(f"{SECTION}/stage2_rl_level2_verl.sh", PROFILE="single", DRY_RUN="1"))
-    assert "lab.model=checkpoints/single/stage1-rft/final" in told
-    assert "lab.output=checkpoints/single/stage2-rl-level2-verl" in told
+    assert "model.path=checkpoints/single/stage1-rft/final" in told
+    assert "trainer.output=checkpoints/single/stage2-rl-level2-verl" in told
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ def train_grpo(settings: GrpoSettings) -> None:
         from compositionality.train.verl import configure, grpo
 
         settle_cluster(settings, imagined=settings.dry_run)
-        settle_model(settings)
         grpo.train(configure.grpo_config(settings))
     else:
         _on_ranks(settings, lambda: _grpo(settings))
@@ -33,7 +32,6 @@ def train_sft(settings: SftSettings) -> None:
         from compositionality.train.verl import configure, sft
 
         settle_cluster(settings, imagined=settings.dry_run)
-        settle_model(settings)
         sft.train(configure.sft_config(settings))
     else:
         _on_ranks(settings, lambda: _sft(settings))

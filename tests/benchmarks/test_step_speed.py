@@ -119,11 +119,11 @@ def run_trl(work: Work, processes: int) -> Steps:
 def run_verl(work: Work) -> Steps:
     home = work.home
     command = [
-        sys.executable, "examples/train_grpo.py", "device=cpu", f"lab.model={home / 'model'}",
-        f"lab.train_files=[{home / 'train.parquet'}]", f"lab.val_file={home / 'validation.parquet'}",
-        f"lab.output={home / 'verl'}", f"data.train_batch_size={PROMPTS}", f"actor_rollout_ref.rollout.n={GROUP}",
-        "data.max_prompt_length=32", f"data.max_response_length={work.tokens}", "algorithm.filter_groups.enable=false",
-        f"trainer.total_training_steps={VERL_STEPS}", "trainer.val_before_train=false", "trainer.test_freq=-1",
+        sys.executable, "examples/train_grpo.py", "engine=verl", "run.device=cpu", f"model.path={home / 'model'}",
+        f"data.train_files=[{home / 'train.parquet'}]", f"data.val_files=[{home / 'validation.parquet'}]",
+        f"trainer.output={home / 'verl'}", f"data.prompts_per_step={PROMPTS}", f"rollout.n={GROUP}",
+        "data.max_prompt_tokens=32", f"rollout.max_tokens={work.tokens}", "algorithm.drop_equal_groups=false",
+        f"trainer.steps={VERL_STEPS}", "trainer.eval_every=0", "trainer.micro_batch_tokens=4096",
     ]  # fmt: skip
     subprocess.run(command, cwd=ROOT, check=True, timeout=500)
     return from_metrics(home / "verl" / "metrics.jsonl")

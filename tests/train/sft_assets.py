@@ -36,6 +36,6 @@ def make_rows(path: Path, rows: int, seed: int = 0) -> Path:
 def overrides(model: Path, rows: Path, out: Path, *more: str) -> list[str]:
     """What a tiny CPU run needs."""
     return [
-        "device=cpu", f"lab.model={model}", f"lab.train_file={rows}", f"lab.output={out}",
-        "data.train_batch_size=16", "data.max_length=64", "optim.lr=3e-3", *more,
+        "engine=verl", "run.device=cpu", f"model.path={model}", f"data.train_file={rows}", f"trainer.output={out}",
+        "trainer.batch_rows=16", "data.max_length=64", "optim.lr=3e-3", *more,
     ]  # fmt: skip

@@ -1,23 +1,30 @@
 """The GRPO configuration composes against the pinned verl, for every kind of machine, and says what is wrong early."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from sft_assets import make_model
 
+from compositionality.config.cli import parse
+from compositionality.config.profile import layers_of
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.train.verl import grpo, grpo_preflight, launch
+from compositionality.train.common.run_folder import flatten
+from compositionality.train.engines import settle_cluster, train_grpo
+from compositionality.train.grpo_settings import GrpoSettings, check_settings
+from compositionality.train.verl import configure, grpo, grpo_preflight, launch
+from compositionality.train.verl.translate import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
-PAPER = ["device=gpu", "lab.reward_shape=paper", "lab.generation_batch_size=32"]
+PAPER = ["profile=paper"]
 MACHINES = {
-    "two cores": ["device=cpu", "data.max_prompt_length=64", "data.max_response_length=128"],
-    "one GPU": [*PAPER, "lab.processes=1"],
-    "8 GPUs": [*PAPER, "lab.processes=8"],
-    "2 nodes of 8 GPUs": [*PAPER, "lab.processes=8", "lab.nodes=2", "lab.ray_address=head:6379"],
+    "two cores": ["run.device=cpu", "data.max_prompt_tokens=64", "rollout.max_tokens=128"],
+    "one GPU": [*PAPER, "run.processes=1"],
+    "8 GPUs": [*PAPER, "run.processes=8"],
+    "2 nodes of 8 GPUs": [*PAPER, "run.processes=8", "run.nodes=2", "run.ray_address=head:6379"],
 }
 
 
@@ -33,13 +40,99 @@ def problem_file(path: Path, rows: int = 40, prompt: str = "func_1func_2:abc") -
     return path
 
 
+def settings_of(*words, model="models/base", out="OUT"):
+    files = ["data.train_files=[a.parquet,b.parquet]", "data.val_files=[c.parquet]"]
+    given = ["engine=verl", f"model.path={model}", f"trainer.output={out}", *files]
+    if "profile=paper" in words:
+        words = [word for word in words if word != "profile=paper"]
+        return parse(GrpoSettings, [*given, "run.device=gpu", *words], layers_of("paper", "train_grpo"))
+    return parse(GrpoSettings, [*given, "algorithm.dynamic_sampling=true", *words])
+
+
 def composed(*words, model="models/base", out="OUT"):
-    files = ["lab.train_files=[a.parquet,b.parquet]", "lab.val_file=c.parquet"]
-    config = launch.compose_config("grpo", [f"lab.model={model}", f"lab.output={out}", *files, *words])
+    settings = settings_of(*words, model=model, out=out)
+    check_settings(settings)
+    settle_cluster(settings, imagined=True)
+    config = configure.grpo_config(settings)
     variables = launch.environment(config, Path(out))
-    grpo.settle(config, Path(out).absolute(), variables)
+    grpo.settle(config, variables)
     grpo_preflight.check_settings(config)
     return config, variables
+
+
+TRANSLATION = [  # our key and value, verl's key and value
+    ("data.prompts_per_step=32", "data.train_batch_size", 32),
+    ("data.prompts_per_step=32", "actor_rollout_ref.actor.ppo_mini_batch_size", 32),
+    ("data.seed=7", "data.seed", 7),
+    ("data.max_prompt_tokens=99", "data.max_prompt_length", 99),
+    ("rollout.max_tokens=77", "data.max_response_length", 77),
+    ("rollout.n=5", "actor_rollout_ref.rollout.n", 5),
+    ("rollout.temperature=0.5", "actor_rollout_ref.rollout.temperature", 0.5),
+    ("rollout.top_p=0.9", "actor_rollout_ref.rollout.top_p", 0.9),
+    ("rollout.top_k=0", "actor_rollout_ref.rollout.top_k", -1),
+    ("rollout.top_k=20", "actor_rollout_ref.rollout.top_k", 20),
+    ("rollout.seed=3", "actor_rollout_ref.rollout.seed", 3),
+    ("rollout.engine=sglang", "actor_rollout_ref.rollout.name", "sglang"),
+    ("rollout.generation_batch=50", "run.generation_batch_size", 50),
+    ("mesh.tensor=2", "actor_rollout_ref.rollout.tensor_model_parallel_size", 2),
+    ("optim.lr=0.125", "actor_rollout_ref.actor.optim.lr", 0.125),
+    ("optim.beta2=0.9", "actor_rollout_ref.actor.optim.betas", [0.9, 0.9]),
+    ("optim.warmup_steps=4", "actor_rollout_ref.actor.optim.lr_warmup_steps", 4),
+    ("optim.weight_decay=0.5", "actor_rollout_ref.actor.optim.weight_decay", 0.5),
+    ("optim.max_grad_norm=2", "actor_rollout_ref.actor.optim.clip_grad", 2.0),
+    ("algorithm.advantage=dr_grpo", "algorithm.norm_adv_by_std_in_grpo", False),
+    ("algorithm.advantage=rloo", "algorithm.adv_estimator", "rloo"),
+    ("algorithm.loss_aggregation=sequence", "actor_rollout_ref.actor.loss_agg_mode", "seq-mean-token-mean"),
+    ("algorithm.clip_low=0.1", "actor_rollout_ref.actor.clip_ratio_low", 0.1),
+    ("algorithm.clip_high=0.28", "actor_rollout_ref.actor.clip_ratio_high", 0.28),
+    ("algorithm.updates_per_step=4", "actor_rollout_ref.actor.ppo_mini_batch_size", 4),
+    ("algorithm.updates_per_step=4", "actor_rollout_ref.actor.policy_loss.loss_mode", "vanilla"),
+    ("algorithm.updates_per_step=4", "algorithm.rollout_correction.bypass_mode", False),
+    ("algorithm.kl=k3", "actor_rollout_ref.actor.kl_loss_type", "k3"),
+    ("algorithm.entropy_coef=0.01", "actor_rollout_ref.actor.entropy_coeff", 0.01),
+    ("algorithm.dynamic_sampling=true", "algorithm.filter_groups.enable", True),
+    ("algorithm.max_generation_batches=3", "algorithm.filter_groups.max_num_gen_batches", 3),
+    ("reward.shape=paper", "run.reward_shape", "paper"),
+    ("trainer.steps=9", "trainer.total_training_steps", 9),
+    ("trainer.save_every=5", "trainer.save_freq", 5),
+    ("trainer.save_every=0", "trainer.save_freq", 100),
+    ("trainer.eval_every=5", "trainer.test_freq", 5),
+    ("trainer.eval_every=0", "trainer.test_freq", -1),
+    ("trainer.eval_every=0", "trainer.val_before_train", False),
+    ("trainer.micro_batch_tokens=20000", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", 20000),
+    ("trainer.output=some/RUN", "trainer.experiment_name", "RUN"),
+    ("model.dtype=bfloat16", "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "bf16"),
+    ("model.activation_checkpointing=true", "actor_rollout_ref.model.enable_gradient_checkpointing", True),
+]
+
+
+@pytest.mark.parametrize(("word", "key", "value"), TRANSLATION)
+def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
+    settings = settings_of("run.device=cpu", word)
+    settle_cluster(settings, imagined=True)
+    translated = grpo_keys(settings) | {f"run.{name}": found for name, found in grpo_run(settings).items()}
+    assert translated[key] == value
+
+
+def test_verls_own_keys_come_last():
+    config, _ = composed(
+        "run.device=cpu", "verl.actor_rollout_ref.rollout.n=64", "rollout.n=4", "verl.trainer.logger=[]"
+    )
+    assert config.actor_rollout_ref.rollout.n == 64
+    assert composed(*PAPER, "run.processes=1")[0].trainer.total_training_steps is None
+
+
+def test_every_key_is_translated_refused_or_about_the_machine():
+    """A key that changed nothing in verl's configuration would be ignored in silence."""
+    settings = settings_of("run.device=cpu")
+    said = " ".join([*(word for word, _, _ in TRANSLATION), *GRPO_LACKS])
+    elsewhere = (
+        "engine", "run.", "verl", "force", "dry_run", "model.path", "model.attention", "data.train_files",
+        "data.val_files",
+        "rollout.gpu_memory", "algorithm.drop_equal_groups", "algorithm.kl_coef", "optim.beta1", "reward.judge_seconds",
+        "reward.max_error_rate", "trainer.keep", "trainer.threads", "trainer.logger", "trainer.export_dtype",
+    )  # fmt: skip
+    assert [key for key in flatten(asdict(settings)) if key not in said and not key.startswith(elsewhere)] == []
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -61,11 +154,11 @@ def test_p12_verl_takes_the_configuration(machine, model, monkeypatch):
     )
 
 
-def test_the_papers_values_are_the_defaults(monkeypatch):
+def test_the_papers_values(monkeypatch):
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
 
     monkeypatch.delenv("NNODES", raising=False)
-    config, _ = composed(*PAPER, "lab.processes=8")
+    config, _ = composed(*PAPER, "run.processes=8")
     actor, rollout, filters = (
         config.actor_rollout_ref.actor,
         config.actor_rollout_ref.rollout,
@@ -92,37 +185,48 @@ def test_the_papers_values_are_the_defaults(monkeypatch):
 def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as bash/lib.sh sets it
     for processes in (1, 2):
-        _, variables = composed("device=cpu", f"lab.processes={processes}")
+        _, variables = composed("run.device=cpu", f"run.processes={processes}")
         assert variables["CUDA_VISIBLE_DEVICES"].split(",") == ["-1"] * processes
 
 
 def test_nodes_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("NNODES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    config, variables = composed(*PAPER, "lab.processes=4", "data.train_batch_size=48")
+    config, variables = composed(*PAPER, "run.processes=4", "data.prompts_per_step=48")
     assert (config.trainer.nnodes, config.ray_kwargs.ray_init.address) == (3, "head:6379")
     assert config.ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES
     assert variables["VERL_USE_EXTERNAL_MODULES"] == "compositionality.train.verl.metrics"
     monkeypatch.delenv("RAY_ADDRESS")
     with pytest.raises(UserError, match="NNODES=3 needs a running Ray cluster"):
-        composed(*PAPER, "lab.processes=4", "data.train_batch_size=48")
+        composed(*PAPER, "run.processes=4", "data.prompts_per_step=48")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["actor_rollout_ref.actor.ppo_mini_batch_size=8"], "on_policy is for one update per batch"),
-        (["actor_rollout_ref.actor.ppo_epochs=2"], "on_policy is for one update per batch"),
-        (["algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
-        (["lab.reward_shape=square"], "'square' is not one of binary, paper"),
-        (["lab.processes=7"], "256 responses cannot be shared evenly by 7 processes"),
-        (["actor_rollout_ref.rollout.m=1"], "Could not override"),
+        (["verl.actor_rollout_ref.actor.ppo_mini_batch_size=8"], "on_policy is for one update per batch"),
+        (["verl.actor_rollout_ref.actor.ppo_epochs=2"], "on_policy is for one update per batch"),
+        (["verl.algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
+        (["reward.shape=square"], "reward.shape=square: not one of binary, paper"),
+        (["rollout.engine=builtin"], "rollout.engine=builtin: not one of vllm, sglang"),
+        (["reward.shuffle=true"], "reward.shuffle=True: engine=verl does not have it"),
+        (["optim.decay_power=1"], "optim.decay_power=1.0: engine=verl does not have it"),
+        (["trainer.eval_limit=5"], "trainer.eval_limit=5: engine=verl does not have it"),
+        (["algorithm.dynamic_sampling=false"], "drop_equal_groups=true without dynamic_sampling: engine=verl"),
+        (
+            ["engine=single", "rollout.engine=builtin", "rollout.generation_batch=5"],
+            "=5: engine=single does not have it",
+        ),
+        (["engine=single", "rollout.engine=builtin", "verl.data.seed=1"], "engine=single does not have it"),
+        (["rollout.m=1"], "Could not override"),
+        (["run.processes=7"], "256 responses cannot be shared evenly by 7 processes"),
+        (["verl.actor_rollout_ref.rollout.m=1"], "verl.actor_rollout_ref.rollout.m=1: verl has no such key"),
     ],
 )
 def test_p18_settings_that_contradict_each_other(words, said, monkeypatch):
     monkeypatch.delenv("NNODES", raising=False)
     with pytest.raises(UserError, match=said) as error:
-        composed("device=cpu", *words)
+        composed("run.device=cpu", *words)
     assert "\n" not in str(error.value)
 
 
@@ -131,16 +235,16 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path):
     long = problem_file(tmp_path / "long.parquet", prompt="func_1" * 40 + ":abc")
     cases = {
         "no such file": [tmp_path / "absent.parquet"],
-        r"40 of 40 prompts are longer than data.max_prompt_length=64 tokens \(longest \d+, first is row 0\)": [
+        r"40 of 40 prompts are longer than data.max_prompt_tokens=64 tokens \(longest \d+, first is row 0\)": [
             good,
             long,
         ],
         r"40 problems are less than one generation batch": [good],
     }
     for said, files in cases.items():
-        more = ["lab.generation_batch_size=50"] if "less than" in said else []
+        more = ["rollout.generation_batch=50"] if "less than" in said else []
         config, _ = composed(*MACHINES["two cores"], *more, model=model, out=tmp_path / "out")
-        config.lab.train_files, config.lab.val_file = [str(path) for path in files], str(good)
+        config.run.train_files, config.run.val_files = [str(path) for path in files], [str(good)]
         with pytest.raises(UserError, match=said):
             grpo_preflight.check_everything(config)
 
@@ -154,27 +258,28 @@ def test_p18_no_cluster_at_the_address():
 
 def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):
     def settings(*words):
-        return grpo.make_recipe(composed("device=cpu", *words, model=model, out=tmp_path)[0]).settings
+        return grpo.make_recipe(composed("run.device=cpu", *words, model=model, out=tmp_path)[0]).settings
 
-    same = settings("trainer.save_freq=5", "lab.keep=3", "ray_kwargs.ray_init.num_cpus=4", "trainer.test_freq=1")
+    same = settings(
+        "trainer.save_every=5", "trainer.keep=3", "verl.ray_kwargs.ray_init.num_cpus=4", "trainer.eval_every=1"
+    )
     assert same == settings()
     assert not [key for key, value in same.items() if str(model) in str(value) or str(tmp_path) in str(value)]
     for word in (
-        "actor_rollout_ref.actor.optim.lr=1e-5",
+        "optim.lr=1e-5",
         "data.seed=2",
-        "lab.reward_shape=paper",
-        "trainer.total_epochs=2",
+        "reward.shape=paper",
+        "verl.trainer.total_epochs=2",
     ):
         assert settings(word) != settings()
 
 
 def test_a_dry_run_prints_the_whole_command(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv("NNODES", raising=False)
-    words = ["lab.model=M", f"lab.output={tmp_path}", "lab.train_files=[a]", "lab.val_file=b", "lab.dry_run=true"]
-    grpo.train(launch.compose_config("grpo", words))
+    train_grpo(settings_of("run.device=cpu", "dry_run=true", out=tmp_path))
     assert f"-m compositionality.train.verl.grpo_trainer {tmp_path}/config.yaml" in capsys.readouterr().out
 
 
 def test_nowhere_a_literal_number_of_gpus():
-    for path in launch.CONFIG_DIR.rglob("grpo*.yaml"):
+    for path in configure.CONFIG_DIR.rglob("grpo*.yaml"):
         assert "gpus_per_node: 8" not in path.read_text()

@@ -136,7 +136,7 @@ def test_p05_a_group_with_a_failed_judge_is_replaced_and_many_stop_the_run(store
     store.tags["train"].clear()
     store.add_group("1", [CORRECT], status="failure")
     store.add_group("2", [CORRECT, WRONG, WRONG, WRONG])
-    with pytest.raises(UserError, match=r"failed on 3 of 8 responses \(lab.max_error_rate=0.1\)"):
+    with pytest.raises(UserError, match=r"failed on 3 of 8 responses \(reward.max_error_rate=0.1\)"):
         sampler().sample(global_steps=1, partition_id="train", batch_size=1)
 
 

@@ -75,11 +75,11 @@ def made(tmp_path_factory):
 
 def words(made, out, *more):
     return [
-        "device=cpu", f"lab.model={made / 'model'}", f"lab.train_files=[{made / 'train.parquet'}]",
-        f"lab.val_file={made / 'test.parquet'}", f"lab.output={out}", "lab.reward_shape=paper",
-        "data.max_prompt_length=32", "data.max_response_length=64", "data.train_batch_size=8",
-        "actor_rollout_ref.rollout.n=4", "actor_rollout_ref.actor.optim.lr=1e-3", "lab.keep=1",
-        f"trainer.total_training_steps={STEPS}", "trainer.save_freq=1", "trainer.test_freq=2", *more,
+        "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{made / 'train.parquet'}]",
+        f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={out}", "reward.shape=paper",
+        "data.max_prompt_tokens=32", "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4",
+        "algorithm.dynamic_sampling=true", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
+        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2", *more,
     ]  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(made, whole):
 def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
     """A learning rate that destroys the model: no signal, or no number, after some steps."""
     out = made / "destroyed"
-    lines = train(words(made, out, "actor_rollout_ref.actor.optim.lr=1e3", "trainer.test_freq=-1"), code=2)
+    lines = train(words(made, out, "optim.lr=1e3", "trainer.eval_every=0"), code=2)
     last = lines.strip().splitlines()[-1]
     assert last.startswith("error: GRPO: step ")
     assert "max_num_gen_batches=10" in last or "the last checkpoint is kept" in last

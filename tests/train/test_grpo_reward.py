@@ -30,7 +30,7 @@ def manager(model, tokenizer, shape="paper", seconds=5):
     from verl.trainer.ppo.reward import load_reward_manager
 
     config, _ = composed(
-        "device=cpu", f"data.max_response_length={LIMIT}", f"lab.reward_shape={shape}", f"lab.judge_seconds={seconds}",
+        "run.device=cpu", f"rollout.max_tokens={LIMIT}", f"reward.shape={shape}", f"reward.judge_seconds={seconds}",
         model=model,
     )  # fmt: skip
     return load_reward_manager(config, tokenizer)

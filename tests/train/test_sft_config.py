@@ -6,17 +6,36 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 from sft_assets import make_model, overrides
 
+from compositionality.config.cli import parse
 from compositionality.errors import UserError
-from compositionality.train.verl import launch, sft
+from compositionality.train.engines import settle_cluster, train_sft
+from compositionality.train.sft_settings import SftSettings, check_settings
+from compositionality.train.verl import configure, launch
 from compositionality.train.verl.recipe import result_settings
 
-BASE = ["lab.model=models/base", "lab.train_file=rows.parquet", "lab.output=OUT"]
+BASE = ["engine=verl", "model.path=models/base", "data.train_file=rows.parquet", "trainer.output=OUT"]
+GPU = ["run.device=gpu", "model.dtype=bfloat16"]
 MACHINES = {
-    "two cores": ["device=cpu", "data.train_batch_size=32", "data.max_length=128", "optim.lr=1e-3"],
-    "one GPU": ["device=gpu", "lab.processes=1"],
-    "8 GPUs": ["device=gpu", "lab.processes=8", "data.truncation=right"],
-    "4 nodes": ["device=gpu", "lab.processes=8", "lab.nodes=4", "lab.node_rank=2", "lab.master_addr=head"],
+    "two cores": ["run.device=cpu", "trainer.batch_rows=32", "data.max_length=128", "optim.lr=1e-3"],
+    "one GPU": [*GPU, "run.processes=1"],
+    "8 GPUs": [*GPU, "run.processes=8", "verl.data.truncation=right"],
+    "4 nodes": [*GPU, "run.processes=8", "run.nodes=4", "run.node_rank=2", "run.master_addr=head"],
 }
+
+PAPER = [
+    f"verl.optim.{word}" for word in ("lr_scheduler_type=cosine", "lr_warmup_steps=-1", "lr_warmup_steps_ratio=0.1")
+]
+
+
+def settings(*words: str) -> SftSettings:
+    return parse(SftSettings, [*BASE, *words])
+
+
+def composed(*words: str) -> DictConfig:
+    given = settings(*words)
+    check_settings(given)
+    settle_cluster(given, imagined=True)
+    return configure.sft_config(given)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +48,7 @@ def test_p12_verl_takes_the_configuration(machine: str, model: Path, monkeypatch
     from verl.utils.config import omega_conf_to_dataclass
 
     monkeypatch.delenv("VERL_PLATFORM", raising=False)
-    config = launch.compose_config("sft", [*BASE, *MACHINES[machine], f"lab.model={model}"])
+    config = composed(*MACHINES[machine], *PAPER, f"model.path={model}")
     engine = omega_conf_to_dataclass(config.engine)
     optimiser = omega_conf_to_dataclass(config.optim)
     assert engine.strategy == "fsdp2"
@@ -40,10 +59,11 @@ def test_p12_verl_takes_the_configuration(machine: str, model: Path, monkeypatch
     assert omega_conf_to_dataclass(config.checkpoint).save_contents == ["model", "optimizer", "extra"]
 
 
-def test_the_papers_values_are_the_defaults() -> None:
-    config = launch.compose_config("sft", [*BASE, "device=gpu"])
-    assert (config.data.train_batch_size, config.data.max_length, config.trainer.total_epochs) == (128, 5120, 2)
-    assert (config.optim.lr, config.optim.weight_decay) == (2e-5, 0.01)
+def test_the_defaults_are_the_dataclasses() -> None:
+    config = composed("run.device=gpu", "run.processes=1")
+    assert (config.data.train_batch_size, config.data.max_length, config.trainer.total_epochs) == (128, 2048, 2)
+    assert (config.optim.lr, config.optim.weight_decay, list(config.optim.betas)) == (2e-5, 0.01, [0.9, 0.95])
+    assert (config.optim.lr_scheduler_type, config.optim.lr_warmup_steps, config.run.decay_power) == ("constant", 10, 1)
     assert config.model.lora_rank == 0
 
 
@@ -51,14 +71,22 @@ def test_the_papers_values_are_the_defaults() -> None:
     ("word", "said"),
     [
         ("optim.learning_rate=1", "Could not override 'optim.learning_rate'"),
-        ("device=tpu", "Could not find 'device/tpu'"),
-        ("lab.model=???", "no value for lab.model; give it as key=value"),
+        ("optim.lr=fast", "optim.lr"),
+        ("run.device=tpu", "run.device=tpu: not one of auto, cpu, gpu"),
+        ("model.path=???", "no value for model.path; give it as key=value"),
         ("a b", "a b"),
+        ("engine=trl", "engine=trl: not one of single, verl"),
+        ("verl.optim.learning_rate=1", "verl.optim.learning_rate=1: verl has no such key"),
+        ("verl.optim.lr.fast=1", "verl.optim.lr.fast=1: verl has no such key"),
+        ("mesh.tensor=2", "mesh.tensor=2: engine=verl does not have it"),
+        ("mesh.shard=false", "mesh.shard=False: engine=verl does not have it"),
+        ("trainer.log_every=5", "trainer.log_every=5: engine=verl does not have it"),
+        ("run.ray_address=head:1", "run.ray_address=head:1: engine=verl does not have it"),
     ],
 )
 def test_p18_a_bad_word_is_told_in_one_line(word: str, said: str) -> None:
     with pytest.raises(UserError) as error:
-        launch.compose_config("sft", [*BASE, word])
+        train_sft(settings(word))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -67,38 +95,37 @@ def test_a_dry_run_prints_the_command_for_machines_that_are_not_here(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sft.train(launch.compose_config("sft", [*BASE, *MACHINES["4 nodes"], "lab.dry_run=true"]))
+    train_sft(settings(*MACHINES["4 nodes"], "dry_run=true"))
     line = capsys.readouterr().out.strip().splitlines()[-1]
     for word in ("--nnodes=4", "--node-rank=2", "--master-addr=head", "--nproc-per-node=8", "OUT/config.yaml"):
         assert word in line
     assert "VERL_PLATFORM" not in line
-    sft.train(launch.compose_config("sft", [*BASE, "device=gpu", "lab.dry_run=true"]))
-    assert "--standalone --nproc-per-node=gpu" in capsys.readouterr().out
-    sft.train(launch.compose_config("sft", [*BASE, "device=cpu", "lab.dry_run=true"]))
+    train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true"))
+    assert "--standalone --nproc-per-node=2" in capsys.readouterr().out
+    train_sft(settings("run.device=cpu", "dry_run=true"))
     assert "VERL_PLATFORM=cpu" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
 def _settings(*more: str) -> dict[str, object]:
-    config: DictConfig = launch.compose_config("sft", overrides(Path("m"), Path("r"), Path("o"), *more))
-    return result_settings(config)
+    return result_settings(composed(*overrides(Path("m"), Path("r"), Path("o"), *more)))
 
 
 def test_only_what_changes_the_weights_is_part_of_the_recipe() -> None:
     conveniences = [
-        "lab.keep=9",
-        "trainer.save_freq=7",
-        "trainer.project_name=x",
-        "data.num_workers=1",
-        "lab.force=true",
+        "trainer.keep=9",
+        "trainer.save_every=7",
+        "verl.trainer.project_name=x",
+        "verl.data.num_workers=1",
+        "force=true",
     ]
     assert _settings() == _settings(*conveniences)
-    for word in ("optim.lr=1", "data.max_length=9", "trainer.seed=2", "trainer.total_epochs=9", "engine.seed=1"):
+    for word in ("optim.lr=1", "data.max_length=9", "data.seed=2", "trainer.epochs=9", "verl.engine.seed=1"):
         assert _settings() != _settings(word), word
 
 
 def test_the_written_configuration_is_resolved(tmp_path: Path) -> None:
-    config = launch.compose_config("sft", [*BASE, "device=cpu"])
+    config = composed("run.device=cpu")
     launch.write_config(config, tmp_path / "run" / "config.yaml")
     read = OmegaConf.load(tmp_path / "run" / "config.yaml")
     assert read.data.train_files == ["rows.parquet"]

@@ -8,9 +8,12 @@ import pyarrow as pa
 import pytest
 from sft_assets import chat, make_model, make_rows, overrides
 
+from compositionality.config.cli import parse
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.train.verl import launch, preflight, sft
+from compositionality.train.engines import settle_cluster, train_sft
+from compositionality.train.sft_settings import SftSettings
+from compositionality.train.verl import configure, preflight, sft
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def refusal(model: Path, rows: Path, out: Path, *more: str) -> str:
     with pytest.raises(UserError) as error:
-        sft.train(launch.compose_config("sft", overrides(model, rows, out, *more)))
+        train_sft(parse(SftSettings, overrides(model, rows, out, *more)))
     assert "\n" not in str(error.value)
     assert not (out / "steps").exists()
     return str(error.value)
@@ -51,7 +54,7 @@ def test_p18_long_rows_are_counted_and_refused_or_cut(
     rows = write_messages(tmp_path / "rows.parquet", [chat("a", "b")] * 30 + [chat("a", "b" * 100)] * 2)
     told = refusal(model, rows, tmp_path / "out")
     assert "2 of 32 rows are longer than data.max_length=64 tokens (longest 104, first is row 30)" in told
-    assert "data.truncation=right" in told
+    assert "verl.data.truncation=right" in told
     lengths = preflight.Lengths(32, 104, 2, 30)
     preflight.check_lengths(rows, lengths, 64, "right")
     assert "their ends are cut" in capsys.readouterr().out
@@ -60,9 +63,9 @@ def test_p18_long_rows_are_counted_and_refused_or_cut(
 def test_p18_batches_that_cannot_be(model: Path, tmp_path: Path) -> None:
     rows = make_rows(tmp_path / "rows.parquet", 20)
     out = tmp_path / "out"
-    assert "20 rows are less than one batch" in refusal(model, rows, out, "data.train_batch_size=32")
-    assert "not a multiple of the 3 processes" in refusal(model, rows, out, "lab.processes=3")
-    assert "data.max_token_len_per_gpu=32 is less than" in refusal(model, rows, out, "data.max_token_len_per_gpu=32")
+    assert "20 rows are less than one batch" in refusal(model, rows, out, "trainer.batch_rows=32")
+    assert "not a multiple of the 3 processes" in refusal(model, rows, out, "run.processes=3")
+    assert "trainer.micro_batch_tokens=32 is less than" in refusal(model, rows, out, "trainer.micro_batch_tokens=32")
     assert "positions" in refusal(model, rows, out, "data.max_length=100000")
 
 
@@ -131,7 +134,9 @@ def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_pa
     rows, out = make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"
 
     def recipe(*more: str) -> Any:
-        return sft.make_recipe(launch.compose_config("sft", overrides(model, rows, out, *more)), ranks=1)
+        settings = parse(SftSettings, overrides(model, rows, out, *more))
+        settle_cluster(settings, imagined=True)
+        return sft.make_recipe(configure.sft_config(settings), ranks=1)
 
     assert open_run_folder(out, recipe(), force=False) == 0
     (out / "steps" / "global_step_4").mkdir(parents=True)

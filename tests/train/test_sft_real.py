@@ -65,7 +65,7 @@ def uninterrupted(made: tuple[Path, Path, Path]) -> Path:
     """A run of 24 steps, 12 in each epoch."""
     model, rows, folder = made
     out = folder / "uninterrupted"
-    train(overrides(model, rows, out, "trainer.save_freq=4"))
+    train(overrides(model, rows, out, "trainer.save_every=4"))
     return out
 
 
@@ -75,7 +75,7 @@ def test_p07_a_killed_run_ends_with_the_same_weights(
 ) -> None:
     model, rows, folder = made
     out = folder / f"killed{step}"
-    arguments = overrides(model, rows, out, "trainer.save_freq=4")
+    arguments = overrides(model, rows, out, "trainer.save_every=4")
     kill_at(arguments, out, step)
     assert f"going on from step {step}" in train(arguments)
     assert file_hash(out / "final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
@@ -149,7 +149,7 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
     model, rows, folder = made
     out = folder / "two"
     val = make_rows(folder / "val.parquet", 40, seed=1)
-    more = ["lab.processes=2", f"lab.val_file={val}", "trainer.total_epochs=1", "trainer.logger=[tensorboard]"]
+    more = ["run.processes=2", f"data.val_file={val}", "trainer.epochs=1", "trainer.logger=[tensorboard]"]
     train(overrides(model, rows, out, *more), WANDB_MODE="offline")
     assert list(out.glob("wandb/offline-run-*"))
     assert list(out.glob("tensorboard/events*"))
@@ -178,7 +178,7 @@ def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
 ) -> None:
     """No file may be larger than 400 kB: the weights fit, Adam's moments do not."""
     model, rows, folder = made
-    arguments = overrides(model, rows, folder / "full", "trainer.save_freq=4")
+    arguments = overrides(model, rows, folder / "full", "trainer.save_every=4")
     command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
     limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command]
     done = subprocess.run(limited, capture_output=True, text=True, timeout=200, check=False)
@@ -192,7 +192,7 @@ def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
 def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(made: tuple[Path, Path, Path]) -> None:
     model, rows, folder = made
     out = folder / "nan"
-    more = ["lab.keep=5", "trainer.save_freq=1", "optim.lr=1e30", "optim.lr_warmup_steps_ratio=0"]
+    more = ["trainer.keep=5", "trainer.save_every=1", "optim.lr=1e30", "optim.warmup_steps=0"]
     printed = train(overrides(model, rows, out, *more), code=2)
     last = printed.strip().splitlines()[-1]
     assert last.startswith(("error: SFT: the loss is nan at step", "error: SFT: no update since step 1: "))

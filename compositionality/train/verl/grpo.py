@@ -40,6 +40,7 @@ def train(config: DictConfig) -> None:
     if config.run.dry_run:
         print(launch.shell_line(command, variables))
         return
+    launch.settle_model(config.run, config.actor_rollout_ref.model)
     recipe = make_recipe(config)
     if is_done(out / "final", recipe, force=config.run.force):
         print(f"{config.run.output}/final is already there")

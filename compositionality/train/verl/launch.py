@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.verl.step_lines import StepLines
 
@@ -56,6 +57,11 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
         fixed["VERL_PLATFORM"] = "cpu"
         defaults["OMP_NUM_THREADS"] = str(config.run.threads)
     return {**defaults, **os.environ, **fixed}
+
+
+def settle_model(run: DictConfig, model: DictConfig) -> None:
+    """``run.model`` as an absolute folder, which a Hub id's may first have to be downloaded to."""
+    run.model = model.path = str(resolve_model(run.model).absolute())
 
 
 def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:

@@ -29,6 +29,7 @@ def train(config: DictConfig) -> None:
     if config.run.dry_run:
         print(launch.shell_line(command, variables))
         return
+    launch.settle_model(config.run, config.model)
     ranks = processes * config.run.nodes
     recipe = make_recipe(config, ranks)
     if is_done(out / "final", recipe, force=config.run.force):

@@ -273,7 +273,8 @@ def test_the_command_says_trouble_in_one_line_and_exits_with_2(made: tuple[Path,
     command = [*alone(), *words(made, tmp_path / "out", f"model.path={tmp_path / 'none'}")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"error: {tmp_path / 'none'}: no such model folder; give a folder in Hugging Face format\n"
+    said = "no such model folder; give a folder in Hugging Face format or a Hub id (owner/name)"
+    assert done.stderr == f"error: {tmp_path / 'none'}: {said}\n"
     done = subprocess.run([*alone(), *words(made, tmp_path / "out"), "--dry-run"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "batch_rows: 16" in done.stdout
