@@ -192,8 +192,17 @@ def on_two(small, alone):
     return heard
 
 
-def compare(folder: Path, name: str) -> None:
-    assert apart(weights(folder / name / "final"), weights(folder / "alone" / "final")) < 1e-5
+def flat(weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat([weights[name].float().flatten() for name in sorted(weights)])
+
+
+def compare(small: Path, folder: Path, name: str) -> None:
+    ours, theirs = (flat(weights(folder / run / "final")) for run in (name, "alone"))
+    gap = (ours - theirs).abs()
+    # Adam moves a weight whose gradient is a rounding error by up to the learning rate (2e-4) either way.
+    assert float((gap > 1e-5).float().mean()) < 1e-3
+    assert float(gap.max()) < 2e-4
+    assert float(gap.norm()) < 1e-2 * float((theirs - flat(weights(small / "model"))).norm())
     here, there = (read_metrics(folder / run / "metrics.jsonl") for run in (name, "alone"))
     for key in ("critic/score/mean", "actor/entropy", "actor/grad_norm", "actor/pg_loss"):
         for one, other in zip(here, there, strict=True):
@@ -204,13 +213,13 @@ def compare(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", MESHES)
 def test_p10_runs_do_not_depend_on_the_mesh(small, alone, on_two, name):
     assert apart(weights(alone / "alone" / "final"), weights(small / "model")) > 1e-4
-    compare(alone, name)
+    compare(small, alone, name)
 
 
 @pytest.mark.parametrize("name", ["two-then-one", "one-then-two"])
-def test_p07_the_number_of_processes_may_change_on_resuming(alone, on_two, name):
+def test_p07_the_number_of_processes_may_change_on_resuming(small, alone, on_two, name):
     assert verify(alone / name / "final").facts["step"] == 2
-    compare(alone, name)
+    compare(small, alone, name)
 
 
 def test_bfloat16_computes_in_half_the_bits_and_keeps_float32_weights(alone, on_two):
@@ -228,7 +237,7 @@ def test_an_error_on_one_rank_is_told_by_all(on_two):
 @pytest.mark.slow
 def test_p10_three_ranks_some_without_rows(small, alone):
     heads, world = on_ranks(3, runs_on_three, small, alone)
-    compare(alone, "three")
+    compare(small, alone, "three")
     assert "mesh.tensor=3 does not divide num_attention_heads=2" in heads
     assert "mesh.tensor=2 does not divide the 3 processes" in world
 
