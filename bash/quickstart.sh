@@ -27,9 +27,9 @@ if [[ ${ENGINE:-} == verl ]]; then setup+=(--full); fi
 began=$(date +%s)
 bash bash/setup.sh "${setup[@]}"
 ready=$(date +%s)
-export PROFILE=${PROFILE:-tiny} BEGAN=$began # the scripts' clock starts with this one
-source bash/lib.sh
-script study "${force[@]}"
+export PROFILE=${PROFILE:-tiny} BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command
+source bash/env.sh
+bash bash/study.sh "${force[@]}"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
 
 seeds=""
@@ -40,8 +40,8 @@ Seconds of each stage (set-up: $((ready - began))):
 $(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 <= 3 && $4 !~ /run_(seed|all)$/ { printf "  seed %s  %5d  %s\n", $2, $5, $4 }' "$RESULTS_DIR/section41_42/times.tsv")
 (arms run $LANES at a time)
 
-Every answer: $RESULTS_DIR/{section41_42,section44}/rollouts$seeds
-Tables:       $RESULTS_DIR/report/tables (CSV); verdicts on the claims: $RESULTS_DIR/claims.json
+Every completion: $RESULTS_DIR/{section41_42,section44}/rollouts$seeds
+Tables:       $RESULTS_DIR/report/tables (CSV); decisions on the claims: $RESULTS_DIR/claims.json
 Figures:      $RESULTS_DIR/report/figures (SVG, PNG, PDF)
 Models:       $CKPT_DIR/{base,stage1-rft,stage2-rl-level1,stage2-rl-level2,stage2-rl-level1to2,stage2-rft*}
 Problems:     $DATA_DIR/string_task

@@ -1,39 +1,31 @@
 #!/usr/bin/env bash
-# The report of a study: one HTML page with the claims, every figure, answers to read, what is known of the data, settings.
-# First the audit of the test files: solved again, held against the training files. What has not been run is named there.
+# The report of a study: one HTML page with the claims, every figure, completions to read, what is known of the data,
+# settings. First the audit of the test files: solved again, held against the training files. What has not been run is
+# named there.
 # Reads seed 0's $RESULTS_DIR (its section41_42/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds,
 # and section 4.3's results where they are. Writes $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
-source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+export SECTION=section41_42
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-countdown=$RESULTS_DIR
-if declare -p "PRETRAIN_COUNTDOWN_${ENGINE^^}" >/dev/null 2>&1; then
-  name=$(basename "$RESULTS_DIR")
-  countdown=$(dirname "$RESULTS_DIR")/${name/#$PROFILE/$PROFILE-countdown}
-fi
-countdown=${COUNTDOWN_RESULTS_DIR:-$countdown}
+name=${RESULTS_DIR##*/}
+COUNTDOWN_RESULTS_DIR=${COUNTDOWN_RESULTS_DIR:-$(dirname "$RESULTS_DIR")/${name/#$STUDY/$COUNTDOWN_STUDY}}
 
-there=()
-add() { if [[ -e $2 || -n ${DRY_RUN:-} ]]; then there+=("$1=$2"); fi; }
-add countdown "$countdown"
-add checkpoints "$CKPT_DIR"
-add data "$DATA_DIR"
+# made PATH…: those that are there.
+made() { for path in "$@"; do if [[ -e $path || -n ${DRY_RUN:-} ]]; then echo "$path"; fi; done; }
 
-# problem_paths NAME…: those of the problem files that are there, "a,b".
-problem_paths() {
-  local name paths=()
-  for name in "$@"; do
-    if [[ -f $DATA_DIR/$name.parquet || -n ${DRY_RUN:-} ]]; then paths+=("$DATA_DIR/$name.parquet"); fi
-  done
-  (IFS=,; echo "${paths[*]}")
-}
+folders=()
+for word in countdown="$COUNTDOWN_RESULTS_DIR" checkpoints="$CKPT_DIR" data="$DATA_DIR"; do
+  if [[ -n $(made "${word#*=}") ]]; then folders+=("$word"); fi
+done
+names=(stage2_level1 stage2_level2)
+if [[ $STRING_MODE == clean ]]; then names+=(stage2_level1to2); fi
+tests=$(IFS=,; made $(files $STRING_TEST_FILES) | paste -sd,)
+names=("${names[@]/#/string_task/}")
+training=$(IFS=,; made $(files "${names[@]/%//train}") | paste -sd,)
 
-training=()
-for name in "${PROBLEM_FILES[@]}"; do if [[ $name == */train ]]; then training+=("$name"); fi; done
-tests=$(problem_paths "${TEST_FILES[@]}")
 if [[ -n $tests && " $* " != *" --check "* ]]; then
-  step audit_data "files=[$tests]" "against=[$(problem_paths "${training[@]}")]" output="$RESULTS_DIR/data_audit.json" \
-    $(force_in "$@")
+  run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" $(only_force "$@")
 fi
-step report study="$RESULTS_DIR" output="$RESULTS_DIR/report" "${there[@]}" "$@"
+run report study="$RESULTS_DIR" output="$RESULTS_DIR/report" "${folders[@]}" "$@"

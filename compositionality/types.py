@@ -289,3 +289,49 @@ class Claim:
     def hypothesis(self) -> str:
         """``H3`` for H3 and its variants, ``control`` for a negative control."""
         return self.name.partition("-")[0]
+
+
+@dataclass
+class Arm:
+    """One way to train a model, and how it is drawn.
+
+    ``model``: its folder below CKPT_DIR, ``{last}`` for the last iteration of RFT; empty: the base model.
+    ``start``: the arm whose model it starts from. ``script``: what trains it (empty: a stage before the arms), with
+    ``problems`` (files below DATA_DIR; empty: the script's own), ``arguments`` and environment ``variables``.
+    ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
+    """
+
+    title: str
+    model: str
+    start: str = ""
+    script: str = ""
+    problems: list[str] = field(default_factory=list)
+    new_problems: dict[str, Any] = field(default_factory=dict)
+    arguments: list[str] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+    colour: str = ""
+    marker: str = ""
+    line: str = ""
+    width: float = 1.5
+
+
+@dataclass
+class Stage:
+    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
+
+    script: str
+
+
+@dataclass
+class Study:
+    """What is compared: the stages before the arms in order, and the arms in the order of the tables.
+
+    ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
+    ``asked``: those that are evaluated in any case.
+    """
+
+    title: str
+    stages: list[Stage]
+    arms: dict[str, Arm]
+    asked: list[str]
+    trained: list[str] = field(default_factory=list)

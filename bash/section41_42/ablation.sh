@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# What the effect hangs on: pretraining tokens, share of composition in the text, number of other functions, size of the
+# What the effect depends on: pretraining tokens, share of composition in the text, number of other functions, size of the
 # model. One seed, validation problems (500 a level); ablation_variant.sh says what each variant changes.
 # Reads nothing. Writes data, checkpoints and results under …/ablation, and $RESULTS_DIR/ablation/ablation.json.
 # Tiny: an hour on 2 cores. VARIANTS="recipe wide": only these.
 # Usage: bash bash/section41_42/ablation.sh [markdown=README.md]  (the table into its place there)
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 VARIANTS=${VARIANTS:-recipe no-composition more-composition more-tokens few-functions many-functions narrow wide}
-in_lanes section41_42/ablation_variant "$VARIANTS"
+lanes=()
+for name in $VARIANTS; do lanes+=("section41_42/ablation_variant $name"); done
+"${bound[@]}" "$PYTHON" examples/run_study.py scripts="[$(IFS=,; echo "${lanes[*]}")]"
 
 bases=() inputs=()
 for name in $VARIANTS; do
   bases+=("$name:$CKPT_DIR/ablation/$name/base")
   inputs+=("$name:$RESULTS_DIR/ablation/$name/section41_42-validation/accuracy.json")
 done
-step summarise_ablation "bases=[$(IFS=,; echo "${bases[*]}")]" "inputs=[$(IFS=,; echo "${inputs[*]}")]" \
+run summarise_ablation "bases=[$(IFS=,; echo "${bases[*]}")]" "inputs=[$(IFS=,; echo "${inputs[*]}")]" \
   output="$RESULTS_DIR/ablation/ablation.json" "$@"

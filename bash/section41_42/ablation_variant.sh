@@ -3,7 +3,7 @@
 # the validation problems. Those after more-composition differ from it, not from the recipe, in one more thing.
 # Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
 # Usage: bash bash/section41_42/ablation_variant.sh NAME [--force]
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 name=${1:?which variant? See the list in this file}
 shift
@@ -21,16 +21,14 @@ case $name in
 esac
 
 export DATA_DIR=$DATA_DIR/ablation/$name CKPT_DIR=$CKPT_DIR/ablation/$name RESULTS_DIR=$RESULTS_DIR/ablation/$name
-export BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation
+export BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation STRING_VALIDATION_PER_LEVEL=500
+export ONLY="stage2_level2/train validation_heldout validation_trained"
 unset MODEL_PATH
-VALIDATION_PER_LEVEL=500
-section=section41_42
-script $section/stage0_pretrain "${changed[@]}" "$@"
-script $section/stage1_create_problems "$@"
-script $section/stage1_create_train_data "$@"
-script $section/stage1_rft "$@"
-for problems in string_task/stage2_level2/train "${VALIDATION_FILES[@]}"; do
-  create_problems "$problems" "$@"
-done
-script $section/stage2_rl_level2 "data.val_files=[]" "$@"
-evaluate $section "stage1:$(model_of stage1),rl-level2:$(model_of rl-level2)" "$@"
+script section41_42/stage0_pretrain "${changed[@]}" "$@"
+script section41_42/stage1_create_problems "$@"
+script section41_42/stage1_create_train_data "$@"
+script section41_42/stage1_rft "$@"
+script section41_42/stage2_create_problems "$@"
+script section41_42/stage2_rl_level2 "data.val_files=[]" "$@"
+models=stage1:$CKPT_DIR/stage1-rft/final,rl-level2:$CKPT_DIR/stage2-rl-level2/final
+script section41_42/evaluate "models=[$models]" "$@"

@@ -4,15 +4,6 @@
 # Each step that is there already is skipped; stopped at any moment, it continues when run again.
 # Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
 # $RESULTS_DIR. Tiny: about 12 minutes on 2 cores.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-section=section41_42
-script $section/stage0_pretrain "$@"
-export BASE_MODEL=${MODEL_PATH:-$BASE_MODEL}
-unset MODEL_PATH # from here on every step starts from the model that the steps before it made
-script $section/stage1_create_problems "$@"
-script $section/stage1_create_train_data "$@"
-script $section/stage1_rft "$@"
-script $section/stage2_create_problems "$@"
-in_lanes $section/arm "$ARMS stage1 base" "$@"
-script $section/evaluate "$@"
+"${bound[@]}" "$PYTHON" examples/run_study.py study=section41_42 -- "$@"

@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Stage 1, rejection fine-tuning: SFT on the kept answers.
+# Stage 1, rejection fine-tuning: SFT on the kept completions.
 # Reads $MODEL_PATH (default: the profile's base model) and stage1_level1_rft/data. Writes $CKPT_DIR/stage1-rft (final/ is
 # the model). Tiny: half a minute; with ENGINE=verl a minute or two.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_sft "${MODEL_PATH:-$BASE_MODEL}" string_task/stage1_level1_rft/data stage1-rft "${STAGE1_SFT[@]}" "$@"
+MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
+DATA=${DATA:-$DATA_DIR/string_task/stage1_level1_rft/data}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage1-rft}
+
+run train_sft experiment=section41_42/stage1_rft engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

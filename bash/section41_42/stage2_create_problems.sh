@@ -1,10 +1,34 @@
 #!/usr/bin/env bash
 # Stage 2, problems: definitions hidden. Training on the trained functions, tests on compositions of functions that no
-# training problem composes.
+# training problem composes. Splits and seeds share no problem by construction; the test files also refuse any composition
+# that was trained on.
 # Reads nothing. Writes stage2_level1/train, stage2_level2/train, stage2_level1to2/train, the validation and the test
-# files; the test problems depend on $TEST_SEED alone. Seconds.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+# files (paper: stage2_level1to8/test), or those named in $ONLY; the test problems depend on $TEST_SEED alone. Seconds.
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-for name in "${PROBLEM_FILES[@]}"; do
-  create_problems "$name" "$@"
-done
+OUTPUT=${OUTPUT:-$DATA_DIR/string_task}
+levels=[$(seq -s, 1 "$STRING_LEVELS")]
+validation=(split=validation seed="$SEED" "levels=$levels" count=$((STRING_VALIDATION_PER_LEVEL * STRING_LEVELS)))
+tests=(split=test seed="$TEST_SEED" "levels=$levels" count=$((STRING_TEST_PER_LEVEL * STRING_LEVELS)))
+
+# create NAME [key=value …]: one file, unless ONLY names others.
+create() {
+  if [[ " ${ONLY:-$1} " != *" $1 "* ]]; then return; fi
+  run create_problems task=string mode="$STRING_MODE" output="$OUTPUT/$1.parquet" workers="$CORES" "${@:2}"
+}
+
+if [[ $STRING_MODE == paper ]]; then
+  create stage2_level1/train stage=2 split=train count="$STRING_STAGE2_COUNT" "$@"
+  create stage2_level2/train stage=2 split=train min_level=2 max_level=2 count="$STRING_STAGE2_COUNT" "$@"
+  create stage2_level1to8/test stage=2 split=test min_level=1 max_level=8 \
+    count=$((STRING_TEST_PER_LEVEL * STRING_LEVELS)) "$@"
+  exit
+fi
+create stage2_level1/train split=train seed=$((SEED + 1)) count="$STRING_STAGE2_COUNT" "$@"
+create stage2_level2/train split=train seed=$((SEED + 2)) levels=[2] count="$STRING_STAGE2_COUNT" "$@"
+create stage2_level1to2/train split=train seed=$((SEED + 3)) levels=[1,2] count="$STRING_STAGE2_COUNT" "$@"
+create validation_heldout "${validation[@]}" functions=heldout "$@"
+create validation_trained "${validation[@]}" "$@"
+create test_trained "${tests[@]}" "$@"
+create test_heldout "${tests[@]}" functions=heldout \
+  "avoid=[$OUTPUT/stage2_level1to2/train.parquet,$OUTPUT/stage2_level2/train.parquet]" "$@"

@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
 # Stage 2, iterative RFT, training data of iteration $ITERATION (default 0): the current model answers the chunk's
-# problems, correct answers are kept.
+# problems, correct completions are kept.
 # Reads $MODEL_PATH (default: the model of the iteration before; for iteration 0 $CKPT_DIR/stage1-rft/final) and chunk
 # $ITERATION. Writes stage2_level2_rft/iteration$ITERATION/{rollouts/,data/}; with RFT_BUDGET=rl stage2_level2_rft_matched/….
 # Tiny: half a minute.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-chunk=$RFT_DATA/problems/$ITERATION
-folder=$RFT_DATA/iteration$ITERATION
-collect "${MODEL_PATH:-$(rft_model "$ITERATION")}" "$chunk" "$folder/rollouts" n_samples="$RFT_SAMPLES" "$@"
-keep_correct "$chunk" "$folder/rollouts" "$folder/data" $(force_in "$@")
+before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
+if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
+MODEL_PATH=${MODEL_PATH:-$before}
+folder=$DATA_DIR/string_task/stage2_level2_${RFT//-/_}
+PROBLEMS=${PROBLEMS:-$folder/problems/$ITERATION.parquet}
+OUTPUT=${OUTPUT:-$folder/iteration$ITERATION}
+
+run collect_rollouts experiment=section41_42/stage2_rft_create_train_data model="$MODEL_PATH" problems="$PROBLEMS" \
+  output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
+  n_samples="$RFT_SAMPLES" "$@"
+run filter_rollouts experiment=section41_42/stage2_rft_create_train_data problems="$PROBLEMS" \
+  rollouts="[$OUTPUT/rollouts]" output="$OUTPUT/data" $(only_force "$@")

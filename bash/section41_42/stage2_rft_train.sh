@@ -1,8 +1,15 @@
 #!/usr/bin/env bash
-# Stage 2, iterative RFT, training of iteration $ITERATION (default 0): SFT on the iteration's answers.
+# Stage 2, iterative RFT, training of iteration $ITERATION (default 0): SFT on the iteration's completions.
 # Reads $MODEL_PATH (default as in stage2_rft_create_train_data.sh) and its data. Writes
 # $CKPT_DIR/stage2-rft-iteration$ITERATION; with RFT_BUDGET=rl stage2-rft-matched-iteration$ITERATION. Tiny: half a minute.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_sft "${MODEL_PATH:-$(rft_model "$ITERATION")}" "$RFT_DATA/iteration$ITERATION/data" \
-  "$RFT_RUN-iteration$ITERATION" "${RFT_SFT[@]}" "$@"
+before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
+if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
+MODEL_PATH=${MODEL_PATH:-$before}
+DATA=${DATA:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/iteration$ITERATION/data}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}
+
+run train_sft experiment=section41_42/stage2_rft_train engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

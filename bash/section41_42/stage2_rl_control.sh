@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Stage 2, negative controls: RL on level 2 as ever, but for the reward. CONTROL=shuffled: the rewards of a step's answers are
-# dealt out among them at random. CONTROL=format: a readable, finished answer is rewarded, right or wrong. What RL on level 2
+# Stage 2, negative controls: RL on level 2 as ever, but for the reward. CONTROL=shuffled: the rewards of a step are permuted
+# across its completions. CONTROL=format: a readable, finished answer is rewarded, right or wrong. What RL on level 2
 # gains must not be gained here. ENGINE=single only.
 # Reads what stage2_rl_level2.sh reads. Writes $CKPT_DIR/stage2-rl-level2-shuffled or stage2-rl-level2-format. Tiny: two
 # minutes on one core.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 case ${CONTROL:-} in
   shuffled) reward=reward.shuffle=true ;;
@@ -12,4 +12,11 @@ case ${CONTROL:-} in
   *) fail "CONTROL=${CONTROL:-}: choose shuffled or format" ;;
 esac
 if [[ $ENGINE != single ]]; then fail "CONTROL=$CONTROL: only ENGINE=single has this reward"; fi
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" string_task/stage2_level2/train "stage2-rl-level2-$CONTROL" "$reward" "$@"
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-$CONTROL}
+
+run train_grpo experiment=section41_42/stage2_rl_level2 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$reward" "$@"

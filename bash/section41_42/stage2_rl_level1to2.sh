@@ -3,6 +3,13 @@
 # Reads $MODEL_PATH (default: $CKPT_DIR/stage1-rft/final) and the profile's level-1-and-2 problems; validates on the profile's
 # validation files. Writes $CKPT_DIR/stage2-rl-level1to2 (final/ and best/ are models). Tiny: two minutes on one core; with
 # ENGINE=verl five to twelve minutes on two.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" "$LEVEL1TO2" stage2-rl-level1to2 "$@"
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files $STRING_TRAIN_LEVEL1TO2)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level1to2}
+
+run train_grpo experiment=section41_42/stage2_rl_level1to2 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

@@ -3,6 +3,13 @@
 # Reads $MODEL_PATH (default: $CKPT_DIR/stage1-rft/final) and stage2_level2/train.parquet; validates on the profile's
 # validation files. Writes $CKPT_DIR/stage2-rl-level2 (final/ and best/ are models). Tiny: two minutes on one core; with
 # ENGINE=verl five to twelve minutes on two.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" string_task/stage2_level2/train stage2-rl-level2 "$@"
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2}
+
+run train_grpo experiment=section41_42/stage2_rl_level2 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

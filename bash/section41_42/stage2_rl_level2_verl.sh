@@ -4,7 +4,14 @@
 # take the narrow heads of the tiny profile's model.
 # Reads what stage2_rl_level2.sh reads. Writes $CKPT_DIR/stage2-rl-level2-verl, which evaluate.sh then shows as
 # rl-level2-verl. One GPU: not measured yet.
-export STUDY_ENGINE=single ENGINE=verl
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+export STUDY_ENGINE=single ENGINE=verl ROLLOUT_ENGINE="" PROCESSES="${N_GPUS:-null}" # in the folders of the study
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_grpo "${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}" string_task/stage2_level2/train stage2-rl-level2-verl "$@"
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-verl}
+
+run train_grpo experiment=section41_42/stage2_rl_level2 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

@@ -4,6 +4,6 @@
 # Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
 # $RESULTS_DIR, and for the seeds after the first the same names with -seed1, -seed2 … Time: see README.md.
 export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-run_seeds "$@"
+"${bound[@]}" "$PYTHON" examples/run_study.py study=section43 seeds="$SEEDS" summary=true -- "$@"

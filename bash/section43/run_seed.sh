@@ -5,18 +5,6 @@
 # Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
 # $RESULTS_DIR. Time: see README.md.
 export SECTION=section43
-ARMS=${ARMS:-multi-rl-level1to2 string-rl-level1to2 multi-rl-level1} # the longest first
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-script section41_42/stage0_pretrain "$@"
-export BASE_MODEL=${MODEL_PATH:-$BASE_MODEL}
-unset MODEL_PATH # from here on every step starts from the model that the steps before it made
-script section41_42/stage1_create_problems "$@"
-script section41_42/stage1_create_train_data "$@"
-script section41_42/stage1_rft "$@"
-script section41_42/stage2_create_problems "$@"
-script section43/create_countdown_data "$@"
-script section43/stage1_collect_train_data "$@"
-script section43/stage1_rft "$@"
-in_lanes section43/arm "$ARMS multi-base string-base" "$@"
-script section43/evaluate "$@"
+"${bound[@]}" "$PYTHON" examples/run_study.py study=section43 -- "$@"

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# Stage 1 on strings and numbers, training data: the base model answers two-number problems, correct answers are kept and
-# joined with the string data of section 4.1.
+# Stage 1 on strings and numbers, training data: the base model answers two-number problems, correct completions are kept
+# and joined with the string data of section 4.1.
 # Reads $MODEL_PATH (default: the profile's base model), countdown_task/stage1_level2/train.parquet and
 # string_task/stage1_level1_rft/data. Writes countdown_task/stage1_level2_rft/{rollouts,data} and
 # string_countdown_task/stage1_rft_data/{train,test}.parquet. Tiny: a minute.
 export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-data=countdown_task/stage1_level2
-collect "${MODEL_PATH:-$BASE_MODEL}" $data/train ${data}_rft/rollouts n_samples="$COUNTDOWN_SAMPLES" "$@"
-keep_correct $data/train ${data}_rft/rollouts ${data}_rft/data "${COUNTDOWN_FILTER[@]}" $(force_in "$@")
-step merge_data "inputs=[$DATA_DIR/string_task/stage1_level1_rft/data,$DATA_DIR/${data}_rft/data]" \
-  output="$DATA_DIR/string_countdown_task/stage1_rft_data" $(force_in "$@")
+MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
+PROBLEMS=${PROBLEMS:-$DATA_DIR/countdown_task/stage1_level2/train.parquet}
+STRING_DATA=${STRING_DATA:-$DATA_DIR/string_task/stage1_level1_rft/data}
+OUTPUT=${OUTPUT:-$DATA_DIR/countdown_task/stage1_level2_rft}
+
+run collect_rollouts experiment=section43/stage1_collect_train_data model="$MODEL_PATH" problems="$PROBLEMS" \
+  output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
+  n_samples="$COUNTDOWN_SAMPLES" "$@"
+run filter_rollouts experiment=section43/stage1_collect_train_data problems="$PROBLEMS" \
+  rollouts="[$OUTPUT/rollouts]" output="$OUTPUT/data" $(only_force "$@")
+run merge_data inputs="[$STRING_DATA,$OUTPUT/data]" output="$DATA_DIR/string_countdown_task/stage1_rft_data" $(only_force "$@")

@@ -4,7 +4,13 @@
 # Reads $MODEL_PATH (default: $CKPT_DIR/stage1-multi/final) and string_task/stage2_level1/train.parquet; validates on the
 # string problems of section 4.1. Writes $CKPT_DIR/stage2-multi-rl-level1 (final/ and best/). Tiny: a minute on one core.
 export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-train_grpo "${MODEL_PATH:-$(model_of multi-base)}" string_task/stage2_level1/train stage2-multi-rl-level1 \
-  "${RL_LEVEL1[@]}" "$@"
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-multi/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level1/train)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1}
+
+run train_grpo experiment=section43/stage2_rl_level1 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

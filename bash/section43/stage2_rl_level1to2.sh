@@ -5,10 +5,18 @@
 # 1 and 2. Writes $CKPT_DIR/stage2-multi-rl-level1to2 or stage2-rl-level1to2 (final/ and best/ are models). Tiny: a minute
 # and a half on one core.
 export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 case ${START:=multi} in
-  multi) train_grpo "${MODEL_PATH:-$(model_of multi-base)}" "$LEVEL1TO2" stage2-multi-rl-level1to2 "$@" ;;
-  string) script section41_42/stage2_rl_level1to2 "$@" ;;
+  multi) ;;
+  string) script section41_42/stage2_rl_level1to2 "$@" && exit ;;
   *) fail "START=$START: choose multi or string" ;;
 esac
+MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-multi/final}
+TRAIN_FILES=${TRAIN_FILES:-$(files $STRING_TRAIN_LEVEL1TO2)}
+VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1to2}
+
+run train_grpo experiment=section43/stage2_rl_level1to2 engine="$ENGINE" model.path="$MODEL_PATH" \
+  data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"

@@ -4,6 +4,10 @@
 # Reads accuracy.json of the seeds 0 … SEEDS-1. Writes section43/seeds.json, seeds.parquet and
 # accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=README.md the table's place there too. Seconds.
 export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-summarise "$@"
+OUTPUT=${OUTPUT:-$RESULTS_DIR/section43}
+INPUTS=${INPUTS:-$("$PYTHON" -m compositionality.study seeds section43/accuracy.json)}
+
+run summarise_seeds inputs="[$INPUTS]" output="$OUTPUT/seeds.json" place=section43 "$@"
+run draw_figure seeds="$OUTPUT/seeds.json" output="$OUTPUT/accuracy_by_level" title="$STUDY" $(only_force "$@")

@@ -1,19 +1,28 @@
 #!/usr/bin/env bash
-# Section 4.4: pass@k by level for every k up to $PASSK_SAMPLES, of two or more models, with the paired differences to the
-# first of them and the k at which curves cross. First a note: which differences these sizes can show, what they cost.
+# Section 4.4: pass@k by level for every k up to the profile's n_samples, of two or more models, with the paired
+# differences to the first of them and the k at which curves cross. First a note: which differences these sizes can show,
+# what they cost.
 # Reads the models $PASSK_MODELS that are there (or $MODEL_PATH alone, called $MODEL_NAME) and $PASSK_FILES.
 # Writes $RESULTS_DIR/section44/passk.{json,parquet}, by_problem.parquet, problems/ and rollouts/. Tiny: two minutes on
 # 2 cores; the models are asked side by side where there are cores. Killed and started again it goes on.
 # PLAN=1: the note alone.
-source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-models=$(models_there "${PASSK_MODELS[@]}")
-[[ -n $models ]] || fail "no model of ${PASSK_MODELS[*]} in $CKPT_DIR; run: bash bash/section41_42/run_all.sh"
-passk "$models" plan=true $(prior_of section41_42) "$@"
+MODELS=${MODEL_PATH:+${MODEL_NAME:-model}:$MODEL_PATH}
+MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models $PASSK_MODELS)}
+[[ -n $MODELS ]] || fail "no model of $PASSK_MODELS in $CKPT_DIR; run: bash bash/section41_42/run_all.sh"
+PROBLEMS=${PROBLEMS:-$(files $PASSK_FILES)}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/section44}
+words=(experiment=section44/passk models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" engine="$ROLLOUT_ENGINE"
+  ray_address="${RAY_ADDRESS:-}" seed="$SEED")
+prior=() # an earlier evaluation says how hard the problems are
+if [[ -f $RESULTS_DIR/section41_42/by_problem.parquet ]]; then prior=(prior="$RESULTS_DIR/section41_42"); fi
+
+run passk "${words[@]}" plan=true "${prior[@]}" "$@"
 if [[ -n ${PLAN:-} ]]; then exit; fi
 if [[ -z ${MODEL_PATH:-} ]]; then
-  names=()
-  for entry in ${models//,/ }; do names+=("${entry%%:*}"); done
-  in_lanes section44/collect "${names[*]}" "$@"
+  lanes=()
+  for model in ${MODELS//,/ }; do lanes+=("section44/collect ${model%%:*}"); done
+  "${bound[@]}" "$PYTHON" examples/run_study.py scripts="[$(IFS=,; echo "${lanes[*]}")]" -- "$@"
 fi
-passk "$models" "$@"
+run passk "${words[@]}" "$@"

@@ -1,0 +1,69 @@
+# What the scripts under bash/ share. Sourced, never run: settings from the profile, and how a command is run.
+#
+#   PROFILE     tiny (default without a GPU) | smoke | single (default with one) | instruct | paper: a file in
+#               compositionality/config/profile/; its sizes are variables (string.levels: STRING_LEVELS)
+#   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
+#   ROLLOUT_ENGINE  what answers problems: builtin | vllm | ray | transformers | openai; the profile has a default
+#   MODEL_PATH  the model that a step starts from, a folder or a Hub id; each script says its default
+#   DATA_DIR    problems and training data       (default data/$PROFILE, with -verl where verl is not the profile's engine)
+#   CKPT_DIR    trained models                   (default checkpoints/…, likewise)
+#   RESULTS_DIR rollouts and tables              (default results/…, likewise)
+#   SEED        of problems, rollouts and training (default 0; another one has folders of its own, with -seed$SEED)
+#   SEEDS=N     run_all.sh, study.sh, quickstart.sh: seeds 0 … N-1, then their summary
+#   TEST_SEED   of the test problems, the same whatever SEED is (default 2027)
+#   ARMS        run_all.sh, study.sh, quickstart.sh: which arms (those of compositionality/config/study/)
+#   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
+#   BACKEND     where run_all.sh, study.sh and passk.sh run scripts: local | ray | slurm
+#   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
+#   PYTHON      the interpreter (default .venv/bin/python)
+#   DRY_RUN=1   print every command and check the training settings; run nothing
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() { echo "error: $*" >&2; exit 2; }
+
+export PYTHON=${PYTHON:-.venv/bin/python}
+[[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
+# Where .pyc files are switched off, each of the ten processes of a verl run would compile torch and verl anew.
+unset PYTHONDONTWRITEBYTECODE
+if [[ ${SETTINGS_OF:-none} != "${PROFILE:-}/${ENGINE:-}/${SECTION:-}/${SEED:-}/${SEEDS:-}" ]]; then # else a script has asked
+  settings=$("$PYTHON" -m compositionality.study environment)
+  eval "$settings"
+fi
+
+# Iterative RFT in the original's budget, or (RFT_BUDGET=rl) with as many completions as RL samples.
+case ${RFT_BUDGET:=original} in
+  original) RFT=rft ;;
+  rl) RFT=rft-matched RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
+  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
+esac
+
+# A command that ends when the script that started it is killed, even with -9: the script can be started again at once.
+bound=() with=()
+if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi
+
+# run NAME [key=value …]: print and run examples/NAME.py with this profile.
+run() {
+  local words=(profile="$PROFILE/$ENGINE" "${@:2}")
+  { printf '+ %s examples/%s.py' "$PYTHON" "$1" && printf ' %q' "${words[@]}" && echo; } >&2
+  if [[ -z ${DRY_RUN:-} ]]; then "${bound[@]}" "$PYTHON" "examples/$1.py" "${words[@]}"; return; fi
+  if [[ $1 == train_* ]]; then "$PYTHON" "examples/$1.py" "${words[@]}" --dry-run; fi
+}
+
+# script NAME [options]: another script of bash/, with the variables ${with[@]}; its seconds go to $TIMES.
+script() {
+  local began=$SECONDS
+  printf '== %(%H:%M:%S)T  bash/%s.sh%s\n' -1 "$1" "${2:+ ${*:2}}" >&2
+  DEPTH=$((${DEPTH:-0} + 1)) "${bound[@]}" env "${with[@]}" bash "bash/$1.sh" "${@:2}"
+  printf '== %(%H:%M:%S)T  bash/%s.sh%s: done in %s s\n' -1 "$1" "${2:+ ${*:2}}" $((SECONDS - began)) >&2
+  if [[ -n ${TIMES:-} ]]; then
+    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "$SEED" $((${DEPTH:-0} + 1)) "$*" $((SECONDS - began)) >>"$TIMES"
+  fi
+}
+
+# files NAME…: problem files by their names below $DATA_DIR, "a.parquet,b.parquet".
+files() { local all=("${@/#/$DATA_DIR/}") && (IFS=,; echo "${all[*]/%/.parquet}"); }
+
+# only_force "$@": --force if it is among the arguments, for the second command of a script.
+only_force() { if [[ " $* " == *" --force "* ]]; then echo --force; fi; }

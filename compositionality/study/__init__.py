@@ -1,0 +1,1 @@
+"""Studies as data, and the runner that schedules the scripts of ``bash/``."""

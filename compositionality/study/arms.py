@@ -1,0 +1,123 @@
+"""The studies of ``config/study/``: arms, the models that these stand for, what an arm's script is started with."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from compositionality.errors import UserError
+from compositionality.types import Arm, Study
+
+FOLDER = Path(__file__).parents[1] / "config" / "study"
+BASH = Path(__file__).parents[2] / "bash"
+
+
+def study_names(folder: Path = FOLDER) -> list[str]:
+    """The studies that there are."""
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def load_study(name: str, folder: Path = FOLDER) -> Study:
+    """The study of this name. UserError naming file and key for what does not fit, and an arm that starts from none."""
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        raise UserError(f"no study {name}; there are: {' '.join(study_names(folder))}")
+    try:
+        study = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Study), OmegaConf.load(path)))
+    except (YAMLError, OmegaConfBaseException) as error:
+        key = getattr(error, "full_key", "")
+        raise UserError(f"{path}: {key or 'YAML'}: {str(error).splitlines()[0]}") from error
+    assert isinstance(study, Study)
+    for arm_name, arm in study.arms.items():
+        if arm.start and arm.start not in study.arms:
+            raise UserError(f"{path}: arms.{arm_name}.start: no arm {arm.start}; there are: {' '.join(study.arms)}")
+        if arm.script and not (BASH / f"{arm.script}.sh").is_file():
+            raise UserError(f"{path}: arms.{arm_name}.script: bash/{arm.script}.sh: no such file")
+    for key, names in (("asked", study.asked), ("trained", study.trained)):
+        for name in names:
+            if name not in study.arms:
+                raise UserError(f"{path}: {key}: no arm {name}; there are: {' '.join(study.arms)}")
+    return study
+
+
+def find_arm(study: Study, name: str) -> Arm:
+    """The arm of this name; UserError if there is none."""
+    if name not in study.arms:
+        raise UserError(f"no arm {name}; there are: {' '.join(study.arms)}")
+    return study.arms[name]
+
+
+def all_arms() -> dict[str, Arm]:
+    """The arms of every study by name, for figures and tables that show several."""
+    return {name: arm for study in study_names() for name, arm in load_study(study).arms.items()}
+
+
+def look_of(arm: Arm) -> dict[str, Any]:
+    """How an arm is drawn: title, colour, marker, line and its width."""
+    return {key: getattr(arm, key) for key in ("title", "colour", "marker", "line", "width")}
+
+
+def model_path(arm: Arm, variables: Mapping[str, str]) -> str:
+    """The folder of an arm's model in the study that the ``variables`` of bash/env.sh describe."""
+    if not arm.model:
+        return variables["BASE_MODEL"]
+    last = int(variables["RFT_ITERATIONS"]) - 1
+    return f"{variables['CKPT_DIR']}/{arm.model.format(last=last)}"
+
+
+def find_arms(study: str, names: Iterable[str] = ()) -> dict[str, Arm]:
+    """The arms of a study, or those named."""
+    loaded = load_study(study)
+    return {name: find_arm(loaded, name) for name in (list(names) or loaded.arms)}
+
+
+def models_made(arms: Mapping[str, Arm], variables: Mapping[str, str]) -> list[str]:
+    """``name:path`` of those arms whose model is there; of all with DRY_RUN."""
+    paths = {name: model_path(arm, variables) for name, arm in arms.items()}
+    dry = bool(variables.get("DRY_RUN"))
+    return [f"{name}:{path}" for name, path in paths.items() if dry or Path(path).is_dir()]
+
+
+def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
+    """What bash/section*/arm.sh starts an arm with, as bash: SCRIPT, ARGUMENTS, ``with``, NEW_PROBLEMS and MODEL.
+
+    UserError if the model that it starts from is not there (unless DRY_RUN).
+    """
+    arm = find_arm(study, name)
+    start = model_path(study.arms[arm.start], variables) if arm.start else ""
+    if arm.script and start and not Path(start).is_dir() and not variables.get("DRY_RUN"):
+        raise UserError(f"arm {name} starts from {arm.start}, whose model {start} does not exist; make it first")
+    files = [f"{variables['DATA_DIR']}/{file}.parquet" for file in arm.problems]
+    created = [f"{key}={_word(value)}" for key, value in arm.new_problems.items()]
+    own = {"MODEL_PATH": start, **arm.variables}
+    if files:
+        own |= {"TRAIN_FILES": ",".join(files), "OUTPUT": str(Path(variables["CKPT_DIR"], arm.model).parent)}
+    if created:
+        created.append(f"output={files[0]}")
+    lines = {
+        "MODEL": shlex.quote(model_path(arm, variables)),
+        "SCRIPT": shlex.quote(arm.script),
+        "ARGUMENTS": f"({shlex.join(arm.arguments)})",
+        "NEW_PROBLEMS": f"({shlex.join(created)})",
+        "with": f"({shlex.join(f'{key}={value}' for key, value in own.items())})",
+    }
+    return "\n".join(f"{key}={value}" for key, value in lines.items())
+
+
+def of_seeds(path: str, variables: Mapping[str, str], *, made: bool) -> list[str]:
+    """``seedN:FOLDER/path`` of the seeds SEED … SEED+SEEDS-1; with ``made`` of those where it is there (or DRY_RUN)."""
+    first = int(variables["SEED"])
+    seeds = range(first, first + int(variables["SEEDS"]))
+    ends = {seed: "" if seed == first else f"-seed{seed}" for seed in seeds}
+    paths = {seed: f"{variables['RESULTS_DIR']}{end}/{path}" for seed, end in ends.items()}
+    every = not made or bool(variables.get("DRY_RUN"))
+    return [f"seed{seed}:{file}" for seed, file in paths.items() if every or Path(file).is_file()]
+
+
+def _word(value: Any) -> str:
+    """A value as one word of a command line."""
+    return "[" + ",".join(map(str, value)) + "]" if isinstance(value, list) else str(value)

@@ -1,0 +1,139 @@
+"""The jobs of a study: which script runs with which variables, after which others."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compositionality.errors import UserError
+from compositionality.study.arms import find_arm, load_study
+from compositionality.study.environment import MARK, mark
+from compositionality.types import Study
+
+OF_A_STEP = ("MODEL_PATH", "MODEL_NAME", "MODELS", "PROBLEMS", "TRAIN_FILES", "VAL_FILES", "DATA", "INPUTS", "OUTPUT")
+"""Variables of single scripts, which a study does not hand on to all of its scripts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One script of ``bash/`` (no .sh) with its words; it takes one lane, or the whole machine to itself.
+
+    ``after``: indices of the jobs that come first. ``depth``: of its line in times.tsv (2: a seed, 3: a stage);
+    ``ends``: the name under which the seconds of its whole seed are recorded once it is done.
+    """
+
+    script: str
+    words: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[int, ...] = ()
+    one_lane: bool = False
+    depth: int = 3
+    timed: bool = True
+    ends: str = ""
+
+    @property
+    def label(self) -> str:
+        """The script with its words, but for options."""
+        return " ".join([self.script, *(word for word in self.words if not word.startswith("-") and "=" not in word)])
+
+    @property
+    def lane(self) -> str:
+        """What the lines of a job in a lane begin with."""
+        return self.label.rpartition(" ")[2] or self.script
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: for each seed of a study its scripts, then (if asked for) its summary and its report."""
+
+    study: str
+    seeds: int
+    words: tuple[str, ...] = ()
+    summary: bool = False
+    report: bool = False
+
+
+def of_seed(variables: Mapping[str, str], number: int) -> dict[str, str]:
+    """The variables of the ``number``-th seed from SEED on; seeds after the first have folders with -seedN."""
+    seed = int(variables["SEED"]) + number
+    mine = {key: value for key, value in variables.items() if key not in OF_A_STEP}
+    base = variables.get("MODEL_PATH") or variables["BASE_MODEL"]
+    if number:
+        for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "STUDY", "COUNTDOWN_STUDY"):
+            mine[key] = f"{variables[key]}-seed{seed}"
+        base = base if base != f"{variables['CKPT_DIR']}/base" else f"{mine['CKPT_DIR']}/base"
+    mine |= {"SEED": str(seed), "SEEDS": "1", "WANDB_TAGS": f"seed{seed}", "BASE_MODEL": base}
+    return {**mine, MARK: mark(mine)}
+
+
+def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
+    """All jobs of a study in an order in which one after the other would do.
+
+    UserError for an arm that there is not, or SEED and SEEDS both given.
+    """
+    if request.seeds > 1 and variables["SEED"] != "0":
+        raise UserError(
+            f"SEED={variables['SEED']} SEEDS={request.seeds}: give one of the two; SEEDS=N runs seeds 0 to N-1"
+        )
+    study = load_study(request.study)
+    jobs: list[Job] = []
+    ends: list[int] = []
+    for number in range(request.seeds):
+        mine = of_seed(variables, number)
+        jobs += _seed_jobs(study, request, mine, len(jobs), variables.get("MODEL_PATH", ""))
+        ends.append(len(jobs) - 1)
+        if request.report:
+            jobs += _later_jobs(request, mine, (len(jobs) - 1,), len(jobs))
+    force = only_force(request.words)
+    whole = {key: value for key, value in variables.items() if key not in OF_A_STEP}
+    whole |= {"SEEDS": str(request.seeds)}
+    whole |= {MARK: mark(whole)}
+    if request.summary:
+        jobs.append(Job(f"{request.study}/summarise", force, whole, tuple(ends), depth=1, timed=False))
+    if request.report:
+        jobs.append(Job("claims", force, whole, tuple(range(len(jobs))), depth=1))
+        # The page holds the times: a line of its own would make it out of date.
+        jobs.append(Job("report", force, whole, (len(jobs) - 1,), depth=1, timed=False))
+    return jobs
+
+
+def script_jobs(scripts: Sequence[str], words: Sequence[str], variables: Mapping[str, str], seeds: int) -> list[Job]:
+    """The same scripts for every seed, each in a lane. UserError for a script that there is not."""
+    bash = Path(__file__).parents[2] / "bash"
+    jobs = []
+    for number in range(seeds):
+        mine = of_seed(variables, number)
+        for entry in scripts:
+            script, *own = entry.split()
+            if not (bash / f"{script}.sh").is_file():
+                raise UserError(f"bash/{script}.sh: no such script")
+            jobs.append(Job(script, (*own, *words), mine, one_lane=True, depth=2))
+    return jobs
+
+
+def only_force(words: Sequence[str]) -> tuple[str, ...]:
+    """``--force`` if it is among the words."""
+    return tuple(word for word in words if word == "--force")
+
+
+def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:
+    """Stages one after the other, the arms side by side, the evaluation."""
+    names = [*variables["ARMS"].split(), *study.asked]
+    for name in names:
+        find_arm(study, name)
+    before: tuple[int, ...] = ()
+    place = first
+    for stage in study.stages:
+        own = {**variables, "MODEL_PATH": model} if place == first and model else variables
+        yield Job(stage.script, request.words, own, before)
+        before, place = (place,), place + 1
+    for name in names:
+        yield Job(f"{request.study}/arm", (name, *request.words), variables, before, one_lane=True)
+    arms = tuple(range(place, place + len(names)))
+    yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")
+
+
+def _later_jobs(request: Request, variables: Mapping[str, str], after: tuple[int, ...], first: int) -> Iterator[Job]:
+    """pass@k and failure modes of a seed."""
+    force = only_force(request.words)
+    yield Job("section44/passk", force, variables, after, depth=1)
+    yield Job("section45/failure_modes", force, variables, (first,), depth=1)

@@ -1,0 +1,104 @@
+"""``examples/run_study.py``: a study, or a few scripts, for one seed or several."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from compositionality.data.artefact import write_text
+from compositionality.errors import UserError
+from compositionality.report.record import machine
+from compositionality.study.backends import choose_backend
+from compositionality.study.environment import count_gpus, environment
+from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
+from compositionality.study.runner import Runner
+
+
+@dataclass
+class RunStudySettings:
+    """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
+
+    study: str = ""  # one of compositionality/config/study/: its stages, arms and evaluation for every seed
+    scripts: list[str] = field(default_factory=list)  # instead of a study: scripts of bash/ with a word each, in lanes
+    profile: str = ""  # PROFILE
+    engine: str = ""  # ENGINE
+    seed: int | None = None  # SEED: the first seed
+    seeds: int = 1  # how many
+    arms: list[str] = field(default_factory=list)  # ARMS
+    lanes: int | None = None  # LANES: jobs side by side on this machine
+    summary: bool = False  # then the table and the figure over all seeds
+    report: bool = False  # then pass@k and failure modes of every seed, the claims, the page
+    backend: str = ""  # BACKEND: local, ray or slurm
+    ray_address: str = ""  # RAY_ADDRESS: of a running Ray cluster; empty: one is started here
+    slurm_options: list[str] = field(default_factory=list)  # added to every sbatch
+    dry_run: bool = False  # DRY_RUN: print every command, run nothing
+
+
+def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
+    """Run everything that is asked for; ``words`` go to every script. SystemExit with the first failure's exit code.
+
+    UserError for a study, a script, an arm, a profile or a backend that there is not.
+    """
+    if bool(settings.study) == bool(settings.scripts):
+        raise UserError("give study=NAME or scripts=[...]")
+    variables = variables_of(settings, os.environ)
+    if settings.study:
+        request = Request(settings.study, settings.seeds, tuple(words), settings.summary, settings.report)
+        jobs = study_jobs(request, variables)
+    else:
+        jobs = script_jobs(settings.scripts, words, variables, settings.seeds)
+    dry = bool(variables.get("DRY_RUN"))
+    backend = choose_backend(
+        "local" if dry else settings.backend or os.environ.get("BACKEND") or "local",
+        1 if dry else int(variables["LANES"]),
+        count_gpus(variables) if variables["DEVICE"] == "gpu" else 0,
+        settings.ray_address or variables.get("RAY_ADDRESS", ""),
+        settings.slurm_options,
+    )
+    runner = Runner(jobs, backend)
+    if "BEGAN" in os.environ:
+        runner.began = int(os.environ["BEGAN"])
+    if not dry:
+        runner.times = times_file(settings.study, variables, os.environ)
+    runner.jobs = [with_times(job, runner) for job in jobs]
+    if code := asyncio.run(runner.run()):
+        raise SystemExit(code)
+
+
+def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of bash/env.sh with what the settings say on top."""
+    said = {
+        "PROFILE": settings.profile,
+        "ENGINE": settings.engine,
+        "SECTION": settings.study,
+        "SEED": "" if settings.seed is None else str(settings.seed),
+        "ARMS": " ".join(settings.arms),
+        "LANES": "" if settings.lanes is None else str(settings.lanes),
+        "DRY_RUN": "1" if settings.dry_run else "",
+    }
+    base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
+    base |= {key: value for key, value in said.items() if value}
+    base["SEEDS"] = str(settings.seeds)
+    kept = ("MODEL_PATH", "RAY_ADDRESS", "DRY_RUN", "N_GPUS", "NNODES", "RFT_BUDGET", "EVALUATE_ON", "STUDY_ENGINE")
+    return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}
+
+
+def times_file(study: str, variables: Mapping[str, str], given: Mapping[str, str]) -> Path | None:
+    """Where seconds are recorded: $TIMES, or the study's times.tsv, beside which the machine is described."""
+    if not study:
+        return Path(given["TIMES"]) if given.get("TIMES") else None
+    folder = Path(variables["RESULTS_DIR"], study)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "machine.json").is_file():
+        write_text(folder / "machine.json", json.dumps(machine()))
+    return folder / "times.tsv"
+
+
+def with_times(job: Job, runner: Runner) -> Job:
+    """The job with what its script needs to record the seconds of the scripts that it starts."""
+    times = str(runner.times) if runner.times and job.timed else ""
+    return replace(
+        job, variables={**job.variables, "TIMES": times, "BEGAN": str(runner.began), "DEPTH": str(job.depth)}
+    )
