@@ -3,25 +3,27 @@
 from pathlib import Path
 
 import pytest
-from bash_runs import ROOT, commands, run
+from bash_runs import ROOT, commands, dry, run, values
+
+from compositionality.config.profile import profile_names
 
 SCRIPT = "bash/section45/failure_modes.sh"
 
 
-@pytest.mark.parametrize("profile", ["tiny", "smoke", "single", "instruct", "paper"])
+@pytest.mark.parametrize("profile", profile_names())
 def test_every_profile_says_what_it_would_run(profile: str) -> None:
-    told = commands(run(SCRIPT, "level=2", PROFILE=profile, DRY_RUN="1"))
-    assert f"examples/failure_modes.py evaluation=results/{profile}/section41_42" in told
-    assert "models=\\[base\\,stage1\\,rft\\,rl-level1\\,rl-level2\\]" in told
-    assert told.endswith(f"output=results/{profile}/section45 level=2")
+    (told,) = (values(command) for command in dry(SCRIPT, "level=2", PROFILE=profile))
+    assert told["evaluation"] == f"results/{profile}/section41_42"
+    assert told["models"] == "[base,stage1,rft,rl-level1,rl-level2]"
+    assert (told["output"], told["level"]) == (f"results/{profile}/section45", "2")
 
 
 def test_every_seed_has_a_folder_of_its_own() -> None:
-    told = commands(run(SCRIPT, PROFILE="tiny", DRY_RUN="1", SEEDS="2", EVALUATE_ON="validation")).splitlines()
-    for line, study in zip(told, ("tiny", "tiny-seed1"), strict=True):
-        assert f"evaluation=results/{study}/section41_42-validation" in line
-        assert f"data/{study}/string_task/validation_heldout.parquet" in line
-        assert f"output=results/{study}/section45-validation" in line
+    told = dry(SCRIPT, PROFILE="tiny", SEEDS="2", EVALUATE_ON="validation")
+    for one, study in zip(map(values, told), ("tiny", "tiny-seed1"), strict=True):
+        assert one["evaluation"] == f"results/{study}/section41_42-validation"
+        assert f"data/{study}/string_task/validation_heldout.parquet" in one["problems"]
+        assert one["output"] == f"results/{study}/section45-validation"
 
 
 def test_p18_without_answers_it_says_what_to_run(tmp_path: Path) -> None:
@@ -45,7 +47,7 @@ def test_it_takes_the_models_that_are_there(tmp_path: Path) -> None:
     done = run(SCRIPT, PROFILE="tiny", DATA_DIR=str(data), RESULTS_DIR=str(results))
     assert done.returncode == 0, done.stderr
     assert "string_task-test_heldout, level 3" in done.stdout
-    assert "models=\\[stage1\\,rl-level2\\]" in commands(done)
+    assert values(commands(done)[0])["models"] == "[stage1,rl-level2]"
     made = {path.name for path in (results / "section45").iterdir()}
     wanted = {f"{name}.{ending}" for name in ("failure_modes", "functions") for ending in ("png", "svg", "pdf")}
     assert wanted | {"failure_modes.json", "labels.parquet", "by_problem.parquet"} <= made

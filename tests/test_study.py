@@ -2,27 +2,25 @@
 
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from bash_runs import ROOT, commands, run
-
-STUDY = {"PROFILE": "tiny", "DRY_RUN": "1", "ARMS": "rl-level2"}
+from bash_runs import ROOT, dry, run, values
 
 
 @pytest.mark.slow
 def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -> None:
-    done = run("bash/study.sh", **STUDY, SEEDS="2")
-    told = commands(done)
+    told = dry("bash/study.sh", PROFILE="tiny", ARMS="rl-level2", SEEDS="2")
     for study in ("tiny", "tiny-seed1"):
-        assert told.count(f"output=results/{study}/section44 ") >= 1
-        assert f"output=results/{study}/section45" in told
-        assert f"data/{study}/string_task/test_heldout.parquet" in told
-    assert len(re.findall(r"examples/claims\.py", told)) == 1
-    assert "passk=\\[seed0:results/tiny/section44/by_problem.parquet\\,seed1:results/tiny-seed1/section44" in told
-    assert told.splitlines()[-1].startswith("+ .venv/bin/python examples/report.py study=results/tiny ")
+        for verb, section in (("passk", "section44"), ("failure_modes", "section45")):
+            outputs = [values(command)["output"] for command in told if command[0] == verb]
+            assert f"results/{study}/{section}" in outputs
+    (claims,) = (values(command) for command in told if command[0] == "claims")
+    files = [f"seed{seed}:results/tiny{end}/section44/by_problem.parquet" for seed, end in ((0, ""), (1, "-seed1"))]
+    assert claims["passk"] == f"[{','.join(files)}]"
+    assert told[-1][0] == "report"
+    assert values(told[-1])["study"] == "results/tiny"
 
 
 @pytest.mark.slow
@@ -41,17 +39,16 @@ def test_a_study_for_real_in_the_smallest_sizes(engine: str, tmp_path: Path) -> 
     assert run("bash/report.sh", "--check", **settings).returncode == 0
 
 
-def test_the_report_is_told_where_everything_is() -> None:
-    audit, report = commands(run("bash/report.sh", PROFILE="tiny", DRY_RUN="1")).splitlines()
-    assert "examples/audit_data.py" in audit
-    assert "data/tiny/string_task/test_heldout.parquet" in audit
-    assert "against=\\[data/tiny/string_task/stage2_level1/train.parquet" in audit
-    words = ("study=results/tiny", "output=results/tiny/report", "countdown=results/tiny-countdown")
-    for word in (*words, "checkpoints=checkpoints/tiny", "data=data/tiny"):
-        assert f" {word}" in report
-    alone = commands(run("bash/report.sh", "--check", PROFILE="paper", DRY_RUN="1")).splitlines()
-    assert len(alone) == 1
-    assert alone[0].endswith("countdown=results/paper checkpoints=checkpoints/paper data=data/paper --check")
+def test_the_report_reads_where_everything_is() -> None:
+    audit, report = dry("bash/report.sh", PROFILE="tiny")
+    assert audit[0] == "audit_data"
+    assert "data/tiny/string_task/test_heldout.parquet" in values(audit)["files"]
+    assert values(audit)["against"].startswith("[data/tiny/string_task/stage2_level1/train.parquet,")
+    folders = {"study": "results/tiny", "output": "results/tiny/report", "countdown": "results/tiny-countdown"}
+    assert folders.items() < values(report).items()
+    (alone,) = dry("bash/report.sh", "--check", PROFILE="paper")
+    assert "--check" in alone
+    assert values(alone)["countdown"] == "results/paper"
 
 
 def test_a_report_of_nothing_says_what_to_run(tmp_path: Path) -> None:
@@ -72,8 +69,12 @@ def test_a_report_of_nothing_says_what_to_run(tmp_path: Path) -> None:
     ],
 )
 def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str) -> None:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "SEED", "PROFILE"))}
-    code = 'source bash/lib.sh; echo "$WANDB_RUN_GROUP $WANDB_TAGS"'
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WANDB_", "SEED", "PROFILE", "SETTINGS"))
+    }
+    code = 'source bash/env.sh; echo "$WANDB_RUN_GROUP $WANDB_TAGS"'
     environment = {**kept, "PROFILE": "tiny", **variables}
     done = subprocess.run(["bash", "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == expected, done.stderr
