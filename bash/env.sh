@@ -39,6 +39,10 @@ case ${RFT_BUDGET:=original} in
   *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
 esac
 
+# verl starts a process for every GPU by itself, and validates on one file.
+TRAIN_PROCESSES=$PROCESSES RL_VALIDATION_FILES=$STRING_VALIDATION_FILES
+if [[ $ENGINE == verl ]]; then TRAIN_PROCESSES=${N_GPUS:-null} RL_VALIDATION_FILES=${STRING_VALIDATION_FILES%% *}; fi
+
 # A command that ends when the script that started it is killed, even with -9: the script can be started again at once.
 bound=() with=()
 if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi

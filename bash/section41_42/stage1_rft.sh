@@ -10,4 +10,4 @@ OUTPUT=${OUTPUT:-$CKPT_DIR/stage1-rft}
 
 run train_sft experiment=section41_42/stage1_rft engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
-  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"

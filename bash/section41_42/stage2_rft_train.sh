@@ -12,4 +12,4 @@ OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}
 
 run train_sft experiment=section41_42/stage2_rft_train engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
-  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$@"
+  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"

@@ -14,9 +14,9 @@ esac
 if [[ $ENGINE != single ]]; then fail "CONTROL=$CONTROL: only ENGINE=single has this reward"; fi
 MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
-VAL_FILES=${VAL_FILES-$(files $STRING_VALIDATION_FILES)}
+VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-$CONTROL}
 
 run train_grpo experiment=section41_42/stage2_rl_level2 engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \
-  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$PROCESSES" "$reward" "$@"
+  rollout.engine="$RL_ROLLOUT_ENGINE" trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$reward" "$@"

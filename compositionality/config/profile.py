@@ -38,6 +38,11 @@ CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
 
 
+def in_training(engine: str) -> str:
+    """The rollout engine of RL where ``engine`` answers problems: Ray only spreads vLLM's work."""
+    return "vllm" if engine == "ray" else engine
+
+
 @dataclass
 class Sampling:
     """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
@@ -57,7 +62,7 @@ class Sampling:
         if entry_point == "train_grpo":
             return {
                 "data": {"max_prompt_tokens": self.max_prompt_tokens},
-                "rollout": {"engine": self.engine, "max_tokens": self.max_tokens},
+                "rollout": {"engine": in_training(self.engine), "max_tokens": self.max_tokens},
             }
         return {}
 

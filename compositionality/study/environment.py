@@ -1,6 +1,5 @@
 """The variables of ``bash/env.sh``: settings that a person gave, the profile's numbers for the rest."""
 
-import importlib.util
 import os
 import shlex
 import subprocess
@@ -8,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from compositionality.config.profile import Profile, load_profile
+from compositionality.config.profile import Profile, in_training, load_profile
 from compositionality.errors import UserError
 from compositionality.study.arms import load_study
 
@@ -41,6 +40,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     for key in ("SEED", "SEEDS"):
         if not variables[key].isdecimal() or (key, variables[key]) == ("SEEDS", "0"):
             raise UserError(f"SEED={variables['SEED']} SEEDS={variables['SEEDS']}: whole numbers, SEEDS at least 1")
+    variables["RL_ROLLOUT_ENGINE"] = "vllm" if profile.engine == "verl" else in_training(variables["ROLLOUT_ENGINE"])
     variables |= _folders(profile, variables, chosen)
     return variables | machine(profile, variables, chosen) | {MARK: mark(variables)}
 
@@ -100,7 +100,7 @@ def machine(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str,
     device = profile.device or chosen.get("DEVICE") or ("gpu" if gpus else "cpu")
     cores = len(os.sched_getaffinity(0))
     if device == "cpu":
-        lanes, processes = min(cores, MOST_LANES), "1" if variables["ENGINE"] == "verl" else str(min(cores, 2))
+        lanes, processes = min(cores, MOST_LANES), str(min(cores, 2))
     else:
         lanes = gpus if gpus > 1 else max(profile.lanes, 1)
         processes = chosen.get("N_GPUS", "null")  # null: one for every GPU
@@ -125,12 +125,6 @@ def count_gpus(given: Mapping[str, str]) -> int:
     found = [line for line in done.stdout.splitlines() if line.startswith("GPU")]
     visible = [word for word in given.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
     return min(len(found), len(visible)) if visible else len(found)
-
-
-def require_verl(variables: Mapping[str, str]) -> None:
-    """UserError if the engine is verl and verl is not installed."""
-    if variables["ENGINE"] == "verl" and importlib.util.find_spec("verl") is None:
-        raise UserError("ENGINE=verl needs verl, Ray and vLLM, which are not installed; run: bash bash/setup.sh --full")
 
 
 def as_shell(variables: Mapping[str, Any]) -> str:
