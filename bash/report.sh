@@ -21,9 +21,9 @@ for word in countdown="$COUNTDOWN_RESULTS_DIR" checkpoints="$CKPT_DIR" data="$DA
 done
 names=(stage2_level1 stage2_level2)
 if [[ $STRING_MODE == clean ]]; then names+=(stage2_level1to2); fi
-tests=$(IFS=,; made $(files $STRING_TEST_FILES) | paste -sd,)
+tests=$(made $(files $STRING_TEST_FILES | tr , ' ') | paste -sd,)
 names=("${names[@]/#/string_task/}")
-training=$(IFS=,; made $(files "${names[@]/%//train}") | paste -sd,)
+training=$(made $(files "${names[@]/%//train}" | tr , ' ') | paste -sd,)
 
 if [[ -n $tests && " $* " != *" --check "* ]]; then
   run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" $(only_force "$@")

@@ -76,20 +76,19 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
         )
     study = load_study(request.study)
     jobs: list[Job] = []
-    ends: list[int] = []
-    for number in range(request.seeds):
-        mine = of_seed(variables, number)
+    seeds = [of_seed(variables, number) for number in range(request.seeds)]
+    for mine in seeds:
         jobs += _seed_jobs(study, request, mine, len(jobs), variables.get("MODEL_PATH", ""))
-        ends.append(len(jobs) - 1)
-        if request.report:
-            jobs += _later_jobs(request, mine, (len(jobs) - 1,), len(jobs))
+    evaluations = [number for number, job in enumerate(jobs) if job.ends]
     force = only_force(request.words)
-    whole = {key: value for key, value in variables.items() if key not in OF_A_STEP}
-    whole |= {"SEEDS": str(request.seeds)}
+    whole = {key: value for key, value in variables.items() if key not in OF_A_STEP} | {"SEEDS": str(request.seeds)}
     whole |= {MARK: mark(whole)}
     if request.summary:
-        jobs.append(Job(f"{request.study}/summarise", force, whole, tuple(ends), depth=1, timed=False))
+        jobs.append(Job(f"{request.study}/summarise", force, whole, tuple(evaluations), depth=1, timed=False))
     if request.report:
+        for mine, end in zip(seeds, evaluations, strict=True):
+            jobs.append(Job("section44/passk", force, mine, (end,), depth=1))
+            jobs.append(Job("section45/failure_modes", force, mine, (end,), depth=1))
         jobs.append(Job("claims", force, whole, tuple(range(len(jobs))), depth=1))
         # The page holds the times: a line of its own would make it out of date.
         jobs.append(Job("report", force, whole, (len(jobs) - 1,), depth=1, timed=False))
@@ -130,10 +129,3 @@ def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], fir
         yield Job(f"{request.study}/arm", (name, *request.words), variables, before, one_lane=True)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")
-
-
-def _later_jobs(request: Request, variables: Mapping[str, str], after: tuple[int, ...], first: int) -> Iterator[Job]:
-    """pass@k and failure modes of a seed."""
-    force = only_force(request.words)
-    yield Job("section44/passk", force, variables, after, depth=1)
-    yield Job("section45/failure_modes", force, variables, (first,), depth=1)
