@@ -6,7 +6,7 @@ OUTPUT, one JSON without host names or paths.
 
     python examples/write_record.py seeds=results/tiny/section41_42/seeds.json claims=results/tiny/claims.json \
         output=results/records/tiny.json \
-        command="'SEEDS=3 bash bash/quickstart.sh'" config=[profile:bash/profiles/tiny.sh] \
+        command="'SEEDS=3 bash bash/quickstart.sh'" config=[profile:compositionality/config/profile/tiny.yaml] \
         times=[seed0:results/tiny/times.tsv] runs=[rl-level2:checkpoints/tiny/stage2-rl-level2]
 
 An existing record is kept, unless --force.

@@ -183,7 +183,7 @@ def test_the_papers_values(monkeypatch):
 
 
 def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # as bash/lib.sh sets it
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     for processes in (1, 2):
         _, variables = composed("run.device=cpu", f"run.processes={processes}")
         assert variables["CUDA_VISIBLE_DEVICES"].split(",") == ["-1"] * processes
