@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 STATE = """
 import importlib.metadata, os, torch.distributed as dist
 before = (importlib.metadata.version, dist.init_process_group, os.environ.get("VERL_ENGINE_DEVICE"))

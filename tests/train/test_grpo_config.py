@@ -19,6 +19,8 @@ from compositionality.train.verl import configure, grpo, grpo_preflight, launch
 from compositionality.train.verl.translate import GRPO_LACKS, grpo_keys, grpo_run
 from compositionality.types import Problem
 
+pytestmark = pytest.mark.full
+
 PAPER = ["profile=paper"]
 MACHINES = {
     "two cores": ["run.device=cpu", "data.max_prompt_tokens=64", "rollout.max_tokens=128"],

@@ -13,6 +13,8 @@ from compositionality.errors import UserError  # noqa: E402
 from compositionality.reward.shapes import reward  # noqa: E402
 from compositionality.types import Reason, Verdict  # noqa: E402
 
+pytestmark = pytest.mark.full
+
 GROUP = 4
 CORRECT, WRONG, MALFORMED = Reason.CORRECT, Reason.WRONG, Reason.MALFORMED
 

@@ -10,6 +10,8 @@ import torch
 from sft_assets import make_model
 from test_grpo_config import composed
 
+pytestmark = pytest.mark.full
+
 LIMIT = 24
 
 

@@ -94,6 +94,7 @@ def test_the_best_checkpoint_outlives_the_last_ones(tmp_path):
     assert checkpoints.best_step(tmp_path) == 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "value"), [("actor/pg_loss", float("nan")), ("actor/grad_norm", float("inf"))])
 def test_nan_stops_with_one_line(name, value):
     from compositionality.train.verl.trainer import refuse_nan
@@ -104,6 +105,7 @@ def test_nan_stops_with_one_line(name, value):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.full
 def test_the_validation_score_weighs_levels_equally():
     from compositionality.train.verl.trainer import validation_score
 

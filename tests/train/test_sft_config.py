@@ -13,6 +13,8 @@ from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch
 from compositionality.train.verl.recipe import result_settings
 
+pytestmark = pytest.mark.full
+
 BASE = ["engine=verl", "model.path=models/base", "data.train_file=rows.parquet", "trainer.output=OUT"]
 GPU = ["run.device=gpu", "model.dtype=bfloat16"]
 MACHINES = {

@@ -118,6 +118,7 @@ def test_metrics_go_on_where_the_checkpoint_left_off(tmp_path: Path, monkeypatch
     assert rows[0] == {"step": 1, "loss": 1.0, "gradient": None}
 
 
+@pytest.mark.full
 def test_verl_writes_through_our_logger(tmp_path: Path) -> None:
     code = "from verl.utils.tracking import Tracking; Tracking('p', 'e', ['file']).log({'a': 1.5}, 7)"
     variables = {

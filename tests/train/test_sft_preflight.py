@@ -15,6 +15,8 @@ from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import configure, preflight, sft
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:

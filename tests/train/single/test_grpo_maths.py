@@ -41,6 +41,7 @@ def token_rewards(rewards, lengths):
     return rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce_plus_plus"])
 def test_p09_advantages_are_verls(batch, kind):
     from omegaconf import OmegaConf
@@ -75,6 +76,7 @@ def test_p09_advantages_by_hand():
 MODES = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("aggregation", MODES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_p09_the_loss_and_its_gradient_are_verls(batch, aggregation, weighted):
@@ -106,6 +108,7 @@ def test_p09_the_loss_and_its_gradient_are_verls(batch, aggregation, weighted):
     assert metrics["actor/pg_clipfrac"] > 0  # the clip was at work
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("ours", "theirs"), [("k1", "k1"), ("k1", "kl"), ("k2", "mse"), ("k3", "low_var_kl")])
 def test_p09_kl_estimates_are_verls(batch, ours, theirs):
     from verl.trainer.ppo.core_algos import kl_penalty
