@@ -29,7 +29,7 @@ bash bash/setup.sh "${setup[@]}"
 ready=$(date +%s)
 export PROFILE=${PROFILE:-tiny} BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command
 source bash/env.sh
-bash bash/study.sh "${force[@]}"
+"${bound[@]}" bash bash/study.sh "${force[@]}"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
 
 seeds=""

@@ -164,7 +164,7 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
             r"arm rl-level2 starts from stage1, whose model \S+/stage1-rft/final does not exist",
         ),
         ("stage1_create_problems", ["colour=red"], {"PROFILE": "tiny"}, "colour"),
-        ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "train.parquet: no such file"),
+        ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "no: no such model folder"),
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
