@@ -3,7 +3,7 @@
 # model. One seed, validation problems (500 a level); ablation_variant.sh says what each variant changes.
 # Reads nothing. Writes data, checkpoints and results under …/ablation, and $RESULTS_DIR/ablation/ablation.json.
 # Tiny: an hour on 2 cores. VARIANTS="recipe wide": only these.
-# Usage: bash bash/section41_42/ablation.sh [markdown=README.md]  (the table into its place there)
+# Usage: bash bash/section41_42/ablation.sh [markdown=results/README.md]  (the table into its place there)
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 VARIANTS=${VARIANTS:-recipe no-composition more-composition more-tokens few-functions many-functions narrow wide}
