@@ -86,7 +86,7 @@ def test_the_string_arm_is_the_run_of_section_41() -> None:
     for profile in ("instruct", "smoke"):
         (here,) = settings_of("stage2_rl_level1to2", profile, START="string")
         (there,) = dry("bash/section41_42/stage2_rl_level1to2.sh", PROFILE=profile)
-        assert here == {key: value.replace("smoke/s", "smoke-countdown/s") for key, value in values(there).items()}
+        assert here == {key: value.replace("/smoke/s", "/smoke-countdown/s") for key, value in values(there).items()}
 
 
 def test_a_start_that_is_none_is_one_line() -> None:

@@ -110,7 +110,7 @@ def test_what_was_not_judged_is_left_out() -> None:
     assert share_over_seeds(correct_SP, judged_SP * [[1], [0]]) is None
     paired = contrast_over_seeds(correct_SP, judged_SP, np.zeros((2, 3), int), np.ones((2, 3), int))
     assert paired is not None
-    assert paired.values == (0.5, 1.0)  # the third problem is out
+    assert paired.by_seed == (0.5, 1.0)  # the third problem is out
     assert contrast_over_seeds(correct_SP[:, :1], judged_SP[:, :1], correct_SP[:, :1], judged_SP[:, :1]) is None
 
 
