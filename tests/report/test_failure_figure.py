@@ -66,7 +66,8 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
     ]
     texts = texts_of(tmp_path / "failure_modes.svg")
     for text in (
-        "held-out functions, level 1",
+        "held-out functions",
+        "level 1",
         "n = 500",
         "level 3",
         "RL on level 2",
