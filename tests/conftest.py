@@ -1,21 +1,96 @@
-"""Markers that hold for whole files, in one place."""
+"""Markers of whole folders, files and tests, in one place."""
 
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parent
-LONG = {
-    "test_scripts.py": "starts a hundred scripts",
-    "test_section43.py": "starts scripts",
-    "test_section44.py": "starts scripts",
-    "test_section45.py": "starts scripts",
-    "test_study.py": "starts scripts",
-    "train/single/test_grpo_ranks.py": "GRPO on several processes, again and again",
-    "train/single/test_grpo_learning.py": "six runs long enough to learn",
-    "train/single/test_grpo_command.py": "runs that are killed and resumed",
+LONG: dict[str, list[str]] = {
+    "evaluate/test_evaluate_real.py": [],
+    "evaluate/test_failures_judge.py": [
+        "test_p07_killed_and_run_again_it_asks_only_what_is_missing",
+    ],
+    "report/test_failure_figure.py": [],
+    "report/test_page.py": [],
+    "report/test_page_browser.py": [],
+    "rft/test_filter.py": [
+        "test_p07_kill_at_random_moments_gives_the_same_files",
+    ],
+    "rft/test_merge.py": [
+        "test_p18_other_columns_and_shared_prompts_are_one_line_and_exit_code_2",
+    ],
+    "rollout/test_collect.py": [
+        "test_p07_kill_at_random_moments_gives_the_same_files",
+        "test_memory_does_not_grow_with_the_number_of_samples",
+    ],
+    "rollout/test_hub_model.py": [],
+    "rollout/test_sampler.py": [
+        "test_greedy_answers_are_those_of_generate",
+        "test_logps_are_those_of_a_full_forward_pass",
+        "test_an_answer_does_not_depend_on_neighbours_order_or_batch",
+    ],
+    "stats/test_intervals.py": [
+        "test_the_interval_covers_at_its_nominal_rate",
+    ],
+    "stats/test_passk_maths.py": [
+        "test_p06_intervals_cover_at_their_nominal_rate",
+    ],
+    "stats/test_random_effects.py": [
+        "test_p06_intervals_over_seeds_and_problems_hold_the_truth_at_the_nominal_rate",
+        "test_p06_intervals_of_differences_hold_the_truth_at_the_nominal_rate",
+    ],
+    "tasks/test_countdown_clean.py": [
+        "test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty",
+        "test_p01_number_of_processes_does_not_matter",
+    ],
+    "tasks/test_countdown_judge.py": [
+        "test_p04_agrees_with_the_slow_definition",
+    ],
+    "tasks/test_countdown_solver.py": [
+        "test_five_numbers_with_equal_ones",
+        "test_all_solutions_and_no_others",
+    ],
+    "tasks/test_string_clean.py": [
+        "test_p01_number_of_processes_does_not_matter",
+    ],
+    "tasks/test_string_paper.py": [
+        "test_flaws_are_the_originals",
+    ],
+    "test_scripts.py": [],
+    "test_section43.py": [],
+    "test_section44.py": [],
+    "test_section45.py": [],
+    "test_study.py": [],
+    "toy_task/test_pipeline.py": [],
+    "train/single/test_grpo_command.py": [],
+    "train/single/test_grpo_learning.py": [],
+    "train/single/test_grpo_ranks.py": [],
+    "train/single/test_grpo_run.py": [
+        "test_a_run_trains_evaluates_saves_and_exports",
+        "test_p07_the_surplus_survives_a_stop",
+        "test_the_trainer_and_the_sampler_find_the_same_log_probs",
+        "test_p13_the_export_reloads",
+        "test_every_algorithm_runs",
+        "test_p10_micro_batches_do_not_change_the_result",
+    ],
+    "train/single/test_sft.py": [
+        "test_p10_two_processes_give_the_weights_of_one",
+        "test_p07_killed_and_started_again_ends_with_the_same_bytes",
+        "test_the_command_says_trouble_in_one_line_and_exits_with_2",
+        "test_p11_the_loss_falls_and_every_step_has_its_row",
+    ],
+    "train/test_ranks.py": [],
+    "train/test_tiny_pretrain.py": [
+        "test_p07_killed_and_started_again_ends_with_the_same_bytes",
+        "test_p07_a_run_may_go_on_with_another_number_of_processes",
+        "test_p10_two_processes_give_the_model_of_one",
+    ],
+    "train/test_tiny_single.py": [
+        "test_a_small_model_starts_to_learn_it",
+    ],
 }
-"""Files with more than ten seconds of processor time: bash/test.sh --fast leaves them out."""
+"""Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
+scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,5 +98,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
         if path.startswith("benchmarks/"):
             item.add_marker("benchmark")
-        if path in LONG:
+        if path in LONG and (not LONG[path] or item.name.split("[")[0] in LONG[path]):
             item.add_marker("long")
