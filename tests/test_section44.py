@@ -1,4 +1,4 @@
-"""Section 4.4's scripts: who is asked what, in whose folders, in every profile."""
+"""Section 4.4's scripts: models, problem files and output folders, in every profile."""
 
 import pytest
 from bash_runs import dry, run, values

@@ -1,4 +1,4 @@
-"""A whole study by one command: which scripts run for which seed, and what the report is told."""
+"""A whole study by one command: which scripts run for which seed, and the inputs of the report."""
 
 import json
 import os

@@ -45,7 +45,7 @@ class Local:
         return await run_command((*BOUND, *command_of(job)), {**os.environ, **job.variables, **own}, write)
 
     def variables(self, job: Job, lane: int) -> dict[str, str]:
-        """What a job in a lane is given of the machine."""
+        """Variables of a job: its GPU, and one process and thread in a lane."""
         if not job.one_lane or self.lanes == 1:
             return {}
         return alone(job) | ({"CUDA_VISIBLE_DEVICES": str(lane % self.gpus)} if self.gpus > 1 else {})
@@ -139,7 +139,7 @@ class Slurm:
 
 
 def alone(job: Job) -> dict[str, str]:
-    """What a job in a lane is told: one process, one thread, nothing beside it."""
+    """Variables of a job in a lane: one process, one thread."""
     return {"PROCESSES": "1", "OMP_NUM_THREADS": "1", "LANES": "1"} if job.one_lane else {}
 
 

@@ -244,9 +244,15 @@ done
 bash -c "$command" >"$log" 2>&1
 """
 
+# scancel ends the job's processes, wherever they run: here the one that would not end by itself.
+SCANCEL = """#!/bin/sh
+echo "$@" >>"$FOLDER/scancel.log"
+kill -KILL "$(cat "$FOLDER/child.pid")"
+"""
+
 
 def stub_slurm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, text in (("sbatch", SBATCH), ("scancel", '#!/bin/sh\necho "$@" >>"$FOLDER/scancel.log"\n')):
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -274,6 +280,7 @@ def test_a_failed_slurm_job_cancels_the_others(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("TOGETHER", "long bad")
     assert asyncio.run(Runner(cluster_jobs(tmp_path, "long", "bad"), Slurm()).run()) == 7
     assert (tmp_path / "scancel.log").read_text().strip().isdecimal()
+    assert_gone(int((tmp_path / "child.pid").read_text()))
 
 
 def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ class Clock:
 
 
 class MetricsFile:
-    """One JSON line for each row of metrics, appended; what is no number or short text is left out, nan is null."""
+    """One JSON line for each row of metrics, appended: numbers and short texts only; nan and inf become null."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -61,10 +61,10 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
 
 
 def enough_for_validation(config: DictConfig) -> bool:
-    """verl drops an incomplete batch, also in validation, and stumbles over an empty one."""
+    """verl drops an incomplete batch, also in validation, and fails on an empty one."""
     path = Path(config.run.val_file) if config.run.val_file else None
     if path is None or not path.is_file():
-        return path is not None  # a missing file is told by the checks, or is made later (dry run)
+        return path is not None  # the checks report a missing file; in a dry run it may be made later
     rows = pq.read_metadata(path).num_rows
     if rows < config.data.train_batch_size:
         print(

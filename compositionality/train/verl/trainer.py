@@ -129,7 +129,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:
-    """UserError if a loss or the gradient is no number: verl would skip the update and continue silently."""
+    """UserError if a loss or the gradient norm is not finite: verl would skip the update and continue silently."""
     for name, value in metrics.items():
         if name.endswith(("loss", "grad_norm")) and not math.isfinite(value):
             raise UserError(
