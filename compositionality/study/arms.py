@@ -56,11 +56,6 @@ def all_arms() -> dict[str, Arm]:
     return {name: arm for study in study_names() for name, arm in load_study(study).arms.items()}
 
 
-def look_of(arm: Arm) -> dict[str, Any]:
-    """How an arm is drawn: title, colour, marker, line and its width."""
-    return {key: getattr(arm, key) for key in ("title", "colour", "marker", "line", "width")}
-
-
 def model_path(arm: Arm, variables: Mapping[str, str]) -> str:
     """The folder of an arm's model in the study that the ``variables`` of bash/env.sh describe."""
     if not arm.model:

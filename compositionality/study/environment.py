@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from compositionality.config.profile import Profile, in_training, load_profile
 from compositionality.errors import UserError
 from compositionality.study.arms import load_study
+from compositionality.study.machine import count_gpus
 
 MARK = "SETTINGS_OF"
 MOST_LANES = 4
@@ -42,7 +42,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
             raise UserError(f"SEED={variables['SEED']} SEEDS={variables['SEEDS']}: whole numbers, SEEDS at least 1")
     variables["RL_ROLLOUT_ENGINE"] = "vllm" if profile.engine == "verl" else in_training(variables["ROLLOUT_ENGINE"])
     variables |= _folders(profile, variables, chosen)
-    return variables | machine(profile, variables, chosen) | {MARK: mark(variables)}
+    return variables | resources(profile, variables, chosen) | {MARK: mark(variables)}
 
 
 def mark(variables: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str
     }
 
 
-def machine(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
+def resources(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
     """What the study is run on: device, cores, how many arms side by side, processes of a training that is alone."""
     gpus = int(chosen.get("N_GPUS", "0")) or count_gpus(chosen)
     device = profile.device or chosen.get("DEVICE") or ("gpu" if gpus else "cpu")
@@ -112,19 +112,6 @@ def machine(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str,
         if variables["ENGINE"] == "single":  # small matrices: a second thread gains little
             found["OMP_NUM_THREADS"] = "1"
     return found
-
-
-def count_gpus(given: Mapping[str, str]) -> int:
-    """GPUs of this machine that are visible; 0 without a driver."""
-    if given.get("CUDA_VISIBLE_DEVICES") == "":
-        return 0
-    try:
-        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-    except OSError:
-        return 0
-    found = [line for line in done.stdout.splitlines() if line.startswith("GPU")]
-    visible = [word for word in given.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
-    return min(len(found), len(visible)) if visible else len(found)
 
 
 def as_shell(variables: Mapping[str, Any]) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.report.record import machine
 from compositionality.study.backends import choose_backend
-from compositionality.study.environment import count_gpus, environment
+from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
+from compositionality.study.machine import count_gpus, machine
 from compositionality.study.runner import Runner
 
 

@@ -19,7 +19,7 @@ from compositionality.report.failure_figures import (
     short_names,
 )
 from compositionality.report.paper import SHARES
-from compositionality.report.styles import ARMS, class_colours
+from compositionality.report.styles import class_colours, study_styles
 from compositionality.types import FAILURES
 
 
@@ -80,9 +80,9 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
         *(kind.replace("_", " ") for kind in FAILURES),
     ):
         assert text in texts
-    assert ARMS["rft"].title not in texts
+    assert study_styles()["rft"].title not in texts
     maps = texts_of(tmp_path / "functions.svg")
-    assert {"L1", "step", "2", "10", "50", "75", f"{ARMS['stage1'].title}, held-out functions"} <= set(maps)
+    assert {"L1", "step", "2", "10", "50", "75", f"{study_styles()['stage1'].title}, held-out functions"} <= set(maps)
 
 
 def test_p07_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_p15_they_name_what_they_were_drawn_from_and_follow_it(tmp_path: Path) -
     assert manifest is not None
     assert manifest.inputs == {"failure_modes": file_hash(tmp_path / "failure_modes.json")}
     draw_failures(failures(tmp_path, ("stage1", "rft")))
-    assert ARMS["rft"].title in texts_of(tmp_path / "failure_modes.svg")
+    assert study_styles()["rft"].title in texts_of(tmp_path / "failure_modes.svg")
     (tmp_path / "failure_modes.json").write_text("{}")
     with pytest.raises(UserError, match=r"failure_modes.json: altered"):
         draw_failures(tmp_path)

@@ -12,9 +12,9 @@ from compositionality.data.artefact import Recipe, file_hash, new_artefact, read
 from compositionality.errors import UserError
 from compositionality.report.draw import FigureSettings, draw_accuracy
 from compositionality.report.paper import ACCURACY
-from compositionality.report.styles import ARMS as STYLES
-from compositionality.report.styles import arm_styles, group_title
+from compositionality.report.styles import arm_styles, group_title, study_styles
 
+STYLES = study_styles()
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 

@@ -12,13 +12,13 @@ from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.errors import UserError
 from compositionality.report.record import (
     RecordSettings,
-    machine,
     read_config,
     read_times,
     run_figures,
     without_places,
     write_record,
 )
+from compositionality.study.machine import machine
 
 STEPS = (
     {"step": 1, "timing_s/step": 2.0, "critic/score/mean": 0.1, "actor/lr": 1.0},

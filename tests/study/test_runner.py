@@ -204,7 +204,7 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path) -> None:
     assert "TRAIN_FILES=d/string_task/stage2_level3/train.parquet" in shown
     assert "OUTPUT=c/stage2-rl-level3" in shown
     assert "'levels=[3]'" in shown
-    assert arms.look_of(study.arms["rl-level3"])["title"] == "RL on level 3"
+    assert study.arms["rl-level3"].colour == "#123456"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from compositionality.report.page.inputs import CLAIMS, SEEDS, TIMES, Inputs, Re
 from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
 from compositionality.report.record import versions
-from compositionality.report.styles import group_title, unique
+from compositionality.report.styles import arm_styles, group_title, study_styles, unique
 
 STEP = "report"
 PAGE = "index.html"
@@ -189,7 +189,8 @@ def _identity(settings: ReportSettings) -> dict[str, Any]:
     from matplotlib import __version__
 
     code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
-    return {"report": config_hash(code), "matplotlib": __version__, "arms": settings.arms}
+    styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
+    return {"report": config_hash(code), "matplotlib": __version__, "arms": {name: asdict(style) for name, style in styles.items()}}
 
 
 def _changed(old: Manifest, recipe: Recipe) -> bool:
