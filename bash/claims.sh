@@ -12,16 +12,16 @@ name=${RESULTS_DIR##*/}
 COUNTDOWN_RESULTS_DIR=${COUNTDOWN_RESULTS_DIR:-$(dirname "$RESULTS_DIR")/${name/#$STUDY/$COUNTDOWN_STUDY}}
 OUTPUT=${OUTPUT:-$RESULTS_DIR/claims.json}
 
-# made KEY FOLDER FILE: KEY=[seed0:FOLDER/FILE,…] of those that are there.
+# made RESULTS FOLDER FILE: RESULTS/SEED:FOLDER/FILE of every seed that has it; RESULTS as in compositionality/config/claims.
+results=()
 made() {
   local found
-  found=$(RESULTS_DIR=$2 "$PYTHON" -m compositionality.study seeds --made "$3")
-  if [[ -n $found ]]; then results+=("$1=[$found]"); fi
+  found=$(RESULTS_DIR=$2 "$PYTHON" -m compositionality.study seeds --made "$3" | tr , ' ')
+  for word in $found; do results+=("$1/$word"); done
 }
 
-results=()
 made accuracy "$RESULTS_DIR" section41_42/accuracy.json
 made countdown "$COUNTDOWN_RESULTS_DIR" section43/accuracy.json
 made passk "$RESULTS_DIR" section44/by_problem.parquet
 made failures "$RESULTS_DIR" section45/by_problem.parquet
-run claims "${results[@]}" output="$OUTPUT" "$@"
+run claims "results=[$(IFS=,; echo "${results[*]}")]" output="$OUTPUT" "$@"

@@ -67,20 +67,24 @@ def test_several_seeds_have_folders_of_their_own_and_one_summary() -> None:
 )
 def test_the_claims_are_about_all_sections_of_a_profile(profile: str, section: str, countdown: str) -> None:
     (told,) = of(dry("bash/claims.sh", PROFILE=profile, SECTION=section, SEEDS="2"), "claims")
-    for key, folder, file in (
-        ("accuracy", profile, "section41_42/accuracy.json"),
-        ("countdown", countdown, "section43/accuracy.json"),
-        ("passk", profile, "section44/by_problem.parquet"),
-        ("failures", profile, "section45/by_problem.parquet"),
-    ):
-        assert told[key] == f"[seed0:results/{folder}/{file},seed1:results/{folder}-seed1/{file}]"
+    expected = [
+        f"{results}/seed{seed}:results/{folder}{end}/{file}"
+        for results, folder, file in (
+            ("accuracy", profile, "section41_42/accuracy.json"),
+            ("countdown", countdown, "section43/accuracy.json"),
+            ("passk", profile, "section44/by_problem.parquet"),
+            ("failures", profile, "section45/by_problem.parquet"),
+        )
+        for seed, end in ((0, ""), (1, "-seed1"))
+    ]
+    assert told["results"] == f"[{','.join(expected)}]"
     assert told["output"] == f"results/{profile}/claims.json"
 
 
 def test_claims_without_any_result_are_one_line(tmp_path: Path) -> None:
     done = run("bash/claims.sh", PROFILE="tiny", RESULTS_DIR=str(tmp_path / "tiny"))
     assert done.returncode == 2
-    assert "error: no results: give at least one of accuracy, countdown, passk, failures" in done.stderr
+    assert "error: no results: give results=[RESULTS/SEED:PATH,...] with accuracy, countdown, passk, failures" in done.stderr
 
 
 @pytest.mark.parametrize(("control", "key"), [("shuffled", "reward.shuffle"), ("format", "reward.shape")])

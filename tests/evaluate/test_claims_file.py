@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,10 @@ def failures(folder: Path, **changes: int) -> str:
     )
 
 
-def content(tmp_path: Path, **changes: Any) -> dict[str, Any]:
-    return read_claims(decide_claims(ClaimsSettings(output=tmp_path / "claims.json", **changes)))
+def content(tmp_path: Path, markdown: str = "", **results: Sequence[str]) -> dict[str, Any]:
+    given = [f"{name}/{path}" for name, paths in results.items() for path in paths]
+    settings = ClaimsSettings(output=tmp_path / "claims.json", results=given, markdown=markdown)
+    return read_claims(decide_claims(settings))
 
 
 def decisions(found: dict[str, Any]) -> dict[str, str]:
@@ -163,15 +166,18 @@ def test_the_table_follows_its_inputs(tmp_path: Path, problems: Path) -> None:
 
 def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, problems: Path) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(2)]
-    made = [decide_claims(ClaimsSettings(accuracy=seeds, output=tmp_path / name / "claims.json")) for name in "ab"]
+    given = [f"accuracy/{path}" for path in seeds]
+    made = [decide_claims(ClaimsSettings(results=given, output=tmp_path / name / "claims.json")) for name in "ab"]
     assert tree_hash(made[0].parent) == tree_hash(made[1].parent)
 
 
 def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
-    with pytest.raises(UserError, match="no results: give at least one of accuracy, countdown, passk, failures"):
+    with pytest.raises(UserError, match=r"no results: .* accuracy, countdown, passk, failures"):
         content(tmp_path)
+    with pytest.raises(UserError, match=r"results: speed/seed0:x: is not .* one of accuracy, countdown, passk, failures"):
+        content(tmp_path, speed=["seed0:x"])
     with pytest.raises(UserError, match=r"must end in .json"):
-        decide_claims(ClaimsSettings(accuracy=["x"], output=tmp_path / "claims"))
+        decide_claims(ClaimsSettings(results=["accuracy/x"], output=tmp_path / "claims"))
     with pytest.raises(UserError, match=r"no such file; make it with examples/claims.py"):
         read_claims(tmp_path / "none.json")
     bare = counted(tmp_path / "run0/section45", {"stage1": {"correct": 0}}, "responses")

@@ -33,14 +33,11 @@ ONE_SEED = (
 class ClaimsSettings:
     """Settings of ``decide_claims``.
 
-    NAME:PATH of every seed, for each of the results that the claims name. ``claims``: a file in
-    compositionality/config/claims without its ending, or a path.
+    ``results``: RESULTS/SEED:PATH of every seed; RESULTS is a key of ``results:`` in the claims. ``claims``: a file
+    in compositionality/config/claims without its ending, or a path.
     """
 
-    accuracy: list[str] = field(default_factory=list)
-    countdown: list[str] = field(default_factory=list)
-    passk: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     output: Path = MISSING
     claims: str = "composition"
     markdown: str = ""
@@ -96,9 +93,14 @@ def read_claims(path: Path) -> dict[str, Any]:
 
 def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list[str]]:
     """The results that are given, with the arms that all their seeds have; a note on those that only some have."""
-    given: dict[str, list[str]] = {name: getattr(settings, name, []) for name in catalogue.results}
-    if not any(given.values()):
-        raise UserError(f"no results: give at least one of {', '.join(given)}, as accuracy=[NAME:PATH,...]")
+    given: dict[str, list[str]] = {name: [] for name in catalogue.results}
+    for entry in settings.results:
+        name, _, path = entry.partition("/")
+        if name not in given or not path:
+            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {', '.join(given)} as RESULTS")
+        given[name].append(path)
+    if not settings.results:
+        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
     found, notes = {}, []
     for name, of in catalogue.results.items():
         if given[name]:

@@ -190,7 +190,8 @@ def _identity(settings: ReportSettings) -> dict[str, Any]:
 
     code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
-    return {"report": config_hash(code), "matplotlib": __version__, "arms": {name: asdict(style) for name, style in styles.items()}}
+    arms = {name: asdict(style) for name, style in styles.items()}
+    return {"report": config_hash(code), "matplotlib": __version__, "arms": arms}
 
 
 def _changed(old: Manifest, recipe: Recipe) -> bool:
