@@ -4,9 +4,7 @@ As torchrun does it, but without its start-up of seconds, and a rank's exit code
 they are. Under torchrun (RANK is set) nothing is started.
 """
 
-import ctypes
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -16,9 +14,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from compositionality.errors import UserError
+from compositionality.train.common.parent_death import die_with_parent
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass
@@ -126,9 +124,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     return port
-
-
-def die_with_parent() -> None:
-    """Be killed when the parent is: a killed launcher must not leave ranks behind that still hold the result's lock."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -19,7 +19,7 @@ from torch import Tensor
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
 from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
-from compositionality.train.verl.vllm_cpu import use_plain_linears
+from compositionality.train.common.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from compositionality.train.common.batches import MicroBatch
-from compositionality.train.common.ranks import die_with_parent
+from compositionality.train.common.parent_death import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.tokenizer import ASSISTANT, render
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from compositionality.data.artefact import Recipe, exclusive, is_done
+from compositionality.data.artefact import Recipe, exclusive
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import flatten, latest_step
+from compositionality.train.common.run_folder import flatten, is_finished, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
@@ -42,8 +42,7 @@ def train(config: DictConfig) -> None:
         return
     launch.settle_model(config.run, config.actor_rollout_ref.model)
     recipe = make_recipe(config)
-    if is_done(out / "final", recipe, force=config.run.force):
-        print(f"{config.run.output}/final is already there")
+    if is_finished(out / "final", recipe, force=config.run.force):
         return
     with exclusive(out):
         check_everything(config)

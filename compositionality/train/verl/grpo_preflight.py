@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import ModelFolder, check_model
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.train.common.chat_rows import check_template
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
 
@@ -45,11 +45,7 @@ def check_everything(config: DictConfig) -> None:
     model = check_model(Path(config.run.model))
     check_template(model.path, model.tokenizer)
     longest = config.data.max_prompt_length + config.data.max_response_length
-    if model.max_positions is not None and longest > model.max_positions:
-        raise UserError(
-            f"data.max_prompt_tokens + rollout.max_tokens = {longest} tokens, but {model.path} has only "
-            f"{model.max_positions} positions"
-        )
+    check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.run.train_files]
     for path in config.run.val_files:
         check_prompts(Path(path), model, config.data.max_prompt_length)

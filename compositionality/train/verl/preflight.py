@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.common.chat_rows import Lengths, check_rows, check_template
 
 BYTES_PER_WEIGHT = 12  # fp32 weight and Adam's two moments, as verl saves them
@@ -77,10 +77,7 @@ def count_weights(model: Path) -> int:
 def check_model_and_data(config: DictConfig, ranks: int) -> None:
     """All checks of an SFT run that need its model and its files."""
     model = check_model(Path(config.run.model))
-    if model.max_positions is not None and config.data.max_length > model.max_positions:
-        raise UserError(
-            f"data.max_length={config.data.max_length} is more than the {model.max_positions} positions of {model.path}"
-        )
+    check_context(model, config.data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     for path in filter(None, (config.run.train_file, config.run.val_file)):
         lengths = check_rows(Path(path), model.tokenizer, config.data.max_length)

@@ -4,7 +4,6 @@ Ray and vLLM start processes in sessions of their own. The guard adopts every or
 (PR_SET_CHILD_SUBREAPER), gets a signal when its parent dies, even by SIGKILL (PR_SET_PDEATHSIG), and ends them all.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -15,8 +14,8 @@ from types import FrameType
 
 import psutil
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+from compositionality.train.common.parent_death import adopt_orphans, die_with_parent
+
 GRACE_SECONDS = 10.0
 
 
@@ -25,8 +24,8 @@ def main() -> int:
     parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    adopt_orphans()
+    die_with_parent(signal.SIGTERM)
     if os.getppid() != parent or parent == 1:  # the parent died before the line above
         return 128 + signal.SIGTERM
     child = subprocess.Popen(sys.argv[1:], preexec_fn=_die_with_guard)
@@ -85,11 +84,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def _die_with_guard() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    die_with_parent()
 
 
 if __name__ == "__main__":

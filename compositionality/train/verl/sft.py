@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from omegaconf import DictConfig, open_dict
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import latest_step
+from compositionality.train.common.run_folder import is_finished, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data
@@ -32,8 +32,7 @@ def train(config: DictConfig) -> None:
     launch.settle_model(config.run, config.model)
     ranks = processes * config.run.nodes
     recipe = make_recipe(config, ranks)
-    if is_done(out / "final", recipe, force=config.run.force):
-        print(f"{out / 'final'} is already there")
+    if is_finished(out / "final", recipe, force=config.run.force):
         return
     if config.run.node_rank > 0:  # node 0 checks, writes the configuration and exports; torchrun waits for it
         _run(config, command, variables, out, name=f"SFT on node {config.run.node_rank}")
