@@ -372,7 +372,7 @@ class GrpoTrainer:
             if algorithm.dynamic_sampling:
                 prompts = refill_size(prompts - len(kept), share, largest=prompts)
             groups = self.sample(position, prompts, step)
-            useful = [g for g in groups if g.is_judged() and (g.has_signal() or not algorithm.drop_equal_groups)]
+            useful = [g for g in groups if g.is_judged() and (g.has_signal() or not algorithm.drops_equal_groups())]
             position, share, limit = position + prompts, len(useful) / len(groups), limit - 1
             kept, sampled = kept + useful, sampled + groups
         if algorithm.dynamic_sampling and len(kept) < data.prompts_per_step:

@@ -63,11 +63,15 @@ class AlgorithmSettings:
     kl_coef: float = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
     importance_cap: float | None = None  # e.g. 2: weight tokens by trainer's over sampler's probability, at most this
-    drop_equal_groups: bool = True  # groups with all completions right or all wrong never reach the update
+    drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
     max_generation_batches: int = 10  # then the run stops with a checkpoint
     overlong_buffer: int = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
     overlong_penalty: float = 1.0  # the reward lost at the last of them
+
+    def drops_equal_groups(self) -> bool:
+        """Whether groups that are all right or all wrong are left out of the update."""
+        return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
 
 
 @dataclass
@@ -183,13 +187,13 @@ def check_settings(settings: GrpoSettings) -> None:
             f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
             f"data.prompts_per_step={data.prompts_per_step}"
         )
-    alone = algorithm.advantage == "reinforce_plus_plus" and not algorithm.drop_equal_groups
+    alone = algorithm.advantage == "reinforce_plus_plus" and not algorithm.drops_equal_groups()
     if rollout.n < 2 and not alone:
         raise UserError(
             f"rollout.n={rollout.n}: a group of one completion has nothing to compare it with; take at least 2"
         )
-    if algorithm.dynamic_sampling and not algorithm.drop_equal_groups:
-        raise UserError("algorithm.dynamic_sampling=true replaces equal groups: it needs drop_equal_groups=true")
+    if algorithm.dynamic_sampling and not algorithm.drops_equal_groups():
+        raise UserError("algorithm.dynamic_sampling=true replaces equal groups: drop_equal_groups=false contradicts it")
     if algorithm.overlong_buffer > rollout.max_tokens:
         raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
 

@@ -117,6 +117,8 @@ def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
 
 
 def test_verls_own_keys_come_last():
+    plain, _ = composed("run.device=cpu", "algorithm.dynamic_sampling=false")  # every default as it is
+    assert plain.algorithm.filter_groups.enable is False
     config, _ = composed(
         "run.device=cpu", "verl.actor_rollout_ref.rollout.n=64", "rollout.n=4", "verl.trainer.logger=[]"
     )
@@ -214,7 +216,10 @@ def test_nodes_come_from_the_environment(monkeypatch):
         (["reward.shuffle=true"], "reward.shuffle=True: engine=verl does not have it"),
         (["optim.decay_power=1"], "optim.decay_power=1.0: engine=verl does not have it"),
         (["trainer.eval_limit=5"], "trainer.eval_limit=5: engine=verl does not have it"),
-        (["algorithm.dynamic_sampling=false"], "drop_equal_groups=true without dynamic_sampling: engine=verl"),
+        (
+            ["algorithm.dynamic_sampling=false", "algorithm.drop_equal_groups=true"],
+            "drop_equal_groups=true without dynamic_sampling: engine=verl",
+        ),
         (
             ["engine=single", "rollout.engine=builtin", "rollout.generation_batch=5"],
             "=5: engine=single does not have it",

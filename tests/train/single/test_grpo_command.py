@@ -114,7 +114,7 @@ def broken(small: Path, folder: Path, what: str) -> Path:
         (["rollout.n=1"], "rollout.n=1: a group of one completion"),
         (["rollout.temperature=0"], "rollout.temperature=0.0: must be more than 0"),
         (["trainer.steps=0"], "trainer.steps=0: must be at least 1"),
-        (["algorithm.dynamic_sampling=true", "algorithm.drop_equal_groups=false"], "needs drop_equal_groups=true"),
+        (["algorithm.dynamic_sampling=true", "algorithm.drop_equal_groups=false"], "=false contradicts it"),
         (["algorithm.overlong_buffer=99"], "algorithm.overlong_buffer=99 is more than rollout.max_tokens"),
         (["data.max_prompt_tokens=5"], "prompts are longer than max_prompt_tokens=5"),
         (["rollout.max_tokens=5000"], "has only 1024 positions"),
