@@ -27,7 +27,7 @@ export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
 # Where .pyc files are switched off, each of the ten processes of a verl run would compile torch and verl anew.
 unset PYTHONDONTWRITEBYTECODE
-if [[ ${SETTINGS_OF:-none} != "${PROFILE:-}/${ENGINE:-}/${SECTION:-}/${SEED:-}/${SEEDS:-}" ]]; then # else a script has asked
+if [[ ${SETTINGS_OF:-none} != "${PROFILE:-}/${ENGINE:-}/${SECTION:-}/${SEED:-}/${SEEDS:-}" ]]; then # else inherited from the script that started this one
   settings=$("$PYTHON" -m compositionality.study environment)
   eval "$settings"
 fi

@@ -147,7 +147,7 @@ class Diagnosis:
     """What went wrong in a completion: its class, and what is known of its first fault.
 
     ``step`` counts the operators from 1 in the order of application; ``skill`` is the operator of that step, ``fault``
-    the kind of fault in the task's own words. ``asked``: the operators that the problem asks for, in order of
+    the kind of fault in the task's own words. ``expected``: the operators of the problem, in order of
     application (empty: some have no name). ``composed``: the completion applies these in this order, whatever their
     results. ``applied``: the operators that the completion states, each with whether its result is wrong.
     """
@@ -156,7 +156,7 @@ class Diagnosis:
     step: int | None = None
     skill: str | None = None
     fault: str | None = None
-    asked: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
     composed: bool = False
     applied: tuple[tuple[str, bool], ...] = ()
 
@@ -327,11 +327,11 @@ class Study:
     """What is compared: the stages before the arms in order, and the arms in the order of the tables.
 
     ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
-    ``asked``: those that are evaluated in any case.
+    ``evaluated``: those that are not trained but evaluated all the same.
     """
 
     title: str
     stages: list[Stage]
     arms: dict[str, Arm]
-    asked: list[str]
+    evaluated: list[str]
     trained: list[str] = field(default_factory=list)

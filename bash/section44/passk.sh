@@ -4,7 +4,7 @@
 # what they cost.
 # Reads the models $PASSK_MODELS that are there (or $MODEL_PATH alone, called $MODEL_NAME) and $PASSK_FILES.
 # Writes $RESULTS_DIR/section44/passk.{json,parquet}, by_problem.parquet, problems/ and rollouts/. Tiny: two minutes on
-# 2 cores; the models are asked side by side where there are cores. Killed and started again it goes on.
+# 2 cores; models are sampled side by side where there are cores. Killed and started again it goes on.
 # PLAN=1: the note alone.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 

@@ -134,14 +134,14 @@ def _comments(schema: type[Any]) -> dict[str, str]:
 
 
 def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
-    said = phrases(schema)
+    comments = phrases(schema)
     for entry in fields(schema):
         value, key = values[entry.name], prefix + entry.name
         if is_dataclass(value) and not isinstance(value, type):
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
             default = "required" if str(value) == "???" else f"default {_as_typed(value)}"
-            yield key, f"{_type_name(entry)}, {default}", said.get(entry.name, "")
+            yield key, f"{_type_name(entry)}, {default}", comments.get(entry.name, "")
 
 
 def _as_typed(value: Any) -> str:

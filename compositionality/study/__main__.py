@@ -15,7 +15,7 @@ from compositionality.study.environment import as_shell, environment
 
 
 def main(words: list[str]) -> None:
-    """Print what is asked for. UserError for another question."""
+    """Print the answer to one question of the module's docstring. UserError for any other."""
     match words:
         case ["environment"]:
             print(as_shell(environment(os.environ)))

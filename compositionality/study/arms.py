@@ -37,7 +37,7 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
             raise UserError(f"{path}: arms.{arm_name}.start: no arm {arm.start}; there are: {' '.join(study.arms)}")
         if arm.script and not (BASH / f"{arm.script}.sh").is_file():
             raise UserError(f"{path}: arms.{arm_name}.script: bash/{arm.script}.sh: no such file")
-    for key, names in (("asked", study.asked), ("trained", study.trained)):
+    for key, names in (("evaluated", study.evaluated), ("trained", study.trained)):
         for name in names:
             if name not in study.arms:
                 raise UserError(f"{path}: {key}: no arm {name}; there are: {' '.join(study.arms)}")

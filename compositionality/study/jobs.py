@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """What to run: for each seed of a study its scripts, then (if asked for) its summary and its report."""
+    """What to run: for each seed of a study its scripts, then on request its summary and its report."""
 
     study: str
     seeds: int
@@ -116,7 +116,7 @@ def only_force(words: Sequence[str]) -> tuple[str, ...]:
 
 def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:
     """Stages one after the other, the arms side by side, the evaluation."""
-    names = [*variables["ARMS"].split(), *study.asked]
+    names = [*variables["ARMS"].split(), *study.evaluated]
     for name in names:
         find_arm(study, name)
     before: tuple[int, ...] = ()

@@ -37,7 +37,7 @@ class RunStudySettings:
 
 
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
-    """Run everything that is asked for; ``words`` go to every script. SystemExit with the first failure's exit code.
+    """Run every job; ``words`` go to every script. SystemExit with the first failure's exit code.
 
     UserError for a study, a script, an arm, a profile or a backend that there is not.
     """
@@ -69,7 +69,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
 def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
     """The variables of bash/env.sh with what the settings say on top."""
-    said = {
+    chosen = {
         "PROFILE": settings.profile,
         "ENGINE": settings.engine,
         "SECTION": settings.study,
@@ -79,7 +79,7 @@ def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[s
         "DRY_RUN": "1" if settings.dry_run else "",
     }
     base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
-    base |= {key: value for key, value in said.items() if value}
+    base |= {key: value for key, value in chosen.items() if value}
     base["SEEDS"] = str(settings.seeds)
     kept = ("MODEL_PATH", "RAY_ADDRESS", "DRY_RUN", "N_GPUS", "NNODES", "RFT_BUDGET", "EVALUATE_ON", "STUDY_ENGINE")
     return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}

@@ -214,7 +214,7 @@ def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tenso
     """What one token of each row weighs, so that the loss is a plain weighted sum over the global batch.
 
     ``token``: mean over tokens (DAPO). ``sequence``: mean over rows of the mean over their tokens (GRPO).
-    ``dr_grpo``: sum over tokens by rows × ``max_tokens``, so that length has no influence. Empty rows weigh nothing.
+    ``dr_grpo``: sum over tokens by rows × ``max_tokens``, so that length has no influence. Empty rows have weight 0.
     """
     rows = (lengths_B > 0).sum().clamp(min=1)
     if aggregation == "token":
@@ -361,8 +361,8 @@ class GrpoTrainer:
     def collect(self, step: int) -> tuple[list[PromptGroup], dict[str, float]]:
         """The groups of this step, those without signal left out, and metrics of all that were sampled.
 
-        With dynamic sampling, prompts are asked until the batch is full (UserError if that takes too many) and what is
-        left over is kept for the next step.
+        With dynamic sampling, prompts are sampled until the batch is full (UserError if that takes too many) and
+        surplus groups are kept for the next step.
         """
         data, algorithm = self.settings.data, self.settings.algorithm
         position, share, kept, sampled = self.position, self.signal_share, list(self.surplus), list[PromptGroup]()

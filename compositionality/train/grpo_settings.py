@@ -47,7 +47,7 @@ class GrpoRolloutSettings:
     server_url: str | None = None  # server: address of SGLang or vLLM
     bucket_mb: int = 512  # single: weights that go to the sampler at once
     gpu_memory: float = 0.4  # share of the GPU for vLLM
-    generation_batch: int | None = None  # verl: problems asked at once; null: twice the step with dynamic sampling
+    generation_batch: int | None = None  # verl: problems sampled at once; null: twice the step with dynamic sampling
 
 
 @dataclass

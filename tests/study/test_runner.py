@@ -213,7 +213,7 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path) -> None:
         (("start: stage1", "start: stage9"), r"arms\.rl-level1\.start: no arm stage9; there are: base stage1"),
         (("stage2_rl_level1\n", "stage2_rl_level9\n"), r"bash/section41_42/stage2_rl_level9\.sh: no such file"),
         (("title: RL on level 1\n", "titel: RL on level 1\n"), r"section41_42\.yaml: arms\.rl-level1\.titel"),
-        (("asked: [stage1, base]", "asked: [stage2]"), r"asked: no arm stage2"),
+        (("evaluated: [stage1, base]", "evaluated: [stage2]"), r"evaluated: no arm stage2"),
         (("title: RL on level 1\n", "title: [\n"), r"section41_42\.yaml: YAML"),
     ],
 )

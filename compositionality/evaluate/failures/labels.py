@@ -32,7 +32,7 @@ LABELS_SCHEMA = pa.schema(
         ("fault", pa.string()),
         ("outer", pa.string()),  # of a problem of one or two functions: the last one applied …
         ("inner", pa.string()),  # … and the first, if there are two
-        ("composed", pa.bool_()),  # the functions are those asked for, in order, whatever the strings
+        ("composed", pa.bool_()),  # the functions are the problem's, in order, whatever the strings
         ("applied", pa.list_(pa.string())),  # the functions of the steps that the response states …
         ("wrong", pa.list_(pa.bool_())),  # … and which of these have another result than the function gives
     ]
@@ -89,8 +89,8 @@ def _columns(found: Diagnosis) -> Row:
         "step": found.step,
         "function": found.skill,
         "fault": found.fault,
-        "outer": found.asked[-1] if 1 <= len(found.asked) <= 2 else None,
-        "inner": found.asked[0] if len(found.asked) == 2 else None,
+        "outer": found.expected[-1] if 1 <= len(found.expected) <= 2 else None,
+        "inner": found.expected[0] if len(found.expected) == 2 else None,
         "composed": found.composed,
         "applied": [name for name, _ in found.applied],
         "wrong": [wrong for _, wrong in found.applied],

@@ -62,7 +62,7 @@ def _faults(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
 
 
 def _composed(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
-    """Responses that state the functions asked for in their order, whatever they make of the strings."""
+    """Responses that state the problem's functions in their order, whatever they make of the strings."""
     for labels, problems in _levels(model, name, counts):
         yield {**labels, **_interval(counts.composed.over(True, problems), counts.responses(problems), "share")}
 

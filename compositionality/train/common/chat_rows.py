@@ -85,7 +85,7 @@ def row_problem(messages: Any, tokenizer: Any) -> str | None:
 def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
     """Tokens of a checked row. Each assistant's turn is cut off behind its EOS; what follows that is context.
 
-    The cut at the start of a turn is made in the text, before it is tokenised, as when the model is asked.
+    The cut at the start of a turn is made in the text, before it is tokenised, as in a rollout.
     """
     tokens: list[int] = []
     loss_mask: list[int] = []
@@ -97,14 +97,14 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
         closed = chat_text(tokenizer, messages[: turn + 1])
         if not (opened.startswith(text) and closed.startswith(opened)):
             raise UserError("the chat template rewrites earlier turns; split the conversation into rows of one answer")
-        asked = tokenizer(opened[len(text) :], add_special_tokens=False)["input_ids"]
+        prompt_ids = tokenizer(opened[len(text) :], add_special_tokens=False)["input_ids"]
         answer = tokenizer(closed[len(opened) :], add_special_tokens=False)["input_ids"]
         if answer.count(tokenizer.eos_token_id) != 1:
             raise UserError(f"turn {turn} does not hold exactly one EOS ({tokenizer.eos_token}) once it is tokenised")
         end = answer.index(tokenizer.eos_token_id) + 1
         last = turn == len(messages) - 1
-        tokens += asked + (answer[:end] if last else answer)
-        loss_mask += [0] * len(asked) + [1] * end + [0] * (0 if last else len(answer) - end)
+        tokens += prompt_ids + (answer[:end] if last else answer)
+        loss_mask += [0] * len(prompt_ids) + [1] * end + [0] * (0 if last else len(answer) - end)
         text = closed
     return ChatRow(tokens, loss_mask)
 

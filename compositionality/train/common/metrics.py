@@ -9,12 +9,12 @@ from typing import Any
 from compositionality.data.artefact import write_text
 
 
-def loggers(asked: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The loggers of a run: those ``asked`` for, the file always, wandb if and only if it can be used."""
-    wanted = [name for name in asked if name not in ("file", "wandb")]
+def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The loggers of a run: those ``chosen``, the file always, wandb if and only if it can be used."""
+    wanted = [name for name in chosen if name not in ("file", "wandb")]
     if wandb_is_usable(environment):
         wanted.append("wandb")
-    elif "wandb" in asked:
+    elif "wandb" in chosen:
         print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
     return [*wanted, "file"]
 

@@ -12,8 +12,8 @@ from compositionality.train.common.run_folder import WANDB_ID
 class Trackers:
     """The trackers of one run; a resumed run continues the same wandb run."""
 
-    def __init__(self, out: Path, asked: Sequence[str], settings: Mapping[str, Any]) -> None:
-        names = loggers(asked, os.environ)
+    def __init__(self, out: Path, chosen: Sequence[str], settings: Mapping[str, Any]) -> None:
+        names = loggers(chosen, os.environ)
         self._board: Any = _tensorboard(out) if "tensorboard" in names else None
         self._wandb: Any = _wandb(out, settings) if "wandb" in names else None
 

@@ -99,9 +99,9 @@ class PackedBatches:
                 place = next((place for place, (exchange, _) in enumerate(pool[:POOL]) if len(exchange) <= room), None)
                 if place is None:
                     break
-                exchange, asked = pool.pop(place)
+                exchange, n_prompt = pool.pop(place)
                 ids += exchange
-                loss_mask += [0] * asked + [1] * (len(exchange) - asked)
+                loss_mask += [0] * n_prompt + [1] * (len(exchange) - n_prompt)
             yield ids, loss_mask
 
     def _exchanges(self, rng: Random) -> list[tuple[list[int], int]]:

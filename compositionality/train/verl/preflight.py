@@ -17,15 +17,15 @@ GB = 1e9
 
 
 def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
-    """Rows over the limit are refused, or told when they are to be cut."""
+    """Rows over the limit are refused, or reported where they are to be cut."""
     if not lengths.over:
         return
-    told = lengths.describe(path, limit)
+    message = lengths.describe(path, limit)
     if truncation == "error":
         raise UserError(
-            f"{told}; raise data.max_length, filter the rows, or cut their ends with verl.data.truncation=right"
+            f"{message}; raise data.max_length, filter the rows, or cut their ends with verl.data.truncation=right"
         )
-    print(f"{told}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
+    print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
 def check_batches(config: DictConfig, rows: int, ranks: int) -> None:

@@ -102,7 +102,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
 def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
     """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
     batch = settings.rollout.generation_batch
-    asked = settings.data.prompts_per_step * (2 if settings.algorithm.dynamic_sampling else 1)
+    generated = settings.data.prompts_per_step * (2 if settings.algorithm.dynamic_sampling else 1)
     return {
         **_run(settings),
         "train_files": list(settings.data.train_files),
@@ -110,7 +110,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "reward_shape": settings.reward.shape,
         "judge_seconds": settings.reward.judge_seconds,
         "max_error_rate": settings.reward.max_error_rate,
-        "generation_batch_size": asked if batch is None else batch,
+        "generation_batch_size": generated if batch is None else batch,
         "keep_best": settings.trainer.keep_best,
     }
 

@@ -1,9 +1,9 @@
 """One class for every response, by executing the problem's own operators on the strings that the response states.
 
 Of the whole response, the first that holds: *correct* (the judge's verdict), *overlong* (cut off), *format* (no
-readable answer), *ignores composition* (several operators are asked for and the trace has one step; or it has none,
+readable answer), *ignores composition* (the problem has several operators and the trace has one step; or it has none,
 and the answer is the input or what one of the operators makes of it). Then the trace is walked from its first step,
-and the first fault decides: an unreadable line is *format*; a step that is not the next one asked for is *incorrect
+and the first fault decides: an unreadable line is *format*; a step that is not the problem's next one is *incorrect
 composition*; a step with another result, or one that starts from another string than the last one ended with, is an
 *atomic error*. A trace without a fault that ends too early is an *incomplete trace*. So a wrong string before a
 missing operator is an atomic error, and the other way round it is an incorrect composition.
@@ -33,7 +33,7 @@ def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diag
     trace = read_trace(program, completion.text)
     return replace(
         classify(program, trace, completion, verdict),
-        asked=program.operators,
+        expected=program.operators,
         composed=tuple(stated.name for stated in trace.steps) == program.names,
         applied=tuple(applications(program, trace)),
     )
@@ -136,14 +136,14 @@ def _incorrect(program: Program, trace: Trace, left: Sequence[int]) -> Diagnosis
     return Diagnosis(Failure.INCORRECT, place, function, _structural_fault(program.names, stated))
 
 
-def _structural_fault(asked: Sequence[str], stated: Sequence[str]) -> Fault:
-    if Counter(asked) == Counter(stated):
+def _structural_fault(expected: Sequence[str], stated: Sequence[str]) -> Fault:
+    if Counter(expected) == Counter(stated):
         return Fault.WRONG_ORDER
-    if _is_within(stated, asked):
+    if _is_within(stated, expected):
         return Fault.MISSING
-    if _is_within(asked, stated):
+    if _is_within(expected, stated):
         return Fault.EXTRA
-    return Fault.MIXED if set(stated) <= set(asked) else Fault.OTHER_FUNCTION
+    return Fault.MIXED if set(stated) <= set(expected) else Fault.OTHER_FUNCTION
 
 
 def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:

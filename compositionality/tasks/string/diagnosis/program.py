@@ -114,10 +114,10 @@ def _add(expression: Expression, x: str, steps: list[ProgramStep]) -> int | str:
 
 def _with_compact_names(steps: list[ProgramStep], prompt: str) -> list[ProgramStep]:
     """The names that the compact prompt shows: with a parameter in brackets unless that is frozen."""
-    asked = hide_definitions(prompt).partition(":")[0]
-    names = re.findall(COMPACT_NAME, asked)[::-1]
+    request = hide_definitions(prompt).partition(":")[0]
+    names = re.findall(COMPACT_NAME, request)[::-1]
     if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
-        raise UserError(f"prompt {asked[:60]!r} does not name the functions of its ref_code")
+        raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
     return [ProgramStep(name, step.node, step.sources, step.value) for name, step in zip(names, steps, strict=True)]
 
 
