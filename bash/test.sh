@@ -13,7 +13,7 @@ quick="not gpu and not slow and not benchmark"
 slow=""
 case ${1:-} in
   --fast) packages=(--dev); quick="$quick and not full and not long"; shift ;;
-  --slow) slow="not gpu and (slow or benchmark)"; shift ;;
+  --slow) slow=yes; shift ;;
 esac
 
 # tests PYTEST-ARGUMENT…: nothing to select is no failure (further arguments may name tests of one kind only).
@@ -23,5 +23,9 @@ bash bash/setup.sh "${packages[@]}"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
-OMP_NUM_THREADS=1 tests -n 2 --dist loadfile -m "$quick" "$@" # two workers, a core each
-if [[ -n $slow ]]; then tests -m "$slow" "$@"; fi             # these take both cores, or measure speed
+two=(-n 2 --dist loadfile) # workers, a core each
+OMP_NUM_THREADS=1 tests "${two[@]}" -m "$quick" "$@"
+if [[ -n $slow ]]; then
+  tests "${two[@]}" -m "slow and not gpu and not benchmark" "$@"
+  tests -m "benchmark and not gpu" "$@"
+fi

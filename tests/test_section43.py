@@ -114,7 +114,7 @@ def test_the_whole_section_in_order(profile: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3600)
 def test_section_43_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """From nothing to the table; a second time nothing is made again."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}

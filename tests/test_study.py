@@ -24,7 +24,7 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("engine", ["single", "verl"])
 def test_a_study_for_real_in_the_smallest_sizes(engine: str, tmp_path: Path) -> None:
     """Through every script from nothing to a page that is up to date, with either engine."""

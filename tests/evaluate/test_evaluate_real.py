@@ -42,7 +42,7 @@ def evaluate(home: Path, output: str, engine: str, *more: str) -> subprocess.Com
     ]  # fmt: skip
     environment = {**os.environ, "COLUMNS": "80", "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "examples/evaluate.py", *words]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=500)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1200)
 
 
 def check(home: Path, output: str) -> None:

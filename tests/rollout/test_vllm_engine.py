@@ -19,7 +19,7 @@ from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
 
 
@@ -113,7 +113,7 @@ def served(model):
 
 
 def wait_until_up(process, url):
-    end = time.monotonic() + 300
+    end = time.monotonic() + 900
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
             urllib.request.urlopen(url, timeout=2)

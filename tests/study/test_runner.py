@@ -17,7 +17,7 @@ from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 # A lane announces itself, waits until the lanes named in $TOGETHER have come, and does as its name says: "bad" fails as
 # soon as "long" has started a process that does not end by itself.

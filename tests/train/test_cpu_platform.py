@@ -23,7 +23,7 @@ def ask(code: str, **variables: str) -> str:
     """The last line printed by ``code`` in a fresh interpreter."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**kept, **variables}, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], env={**kept, **variables}, capture_output=True, text=True, timeout=600, check=True
     )
     return done.stdout.strip().splitlines()[-1]
 

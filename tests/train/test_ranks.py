@@ -12,7 +12,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.train.common.ranks import RunSettings, on_ranks
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 RANK = """
 import os, sys, time
 from compositionality.config.cli import with_errors_in_one_line

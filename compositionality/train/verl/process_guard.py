@@ -39,7 +39,7 @@ def main() -> int:
 def descendants(root: int) -> list[psutil.Process]:
     """All living descendants of the process ``root``."""
     try:
-        return [process for process in psutil.Process(root).children(recursive=True) if _is_alive(process)]
+        return [process for process in psutil.Process(root).children(recursive=True) if is_alive(process)]
     except psutil.NoSuchProcess:
         return []
 
@@ -57,7 +57,8 @@ def end_descendants() -> None:
         time.sleep(0.1)
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether the process runs; a zombie does not."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE  # type: ignore[no-any-return]
     except psutil.NoSuchProcess:

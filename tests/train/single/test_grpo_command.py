@@ -36,7 +36,7 @@ def start(arguments: list[str], *launcher: str) -> subprocess.Popen[str]:
 
 def finish(arguments: list[str], *launcher: str, code: int = 0) -> str:
     process = start(arguments, *launcher)
-    printed, _ = process.communicate(timeout=300)
+    printed, _ = process.communicate(timeout=900)
     assert process.returncode == code, printed[-3000:]
     return printed
 

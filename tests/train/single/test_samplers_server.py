@@ -202,7 +202,7 @@ def test_no_server_and_no_such_engine_are_one_line(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
     from test_samplers_vllm import PROMPTS, SAMPLED, SEEDS, change, gaps, make_model
     from transformers import LlamaForCausalLM
@@ -231,7 +231,7 @@ def served(model):
         [*command, *options, "--logprobs-mode", "processed_logprobs", "--no-enable-chunked-prefill"], env=environment
     )
     try:
-        end = time.monotonic() + 300
+        end = time.monotonic() + 900
         while time.monotonic() < end and process.poll() is None:
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2)

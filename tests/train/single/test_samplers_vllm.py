@@ -8,7 +8,7 @@ from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.train.common.samplers import VllmSampler
 from compositionality.types import LENGTH, STOP
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 END = 3
 PROMPTS = [[1, *range(10 + row, 20 + row), 2] for row in range(24) for _ in range(2)]
 SEEDS = list(range(1000, 1000 + len(PROMPTS)))
