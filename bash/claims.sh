@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The paper's claims held against what was run of this profile, all sections and seeds that are there: our figures,
+# The paper's claims compared with what was run of this profile, all sections and seeds that are there: our figures,
 # intervals, decisions, and what would decide the undecided ones. Claims about results that are missing are "not run".
 # Reads section41_42/accuracy.json, section43/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1. Writes
 # claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too. Seconds.

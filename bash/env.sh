@@ -3,12 +3,16 @@
 #   PROFILE     tiny (default without a GPU) | smoke | single (default with one) | instruct | paper: a file in
 #               compositionality/config/profile/; its sizes are variables (string.levels: STRING_LEVELS)
 #   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
-#   ROLLOUT_ENGINE  what answers problems: builtin | vllm | ray | transformers | openai; the profile has a default
-#   MODEL_PATH  the model that a step starts from, a folder or a Hub id; each script says its default
-#   DATA_DIR    problems and training data       (default data/$PROFILE, with -verl where verl is not the profile's engine)
-#   CKPT_DIR    trained models                   (default checkpoints/…, likewise)
-#   RESULTS_DIR rollouts and tables              (default results/…, likewise)
-#   SEED        of problems, rollouts and training (default 0; another one has folders of its own, with -seed$SEED)
+#   ROLLOUT_ENGINE  what samples completions: builtin | vllm | ray | transformers | openai; the profile has a default
+#   BASE_MODEL  the model that a study starts from, a folder or a Hub id (default: the profile's)
+#   MODEL_PATH  the model that one script starts from, likewise; each says its default. Of run_all.sh, study.sh: the base model
+#   SECTION     section43: the scripts of section 4.1 work in the folders of section 4.3 (default section41_42)
+#   DATA_DIR    problems and training data (default data/$PROFILE, with -verl where verl is not the profile's engine,
+#               -countdown in section 4.3, -seed$SEED for other seeds than 0)
+#   CKPT_DIR, RESULTS_DIR  trained models; rollouts and tables (default checkpoints/… and results/…, likewise). A folder that
+#               you name is used as it is: name one for each profile, engine, section and SEED; only SEEDS=N adds -seed1 …
+#   OUTPUT, TRAIN_FILES, VAL_FILES  of a training script: its run folder, its problem files
+#   SEED        of problems, rollouts and training (default 0)
 #   SEEDS=N     run_all.sh, study.sh, quickstart.sh: seeds 0 … N-1, then their summary
 #   TEST_SEED   of the test problems, the same whatever SEED is (default 2027)
 #   ARMS        run_all.sh, study.sh, quickstart.sh: which arms (those of compositionality/config/study/)

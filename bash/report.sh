@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The report of a study: one HTML page with the claims, every figure, completions to read, what is known of the data,
-# settings. First the audit of the test files: solved again, held against the training files. What has not been run is
+# settings. First the audit of the test files: solved again, checked for overlap with the training files. What has not been run is
 # named there.
 # Reads seed 0's $RESULTS_DIR (its section41_42/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds,
 # and section 4.3's results where they are. Writes $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.

@@ -124,7 +124,10 @@ def phrases(schema: type[Any]) -> dict[str, str]:
 
 
 def _comments(schema: type[Any]) -> dict[str, str]:
-    source = textwrap.dedent(inspect.getsource(schema))
+    try:
+        source = textwrap.dedent(inspect.getsource(schema))
+    except OSError:  # made by make_dataclass
+        return {}
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
     body = ast.parse(source).body[0]

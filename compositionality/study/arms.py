@@ -90,7 +90,9 @@ def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
     created = [f"{key}={_word(value)}" for key, value in arm.new_problems.items()]
     own = {"MODEL_PATH": start, **arm.variables}
     if files:
-        own |= {"TRAIN_FILES": ",".join(files), "OUTPUT": str(Path(variables["CKPT_DIR"], arm.model).parent)}
+        own["TRAIN_FILES"] = ",".join(files)
+    if arm.script and "{last}" not in arm.model:  # a loop of iterations names its folders itself
+        own["OUTPUT"] = str(Path(variables["CKPT_DIR"], arm.model).parent)
     if created:
         created.append(f"output={files[0]}")
     lines = {

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import pytest
 from omegaconf import MISSING
 
 from compositionality.config.cli import help_text, parse
+from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
+from compositionality.tasks.registry import all_tasks
 
 
 @dataclass
@@ -36,6 +38,13 @@ def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None
     with pytest.raises(UserError, match=named) as caught:
         parse(Settings, overrides)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("task", list(all_tasks()))
+def test_every_task_shows_its_options(task: str) -> None:
+    schema = problem_settings([f"task={task}", "--help"])
+    shown = help_text(schema, "Makes problems.")
+    assert all(field.name in shown for field in fields(schema))
 
 
 def test_help_lists_every_setting() -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.study.arms import load_study
+from compositionality.study.arms import arm_start, load_study
 from compositionality.study.backends import Local, Ray, Slurm, choose_backend
 from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
+from compositionality.types import Arm
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
@@ -39,6 +40,7 @@ import asyncio, os, sys
 from compositionality.study.backends import Local
 from compositionality.study.jobs import Job
 from compositionality.study.runner import Runner
+from compositionality.types import Arm
 script, lanes, *words = sys.argv[1:]
 jobs = [Job(script, (word,), {"FOLDER": os.environ["FOLDER"]}, one_lane=True) for word in words]
 code = asyncio.run(Runner(jobs, Local(int(lanes))).run())
@@ -207,10 +209,21 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path) -> None:
     assert study.arms["rl-level3"].colour == "#123456"
 
 
+def test_an_arm_may_differ_in_keys_alone() -> None:
+    """Its run folder is its own; one whose script makes several folders names none."""
+    script, arguments = "section41_42/stage2_rl_level2", ["algorithm.clip_high=0.28"]
+    study = load_study("section41_42")
+    study.arms["dapo"] = Arm("DAPO", "stage2-dapo/final", start="stage1", script=script, arguments=arguments)
+    shown = arm_start(study, "dapo", {**VARIABLES, "RFT_ITERATIONS": "3", "DRY_RUN": "1"})
+    assert "OUTPUT=c/stage2-dapo" in shown
+    assert "ARGUMENTS=(algorithm.clip_high=0.28)" in shown
+    assert "OUTPUT" not in arm_start(study, "rft", {**VARIABLES, "RFT_ITERATIONS": "3", "DRY_RUN": "1"})
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (("start: stage1", "start: stage9"), r"arms\.rl-level1\.start: no arm stage9; there are: base stage1"),
+        (("start: stage1\n", "start: stage9\n"), r"arms\.rl-level1\.start: no arm stage9; there are: base stage1"),
         (("stage2_rl_level1\n", "stage2_rl_level9\n"), r"bash/section41_42/stage2_rl_level9\.sh: no such file"),
         (("title: RL on level 1\n", "titel: RL on level 1\n"), r"section41_42\.yaml: arms\.rl-level1\.titel"),
         (("evaluated: [stage1, base]", "evaluated: [stage2]"), r"evaluated: no arm stage2"),

@@ -139,6 +139,13 @@ def test_every_key_is_translated_refused_or_about_the_machine():
     assert [key for key in flatten(asdict(settings)) if key not in said and not key.startswith(elsewhere)] == []
 
 
+def test_a_variant_that_only_the_other_engine_has_is_one_line():
+    settings = settings_of("run.device=cpu")
+    settings.algorithm.advantage = "mine"
+    with pytest.raises(UserError, match=r"advantage=mine .* take engine=single"):
+        grpo_keys(settings)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_p12_verl_takes_the_configuration(machine, model, monkeypatch):
     from verl.utils.config import omega_conf_to_dataclass
