@@ -244,6 +244,10 @@ class Rule(StrEnum):
     APART = "apart"  # the intervals of model and base do not overlap
     EVERY_SEED = "every seed"  # above the threshold in each seed by itself
 
+    @classmethod
+    def _missing_(cls, value: object) -> "Rule | None":
+        return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
+
 
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""

@@ -34,6 +34,12 @@ def study(shares: dict[str, list[float]], stratum: Stratum = LEVEL3) -> Evaluati
     return Evaluations(tuple(seeds), tuple(shares), (ProblemSet("test", *stratum),))
 
 
+def test_rules_can_be_typed_on_any_keyboard() -> None:
+    assert (Rule("<="), Rule("within")) == (Rule.AT_MOST, Rule.WITHIN)
+    with pytest.raises(ValueError, match="nearly"):
+        Rule("nearly")
+
+
 def judge(comparison: Comparison, found: Evaluations) -> Outcome:
     return decide(Claim("", "", "", "", (comparison,)), {comparison.results: found})[0]
 
