@@ -92,7 +92,7 @@ class Ray:
         import ray
 
         if not ray.is_initialized():
-            ray.init(address=self.address or None)
+            ray.init(address=self.address or "local")  # without an address Ray would join any cluster here
         cpus, gpus = needs_of(job)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
         reference: Any = task.remote((*BOUND, *command_of(job)), {**job.variables, **alone(job)}, str(ROOT))

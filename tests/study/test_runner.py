@@ -311,7 +311,7 @@ def test_ray_runs_jobs_at_the_same_time_and_returns_their_exit_code(
     """A real Ray on this machine, whose two CPUs take two jobs at a time."""
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("TOGETHER", "one two")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=True)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=True)
     try:
         assert asyncio.run(Runner(cluster_jobs(tmp_path, "one", "two"), Ray()).run()) == 0
         for name in ("one", "two"):

@@ -1,5 +1,6 @@
 """Data-parallel vLLM: one engine per GPU (or tensor-parallel group) over all GPUs and nodes that Ray sees."""
 
+import os
 import queue
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,11 +55,12 @@ class RayEngine:
 
 
 def _connect(address: str | None) -> None:
-    """Join the cluster at ``address`` (or RAY_ADDRESS), or start one on this machine."""
+    """Join the cluster at ``address`` (or RAY_ADDRESS), or start one on this machine, whatever else runs on it."""
     import ray
 
+    address = address or os.environ.get("RAY_ADDRESS")
     try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+        ray.init(address=address or "local", log_to_driver=False, include_dashboard=None if address else False)
     except (ConnectionError, ValueError) as error:
         raise UserError(f"no Ray cluster at {address}: {' '.join(str(error).split())[:200]}") from error
 
