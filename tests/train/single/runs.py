@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from compositionality.config.cli import parse
 from compositionality.train.grpo_settings import GrpoSettings
 
@@ -36,3 +38,14 @@ def apart(one: dict[str, Any], other: dict[str, Any]) -> float:
     """The largest difference between two sets of weights."""
     assert one.keys() == other.keys()
     return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+def assert_same_update(one: dict[str, Any], other: dict[str, Any], start: dict[str, Any], lr: float = 2e-4) -> None:
+    """Both moved ``start`` alike; Adam moves a weight whose gradient is a rounding error by up to ``lr`` either way."""
+    here, there, before = (
+        torch.cat([each[name].float().flatten() for name in sorted(each)]) for each in (one, other, start)
+    )
+    gap = (here - there).abs()
+    assert float((gap > 1e-5).float().mean()) < 1e-3
+    assert float(gap.max()) < lr
+    assert float(gap.norm()) < 1e-2 * float((there - before).norm())
