@@ -15,9 +15,9 @@ import sys
 import textwrap
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_origin
+from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from hydra import compose, initialize
 from hydra.core.config_store import ConfigStore
@@ -25,8 +25,10 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from compositionality.config.overrides import hydra_word
 from compositionality.config.profile import Layer, layers_of, leaves, merge_layer
 from compositionality.errors import UserError
+from compositionality.ranges import check_ranges, range_of
 
 Settings = TypeVar("Settings")
 SWITCHES = {f"--{name}": f"{name}=true" for name in ("force", "check")}
@@ -51,13 +53,13 @@ def run(
 
 
 def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
-    """Run ``body`` and exit: 0, or 2 after one line on stderr for a UserError, or 130 after Ctrl-C."""
+    """Run ``body`` and exit: 0, 2 after one line on stderr (bad input, an OSError, no memory), or 130 after Ctrl-C."""
     code = 0
     try:
         body()
         sys.stdout.flush()  # a reader that has gone is found out here, not by the interpreter at its end
     except UserError as error:
-        code = error.exit_code
+        code = UserError.exit_code
         if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
             print(f"error: {error}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
@@ -67,40 +69,55 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
+    except (OSError, MemoryError) as error:  # of one process alone, so each says it
+        code = UserError.exit_code
+        print(f"error: {of_the_machine(error)}", file=sys.stderr, flush=True)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
 
 
+def of_the_machine(error: OSError | MemoryError) -> str:
+    """One line for what is no fault of the settings: a full disk, a folder that may not be written, no memory."""
+    if isinstance(error, MemoryError):
+        return f"out of memory{f' ({error})' if str(error) else ''}; give it more, or make batches or files smaller"
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return f"{' and '.join(names)}: {reason}" if names else reason
+
+
 def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:
     """Settings of type ``schema``: its defaults, then ``layers``, then Hydra overrides.
 
-    A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value.
+    A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value, a value out
+    of its type's range.
     """
     name = schema.__name__
     node = OmegaConf.structured(schema)
     for layer in layers:
         node = merge_layer(node, layer)
+    words = [hydra_word(schema, word) for word in overrides]
     ConfigStore.instance().store(name=name, node=node)
     try:
         with initialize(version_base="1.3", config_path=None):
-            config = compose(config_name=name, overrides=_open_keys(schema, overrides))
+            config = compose(config_name=name, overrides=words)
         missing = OmegaConf.missing_keys(config)
         if missing:
             raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
         settings: Any = OmegaConf.to_object(config)
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(in_one_line(error)) from error
+    check_ranges(settings)
     return settings  # type: ignore[no-any-return]
 
 
 def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
-    """Hydra's message without its line breaks, the offending override first where Hydra knows it."""
-    override = getattr(error, "override", None)
-    message = " ".join(str(error).split())
-    if message.startswith("Could not override"):
-        return f"{message.partition('. ')[0]}: no such setting; --help lists them"
-    return f"setting {override!r}: {message}" if override else message
+    """Hydra's message without its line breaks, the offending override first, then what OmegaConf says of it."""
+    message = str(error).splitlines()[0]
+    word = getattr(error, "override", None) or message.removeprefix("Error merging override ")
+    if error.__cause__ is not None:
+        message = str(error.__cause__).splitlines()[0]
+    return f"{word}: {message}" if word != message else message
 
 
 def help_text(schema: type[Any], doc: str) -> str:
@@ -144,7 +161,7 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
             default = "required" if str(value) == "???" else f"default {_as_typed(value)}"
-            yield key, f"{_type_name(entry)}, {default}", comments.get(entry.name, "")
+            yield key, f"{_type_name(schema, entry.name)}, {default}", comments.get(entry.name, "")
 
 
 def _as_typed(value: Any) -> str:
@@ -152,8 +169,16 @@ def _as_typed(value: Any) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _type_name(entry: "Field[Any]") -> str:
-    kind = entry.type
+def _type_name(schema: type[Any], name: str) -> str:
+    """The type of a field and the range of its values, such as ``int | null, at least 1``."""
+    kind = get_type_hints(schema)[name]
+    members = get_args(kind) if type(None) in get_args(kind) else (kind,)
+    words = " | ".join("null" if member is type(None) else _class_name(member) for member in members)
+    limits = range_of(get_type_hints(schema, include_extras=True)[name]).removeprefix("be ")
+    return f"{words}, {limits}" if limits else words
+
+
+def _class_name(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
 
 
@@ -162,12 +187,6 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
         entry.name: entry.default if entry.default_factory is MISSING else entry.default_factory()
         for entry in fields(schema)
     }
-
-
-def _open_keys(schema: type[Any], overrides: Sequence[str]) -> list[str]:
-    """Hydra wants ``++`` before a key that a mapping does not hold yet."""
-    taken = tuple(f"{entry.name}." for entry in fields(schema) if get_origin(entry.type) is dict)
-    return [f"++{word}" if word.startswith(taken) else word for word in overrides]
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:

@@ -17,6 +17,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
+from compositionality.ranges import Count, WholeNumber, check_ranges, check_values
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
@@ -48,8 +49,8 @@ class Sampling:
     """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
 
     engine: str = MISSING
-    max_prompt_tokens: int = MISSING
-    max_tokens: int = MISSING
+    max_prompt_tokens: Count = MISSING
+    max_tokens: Count = MISSING
 
     def settings(self, entry_point: str) -> dict[str, Any]:
         """The same as keys of an entry point."""
@@ -75,11 +76,11 @@ class StringProblems:
     """
 
     mode: str = MISSING
-    levels: int = MISSING
-    stage1_count: int = MISSING
-    stage2_count: int = MISSING
-    test_per_level: int = MISSING
-    validation_per_level: int = MISSING
+    levels: Count = MISSING
+    stage1_count: Count = MISSING
+    stage2_count: Count = MISSING
+    test_per_level: Count = MISSING
+    validation_per_level: WholeNumber = MISSING
     train_level1to2: list[str] = MISSING
     validation_files: list[str] = MISSING
     test_files: list[str] = MISSING
@@ -93,12 +94,12 @@ class CountdownProblems:
     ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
     """
 
-    train_count: int = MISSING
-    level2_count: int = MISSING
-    samples: int = MISSING
-    validation_per_level: int = MISSING
-    test_per_level: int = MISSING
-    test_samples: int = MISSING
+    train_count: WholeNumber = MISSING
+    level2_count: WholeNumber = MISSING
+    samples: WholeNumber = MISSING
+    validation_per_level: WholeNumber = MISSING
+    test_per_level: WholeNumber = MISSING
+    test_samples: WholeNumber = MISSING
 
 
 @dataclass
@@ -108,12 +109,12 @@ class Rft:
     In RL's budget it samples ``rl_rollouts`` completions in all, ``matched_samples`` of a problem.
     """
 
-    stage1_samples: int = MISSING
-    iterations: int = MISSING
-    prompts: int = MISSING
-    samples: int = MISSING
-    matched_samples: int = MISSING
-    rl_rollouts: int = MISSING
+    stage1_samples: Count = MISSING
+    iterations: Count = MISSING
+    prompts: Count = MISSING
+    samples: Count = MISSING
+    matched_samples: Count = MISSING
+    rl_rollouts: Count = MISSING
 
 
 @dataclass
@@ -138,7 +139,7 @@ class Profile:
     engine: str = MISSING
     base_model: str = ""
     arms: list[str] = MISSING
-    lanes: int = 0
+    lanes: WholeNumber = 0
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
@@ -187,6 +188,7 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
     _check_names(config, path)
     profile = OmegaConf.to_object(config)
     assert isinstance(profile, Profile)
+    check_ranges(profile, _shown(path))
     return profile
 
 
@@ -209,7 +211,9 @@ def check_profile(profile: Profile, path: Path) -> None:
     for step, parts in profile.steps.items():
         sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
     for where, name, values in sections:
-        _merge(OmegaConf.structured(schema_of(name)), values or {}, path, f"{where}.")
+        schema = schema_of(name)
+        _merge(OmegaConf.structured(schema), values or {}, path, f"{where}.")
+        check_values(schema, values or {}, _shown(path), f"{where}.")
 
 
 def schema_of(entry_point: str) -> type[Any]:

@@ -33,10 +33,10 @@ LAST_COLUMNS = (
 class AuditData:
     """``files`` are audited; overlap with ``against`` is counted; ``output`` takes the report as JSON, if given."""
 
-    files: list[str] = MISSING
-    against: list[str] = field(default_factory=list)
-    output: str = ""
-    force: bool = False
+    files: list[str] = MISSING  # problem files to audit
+    against: list[str] = field(default_factory=list)  # files to count the overlap with
+    output: str = ""  # the report as JSON; empty: none
+    force: bool = False  # replace a result that was made from something else
 
 
 class AuditedRow(NamedTuple):

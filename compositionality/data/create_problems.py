@@ -14,6 +14,7 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
+from compositionality.ranges import Count, Place, Seed
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
@@ -30,15 +31,15 @@ class CreateProblems:
 
     entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile
 
-    task: str = MISSING
-    output: str = MISSING
-    mode: str = ""
-    split: str = "train"
-    seed: int = 1
-    count: int = 1000
-    avoid: list[str] = field(default_factory=list)
-    workers: int = 1
-    force: bool = False
+    task: str = MISSING  # name of the task
+    output: Place = MISSING  # problem file (parquet)
+    mode: str = ""  # of the task; empty: its first
+    split: Place = "train"  # name of the stream
+    seed: Seed = 1  # of the stream
+    count: Count = 1000  # problems, over all levels
+    avoid: list[str] = field(default_factory=list)  # problem files to share nothing with
+    workers: Count = 1  # processes; changes the speed only
+    force: bool = False  # replace a result that was made from something else
 
 
 def problem_settings(words: Sequence[str]) -> type[CreateProblems]:

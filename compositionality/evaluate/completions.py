@@ -1,7 +1,7 @@
 """Completions of checkpoints to problem files: one engine per checkpoint, collected where they are missing."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -12,43 +12,8 @@ from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions,
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
-from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.settings import CollectSettings, SamplingSettings
 from compositionality.types import Completion
-
-OF_ONE_COLLECTION = ("model", "problems", "output", "force")
-
-
-@dataclass
-class SamplingSettings:
-    """How completions are sampled; every setting means what it means for ``collect_rollouts``."""
-
-    engine: str = "vllm"
-    base_url: str = ""
-    n_samples: int = 1
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_tokens: int = 1024
-    seed: int = 0
-    limit: int = 0
-    dtype: str = "auto"
-    rows_per_shard: int = 0
-
-    max_prompt_tokens: int = 4096
-    tensor_parallel: int = 1
-    replicas: int = 0
-    ray_address: str = ""
-    gpu_memory: float = 0.9
-    concurrency: int = 64
-    judge_workers: int = 1
-    judge_timeout_s: float = 10.0
-    max_error_rate: float = 0.01
-
-    def collection(self, model: str, problems: str, output: Path) -> CollectSettings:
-        """How one checkpoint answers one problem file; never forced (see ``collected``)."""
-        names = (entry.name for entry in fields(CollectSettings) if entry.name not in OF_ONE_COLLECTION)
-        shared = {name: getattr(self, name) for name in names}
-        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
 
 
 class SharedEngine:

@@ -31,12 +31,12 @@ class FigureSettings:
     ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``.
     """
 
-    seeds: Path = MISSING
-    output: Path = MISSING
-    title: str = ""
-    models: list[str] = field(default_factory=list)
-    arms: dict[str, dict[str, str]] = field(default_factory=dict)
-    force: bool = False
+    seeds: Path = MISSING  # seeds.json, or a summary of failures
+    output: Path = MISSING  # path without suffix
+    title: str = ""  # above the figure
+    models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
+    arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
+    force: bool = False  # replace a result that was made from something else
 
 
 def draw_accuracy(settings: FigureSettings) -> list[Path]:

@@ -39,15 +39,15 @@ _PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 class RecordSettings:
     """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
 
-    seeds: Path = MISSING
-    output: Path = MISSING
-    command: str = ""
-    config: list[str] = field(default_factory=list)
-    runs: list[str] = field(default_factory=list)
-    times: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    claims: str = ""
-    force: bool = False
+    seeds: Path = MISSING  # seeds.json
+    output: Path = MISSING  # JSON
+    command: str = ""  # what was run
+    config: list[str] = field(default_factory=list)  # NAME:PATH of YAML files
+    runs: list[str] = field(default_factory=list)  # NAME:PATH of run folders
+    times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
+    notes: list[str] = field(default_factory=list)  # sentences to keep
+    claims: str = ""  # claims.json
+    force: bool = False  # replace a result that was made from something else
 
 
 def write_record(settings: RecordSettings) -> Path:

@@ -11,6 +11,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.ranges import Count, Place, Seed
 
 STEP = "split_chunks"
 
@@ -19,19 +20,17 @@ STEP = "split_chunks"
 class ChunkSettings:
     """Settings of ``split_chunks``; with ``rollout_budget`` the chunk size follows from it and ``n_samples``."""
 
-    problems: str = MISSING
-    output: str = MISSING
-    chunks: int = 6
-    rows_per_chunk: int | None = None
-    rollout_budget: int | None = None
-    n_samples: int = 2
-    seed: int = 42
-    force: bool = False
+    problems: Place = MISSING  # problem file (parquet)
+    output: Place = MISSING  # folder for 0.parquet, 1.parquet …
+    chunks: Count = 6  # how many
+    rows_per_chunk: Count | None = None  # problems of a chunk; null: as many as there are
+    rollout_budget: Count | None = None  # instead: completions of all chunks together, n_samples of a problem
+    n_samples: Count = 2  # for rollout_budget
+    seed: Seed = 42  # of the shuffle
+    force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
         """Problems per chunk: given, or from the budget of rollouts, or as many as there are for all chunks."""
-        if self.chunks < 1 or self.n_samples < 1 or (self.rows_per_chunk is not None and self.rows_per_chunk < 1):
-            raise UserError("chunks, rows_per_chunk and n_samples must be 1 or more")
         if self.rollout_budget is None:
             return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
         if self.rows_per_chunk is not None:

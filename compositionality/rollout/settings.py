@@ -1,7 +1,7 @@
 """Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,16 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
+from compositionality.ranges import (
+    Count,
+    NotNegative,
+    Positive,
+    PositiveShare,
+    Seed,
+    Share,
+    WholeNumber,
+    check_ranges,
+)
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
@@ -17,42 +27,54 @@ ENGINES = {name: name for name in ("vllm", "ray", "transformers", "openai")} | {
 
 
 @dataclass
-class CollectSettings:
-    """Settings of ``collect``; those in the last block change speed or safety, never the result."""
+class SamplingSettings:
+    """How completions are sampled and judged; those in the second block change speed or safety, never the result."""
 
-    problems: Path = MISSING
-    output: Path = MISSING
-    model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
-    engine: str = "vllm"
+    engine: str = "vllm"  # builtin, vllm, ray, transformers, openai
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY
-    n_samples: int = 1
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_tokens: int = 1024
-    seed: int = 0
-    limit: int = 0  # the first so many problems; 0 = all
-    dtype: str = "auto"
-    rows_per_shard: int = 0  # 0 = chosen by the number of responses
+    n_samples: Count = 1  # completions of a problem
+    temperature: NotNegative = 1.0  # logits are divided by it; 0: greedy
+    top_p: PositiveShare = 1.0  # 1: off
+    top_k: WholeNumber = 0  # 0: off
+    max_tokens: Count = 1024  # of a completion; longer ones are cut and count as wrong
+    seed: Seed = 0  # of the completions
+    limit: WholeNumber = 0  # the first so many problems; 0: all
+    dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
+    rows_per_shard: WholeNumber = 0  # completions in a file; 0: chosen by their number
 
-    max_prompt_tokens: int = 4096
-    tensor_parallel: int = 1
-    replicas: int = 0  # engine=ray: 0 = as many as the GPUs allow
-    ray_address: str = ""  # engine=ray: an existing cluster ("auto" or HOST:PORT); empty = start one here
-    gpu_memory: float = 0.9
-    concurrency: int = 64  # engine=openai: requests at a time
-    judge_workers: int = 1
-    judge_timeout_s: float = 10.0
-    max_error_rate: float = 0.01
-    force: bool = False
+    max_prompt_tokens: Count = 4096  # longer prompts are refused before the start
+    tensor_parallel: Count = 1  # vllm, ray: GPUs that share a model
+    replicas: WholeNumber = 0  # ray: engines side by side; 0: as many as the GPUs allow
+    ray_address: str = ""  # ray: an existing cluster ("auto" or HOST:PORT); empty: one is started here
+    gpu_memory: PositiveShare = 0.9  # vllm, ray: share of the GPU
+    concurrency: Count = 64  # openai: requests at a time
+    judge_workers: Count = 1  # processes that judge
+    judge_timeout_s: Positive = 10.0  # seconds for a verdict; a slower one is an error
+    max_error_rate: Share = 0.01  # share of completions on which the judge may fail
 
     def sampling(self) -> SamplingOptions:
         """The sampling part."""
         return SamplingOptions(self.temperature, self.top_p, self.top_k, self.max_tokens)
 
+    def collection(self, model: str, problems: str, output: Path) -> "CollectSettings":
+        """How one model answers one problem file; never forced (see ``evaluate.completions.collected``)."""
+        shared = {entry.name: getattr(self, entry.name) for entry in fields(SamplingSettings)}
+        return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
+
+
+@dataclass
+class CollectSettings(SamplingSettings):
+    """Settings of ``collect``."""
+
+    problems: Path = MISSING  # problem file (parquet)
+    output: Path = MISSING  # folder of rollouts
+    model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
+    force: bool = False  # replace a result that was made from something else
+
 
 def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
+    check_ranges(settings)
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}")
     package = ENGINES[settings.engine]
@@ -60,14 +82,6 @@ def check_settings(settings: CollectSettings) -> None:
         raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
-    for name in ("n_samples", "max_tokens", "judge_workers", "tensor_parallel"):
-        if getattr(settings, name) < 1:
-            raise UserError(f"{name}={getattr(settings, name)}: must be at least 1")
-    for name in ("limit", "top_k", "rows_per_shard", "replicas", "temperature"):
-        if getattr(settings, name) < 0:
-            raise UserError(f"{name}={getattr(settings, name)}: must not be negative")
-    if not 0 < settings.top_p <= 1:
-        raise UserError(f"top_p={settings.top_p}: must lie in (0, 1]")
 
 
 def recipe(settings: CollectSettings) -> Recipe:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
+from compositionality.ranges import Count, Seed
 from compositionality.study.backends import choose_backend
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
@@ -24,10 +25,10 @@ class RunStudySettings:
     scripts: list[str] = field(default_factory=list)  # instead of a study: scripts of bash/ with a word each, in lanes
     profile: str = ""  # PROFILE
     engine: str = ""  # ENGINE
-    seed: int | None = None  # SEED: the first seed
-    seeds: int = 1  # how many
+    seed: Seed | None = None  # SEED: the first seed
+    seeds: Count = 1  # how many
     arms: list[str] = field(default_factory=list)  # ARMS
-    lanes: int | None = None  # LANES: jobs side by side on this machine
+    lanes: Count | None = None  # LANES: jobs side by side on this machine
     summary: bool = False  # then the table and the figure over all seeds
     report: bool = False  # then pass@k and failure modes of every seed, the claims, the page
     backend: str = ""  # BACKEND: local, ray or slurm

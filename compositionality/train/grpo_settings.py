@@ -2,23 +2,42 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
+from compositionality.ranges import (
+    Count,
+    NotNegative,
+    OneOf,
+    Place,
+    Positive,
+    PositiveShare,
+    Seed,
+    Share,
+    WholeNumber,
+    check_ranges,
+)
 from compositionality.reward.shapes import Shape
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
     ClusterSettings,
+    FloatType,
+    Logger,
     MeshSettings,
     ModelSettings,
     OptimSettings,
-    check_engine,
+    Trainer,
     refuse_foreign_keys,
 )
+
+Advantage = Annotated[str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"))]
+Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
+KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
+ShapeName = Annotated[str, OneOf(tuple(Shape))]
 
 
 @dataclass
@@ -27,9 +46,9 @@ class GrpoDataSettings:
 
     train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
-    seed: int = 1  # order of the problems
-    prompts_per_step: int = 16  # groups of an update
-    max_prompt_tokens: int = 1024  # longer prompts are refused before the start
+    seed: Seed = 1  # order of the problems
+    prompts_per_step: Count = 16  # groups of an update
+    max_prompt_tokens: Count = 1024  # longer prompts are refused before the start
 
 
 @dataclass
@@ -37,37 +56,37 @@ class GrpoRolloutSettings:
     """How completions are drawn."""
 
     engine: str = "auto"  # single: builtin, vllm (in this process), server (at server_url); verl: vllm, sglang
-    n: int = 16  # completions of a problem: a group
-    temperature: float = 1.0  # logits are divided by it
-    top_p: float = 1.0  # 1: off
-    top_k: int = 0  # 0: off
-    max_tokens: int = 8192  # of a completion; longer ones are cut and count as wrong
-    seed: int = 1  # of the completions
-    max_rows: int = 256  # builtin: completions that are drawn at once
+    n: Count = 16  # completions of a problem: a group
+    temperature: Positive = 1.0  # logits are divided by it
+    top_p: PositiveShare = 1.0  # 1: off
+    top_k: WholeNumber = 0  # 0: off
+    max_tokens: Count = 8192  # of a completion; longer ones are cut and count as wrong
+    seed: Seed = 1  # of the completions
+    max_rows: Count = 256  # builtin: completions that are drawn at once
     server_url: str | None = None  # server: address of SGLang or vLLM
-    bucket_mb: int = 512  # single: weights that go to the sampler at once
-    gpu_memory: float = 0.4  # share of the GPU for vLLM
-    generation_batch: int | None = None  # verl: problems sampled at once; null: twice the step with dynamic sampling
+    bucket_mb: Count = 512  # single: weights that go to the sampler at once
+    gpu_memory: PositiveShare = 0.4  # share of the GPU for vLLM
+    generation_batch: Count | None = None  # verl: problems sampled at once; null: twice the step with dynamic sampling
 
 
 @dataclass
 class AlgorithmSettings:
     """What is maximised, and which groups are used for it; README.md has the formulas."""
 
-    advantage: str = "grpo"  # grpo, dr_grpo, rloo, reinforce_plus_plus
-    loss_aggregation: str = "token"  # mean over tokens; sequence: mean of means; dr_grpo: sum / (rows × max_tokens)
-    clip_low: float = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
-    clip_high: float = 0.2  # DAPO: 0.28
-    updates_per_step: int = 1  # 1: strictly on-policy
-    kl: str = "none"  # none, k1, k2, k3: distance to the starting model as a loss
-    kl_coef: float = 0.0  # weight of that loss
+    advantage: Advantage = "grpo"  # how a reward is compared
+    loss_aggregation: Aggregation = "token"  # mean over tokens; mean of means; dr_grpo: sum / (rows × max_tokens)
+    clip_low: Share = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
+    clip_high: NotNegative = 0.2  # DAPO: 0.28
+    updates_per_step: Count = 1  # 1: strictly on-policy
+    kl: KlTerm = "none"  # distance to the starting model as a loss
+    kl_coef: NotNegative = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
-    importance_cap: float | None = None  # e.g. 2: weight tokens by trainer's over sampler's probability, at most this
+    importance_cap: Positive | None = None  # weight tokens by trainer's over sampler's probability, at most this (2)
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
-    max_generation_batches: int = 10  # then the run stops with a checkpoint
-    overlong_buffer: int = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
-    overlong_penalty: float = 1.0  # the reward lost at the last of them
+    max_generation_batches: Count = 10  # then the run stops with a checkpoint
+    overlong_buffer: WholeNumber = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
+    overlong_penalty: NotNegative = 1.0  # the reward lost at the last of them
 
     def drops_equal_groups(self) -> bool:
         """Whether groups that are all right or all wrong are left out of the update."""
@@ -78,35 +97,35 @@ class AlgorithmSettings:
 class GrpoRewardSettings:
     """From verdict to reward."""
 
-    shape: str = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long; format: a control
+    shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long; format: a control
     shuffle: bool = False  # negative control: permute the rewards across the completions of a step
-    judge_seconds: float = 10.0  # a slower verdict is an error
-    max_error_rate: float = 0.01  # share of completions on which the judge may fail
+    judge_seconds: Positive = 10.0  # a slower verdict is an error
+    max_error_rate: Share = 0.01  # share of completions on which the judge may fail
 
 
 @dataclass
 class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: str = MISSING  # run folder: final/ and best/ are models
-    steps: int = 100  # updates (with updates_per_step=1)
-    save_every: int = 25  # steps between checkpoints (0: one at the end)
-    eval_every: int = 25  # steps between evaluations, and one before the first (0: none at all)
-    eval_limit: int | None = None  # problems of each data source; null: all
-    keep: int = 2  # checkpoints to keep for resuming
+    output: Place = MISSING  # run folder: final/ and best/ are models
+    steps: Count = 100  # updates (with updates_per_step=1)
+    save_every: WholeNumber = 25  # steps between checkpoints (0: one at the end)
+    eval_every: WholeNumber = 25  # steps between evaluations, and one before the first (0: none at all)
+    eval_limit: Count | None = None  # problems of each data source; null: all
+    keep: Count = 2  # checkpoints to keep for resuming
     keep_best: bool = True  # and the best by validation, as best/
-    micro_batch_tokens: int = 16384  # tokens in one forward pass of a process, padding included
-    threads: int = 1  # of each process, on a CPU
-    logger: list[str] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
-    samples_every: int = 10  # steps between files of completions to read (0: none)
-    export_dtype: str = "float32"  # verl: of final/ and best/: float32 (exact) or bfloat16
+    micro_batch_tokens: Count = 16384  # tokens in one forward pass of a process, padding included
+    threads: Count = 1  # of each process, on a CPU
+    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    samples_every: WholeNumber = 10  # steps between files of completions to read (0: none)
+    export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
 
 
 @dataclass
 class GrpoSettings:
     """What ``examples/train_grpo.py`` and ``compositionality/train/grpo.py`` take."""
 
-    engine: str = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
+    engine: Trainer = "single"  # single: compositionality/train/grpo.py; verl: verl, Ray and vLLM
     model: ModelSettings = field(default_factory=ModelSettings)
     mesh: MeshSettings = field(default_factory=MeshSettings)
     data: GrpoDataSettings = field(default_factory=GrpoDataSettings)
@@ -143,42 +162,17 @@ NOT_THE_RESULT = (
     "reward.max_error_rate",
     *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
 )
-CHOICES = {
-    "algorithm.advantage": ("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"),
-    "algorithm.loss_aggregation": ("token", "sequence", "dr_grpo"),
-    "algorithm.kl": ("none", "k1", "k2", "k3"),
-    "reward.shape": tuple(Shape),
-}
 SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
 SINGLE_LACKS = {**NEEDS_VERL, "rollout.generation_batch": "its generation batches follow the share with signal"}
-AT_LEAST_ONE = (
-    "data.prompts_per_step",
-    "data.max_prompt_tokens",
-    "rollout.n",
-    "rollout.max_tokens",
-    "algorithm.updates_per_step",
-    "algorithm.max_generation_batches",
-    "trainer.steps",
-    "trainer.micro_batch_tokens",
-    "trainer.threads",
-)
 
 
 def check_settings(settings: GrpoSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
-    check_engine(settings.engine)
+    check_ranges(settings)
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)
-    flat = flatten(asdict(settings))
-    for key, choices in {**CHOICES, "rollout.engine": SAMPLERS[settings.engine]}.items():
-        if flat[key] not in choices:
-            raise UserError(f"{key}={flat[key]}: not one of {', '.join(choices)}")
-    for key in AT_LEAST_ONE:
-        if flat[key] < 1:
-            raise UserError(f"{key}={flat[key]}: must be at least 1")
-    for key in ("optim.lr", "rollout.temperature"):
-        if not flat[key] > 0:
-            raise UserError(f"{key}={flat[key]}: must be more than 0")
+    if settings.rollout.engine not in SAMPLERS[settings.engine]:
+        raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
     if not data.train_files:
         raise UserError("data.train_files: give at least one problem file")

@@ -7,15 +7,17 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
-from compositionality.errors import UserError
+from compositionality.ranges import Count, Place, Seed, check_ranges
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
     ClusterSettings,
+    FloatType,
+    Logger,
     MeshSettings,
     ModelSettings,
     OptimSettings,
-    check_engine,
+    Trainer,
     refuse_foreign_keys,
 )
 
@@ -30,34 +32,34 @@ NOT_THE_RESULT = (
 class SftDataSettings:
     """Rows to learn from: parquet files with a column ``messages``."""
 
-    train_file: str = MISSING  # parquet with a column messages; the loss is on the assistant's turns
+    train_file: Place = MISSING  # parquet with a column messages; the loss is on the assistant's turns
     val_file: str | None = None  # parquet of the same form; its loss is reported after each epoch
-    max_length: int = 2048  # tokens of a row; longer ones are refused
-    seed: int = 1  # order of the rows, drawn anew in every epoch
+    max_length: Count = 2048  # tokens of a row; longer ones are refused
+    seed: Seed = 1  # order of the rows, drawn anew in every epoch
 
 
 @dataclass
 class SftTrainerSettings:
     """The run: its folder, its length, and what is written how often. Steps count updates."""
 
-    output: str = MISSING  # run folder: final/ is the trained model
-    epochs: int = 2  # times that every row is seen
-    steps: int | None = None  # exactly so many updates instead of whole epochs
-    batch_rows: int = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
-    micro_batch_tokens: int = 16384  # tokens in one forward pass of a process, padding included
-    save_every: int | None = None  # updates between checkpoints; null: one after each epoch
-    log_every: int = 1  # updates between rows of metrics.jsonl
-    keep: int = 2  # checkpoints to keep for resuming
-    threads: int = 1  # of each process, on a CPU
-    logger: list[str] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
-    export_dtype: str = "float32"  # verl: of final/: float32 (exact) or bfloat16
+    output: Place = MISSING  # run folder: final/ is the trained model
+    epochs: Count = 2  # times that every row is seen
+    steps: Count | None = None  # exactly so many updates instead of whole epochs
+    batch_rows: Count = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
+    micro_batch_tokens: Count = 16384  # tokens in one forward pass of a process, padding included
+    save_every: Count | None = None  # updates between checkpoints; null: one after each epoch
+    log_every: Count = 1  # updates between rows of metrics.jsonl
+    keep: Count = 2  # checkpoints to keep for resuming
+    threads: Count = 1  # of each process, on a CPU
+    logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
+    export_dtype: FloatType = "float32"  # verl: of final/; float32 is exact
 
 
 @dataclass
 class SftSettings:
     """What ``examples/train_sft.py`` and ``compositionality/train/sft.py`` take."""
 
-    engine: str = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
+    engine: Trainer = "single"  # single: compositionality/train/sft.py; verl: verl's SFT trainer
     model: ModelSettings = field(default_factory=ModelSettings)
     mesh: MeshSettings = field(default_factory=MeshSettings)
     data: SftDataSettings = field(default_factory=SftDataSettings)
@@ -73,13 +75,9 @@ class SftSettings:
 
 def check_settings(settings: SftSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
-    check_engine(settings.engine)
+    check_ranges(settings)
     if settings.engine == "single":
         refuse_foreign_keys(settings, NEEDS_VERL)
-    for key, value in flatten(asdict(settings)).items():
-        counted = key.startswith(("trainer.", "data.max", "mesh.")) and type(value) is int
-        if (counted and value < 1) or (key == "optim.lr" and value <= 0):
-            raise UserError(f"{key}={value}: must be more than 0")
 
 
 def make_recipe(settings: SftSettings) -> Recipe:

@@ -16,6 +16,7 @@ from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_
 from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import share_cell
+from compositionality.ranges import WholeNumber
 from compositionality.stats.intervals import columns_by_seed
 
 PLACE = "ablation"
@@ -26,12 +27,12 @@ Row = dict[str, Any]
 class AblationSettings:
     """Settings of ``summarise_ablation``: lists of NAME:PATH, the same names for base models and for accuracy.json."""
 
-    bases: list[str] = MISSING
-    inputs: list[str] = MISSING
-    output: Path = MISSING
-    models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])
-    level: int = 3
-    markdown: str = ""
+    bases: list[str] = MISSING  # NAME:PATH of base models
+    inputs: list[str] = MISSING  # NAME:PATH of accuracy.json, the same names
+    output: Path = MISSING  # JSON
+    models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])  # in this order
+    level: WholeNumber = 3  # the one that is compared
+    markdown: str = ""  # file with a place for the table
 
 
 def summarise_ablation(settings: AblationSettings) -> Path:

@@ -22,7 +22,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
-from compositionality.evaluate.completions import Folders, SamplingSettings, all_collected, engine_for, jobs_of
+from compositionality.evaluate.completions import Folders, all_collected, engine_for, jobs_of
 from compositionality.evaluate.counts import (
     BY_PROBLEM,
     BY_PROBLEM_SCHEMA,
@@ -34,6 +34,7 @@ from compositionality.evaluate.counts import (
 )
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import print_results
+from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 from compositionality.rollout.store import read_rollouts
 
@@ -44,12 +45,12 @@ STEP = "evaluate_accuracy"
 class EvaluateSettings(SamplingSettings):
     """Settings of ``evaluate``."""
 
-    models: list[str] = MISSING
-    problems: list[str] = MISSING
-    output: Path = MISSING
+    models: list[str] = MISSING  # NAME:PATH
+    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
+    output: Path = MISSING  # folder of the results
     answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
     by_skill: bool = False  # print accuracy by skill too; the files hold it always
-    force: bool = False
+    force: bool = False  # replace a result that was made from something else
 
 
 @dataclass(frozen=True)

@@ -47,12 +47,12 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
 class SummariseSettings:
     """Settings of ``summarise``: ``markdown`` is a file for the tables, or one with a (named) place marked for them."""
 
-    inputs: list[str] = MISSING
-    output: Path = MISSING
-    models: list[str] = field(default_factory=list)
-    markdown: str = ""
-    place: str = ""
-    force: bool = False
+    inputs: list[str] = MISSING  # NAME:PATH of accuracy.json, one for each seed
+    output: Path = MISSING  # seeds.json; the same rows as parquet lie beside it
+    models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
+    markdown: str = ""  # file for the tables, or with a place for them
+    place: str = ""  # name of that place
+    force: bool = False  # replace a result that was made from something else
 
 
 def summarise(settings: SummariseSettings) -> Path:

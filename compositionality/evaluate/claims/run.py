@@ -37,12 +37,12 @@ class ClaimsSettings:
     in compositionality/config/claims without its ending, or a path.
     """
 
-    results: list[str] = field(default_factory=list)
-    output: Path = MISSING
-    claims: str = "composition"
-    markdown: str = ""
-    place: str = "claims"
-    force: bool = False
+    results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed
+    output: Path = MISSING  # claims.json; claims.csv lies beside it
+    claims: str = "composition"  # file in compositionality/config/claims, without .yaml, or a path
+    markdown: str = ""  # file with a place for the table
+    place: str = "claims"  # name of that place
+    force: bool = False  # replace a result that was made from something else
 
 
 def decide_claims(settings: ClaimsSettings) -> Path:

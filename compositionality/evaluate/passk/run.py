@@ -5,15 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
+from annotated_types import Ge
 from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.completions import Folders, Jobs, SamplingSettings, all_collected, engine_for, jobs_of
+from compositionality.evaluate.completions import Folders, Jobs, all_collected, engine_for, jobs_of
 from compositionality.evaluate.counts import (
     BY_PROBLEM,
     BY_PROBLEM_SCHEMA,
@@ -27,7 +29,8 @@ from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, larges
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
 from compositionality.evaluate.tables import print_curves
-from compositionality.rollout.settings import CollectSettings
+from compositionality.ranges import Count, WholeNumber
+from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 STEP = "passk"
 NAME = "passk"
@@ -55,19 +58,19 @@ class PasskSettings(SamplingSettings):
 
     models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here
     rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
-    problems: list[str] = MISSING
-    output: Path = MISSING
-    n_samples: int = 1000
-    levels: list[int] = field(default_factory=list)  # these only; empty = all
-    per_level: int = 0  # the first so many problems of each level; 0 = all
+    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
+    output: Path = MISSING  # folder of the results
+    n_samples: Count = 1000  # completions of a problem, at least 2
+    levels: list[WholeNumber] = field(default_factory=list)  # these only; empty: all
+    per_level: WholeNumber = 0  # the first so many problems of each level; 0: all
     pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
-    ks: list[int] = field(default_factory=list)  # columns of the printed table; empty = 1, 2, 4, …, n_samples
-    draws: int = 2000
+    ks: list[Count] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
+    draws: Annotated[int, Ge(200)] = 2000  # of the bootstrap
     plan: bool = False  # say what differences can be seen and what it costs, then stop
     prior: str = ""  # folder of an earlier evaluation: how hard the problems are, for the plan
-    probe: int = 256  # answers sampled to foretell time and disk; 0 = none
+    probe: WholeNumber = 256  # answers sampled to foretell time and disk; 0: none
     answers_only: bool = False  # collect the answers, compute nothing: several processes may do that at the same time
-    force: bool = False
+    force: bool = False  # replace a result that was made from something else
 
 
 def check_settings(settings: PasskSettings) -> None:
@@ -82,10 +85,6 @@ def check_settings(settings: PasskSettings) -> None:
         raise UserError("temperature=0: every sample of a problem would be the same; give one above 0")
     if settings.limit:
         raise UserError("limit: pass@k takes per_level, the first so many problems of each level")
-    if settings.per_level < 0 or settings.probe < 0:
-        raise UserError("per_level and probe must not be negative")
-    if settings.draws < 200:
-        raise UserError(f"draws={settings.draws}: an interval needs at least 200")
     beyond = [k for k in settings.ks if not 1 <= k <= settings.n_samples]
     if beyond:
         raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")

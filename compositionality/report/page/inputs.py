@@ -47,14 +47,14 @@ class ReportSettings:
     report does not know, ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare colours.
     """
 
-    study: Path = MISSING
-    output: Path = MISSING
-    countdown: str = ""
-    checkpoints: str = ""
-    data: str = ""
-    arms: dict[str, dict[str, str]] = field(default_factory=dict)
-    check: bool = False
-    force: bool = False
+    study: Path = MISSING  # results folder with section41_42/seeds.json, of seed 0
+    output: Path = MISSING  # folder of the page
+    countdown: str = ""  # results folder of section 4.3; empty: not shown
+    checkpoints: str = ""  # folder of the checkpoints; empty: not shown
+    data: str = ""  # folder of the problems; empty: not shown
+    arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
+    check: bool = False  # write nothing; refuse a page that is no longer what it shows
+    force: bool = False  # replace a result that was made from something else
 
 
 @dataclass(frozen=True)

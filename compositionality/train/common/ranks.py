@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Annotated
 
 from compositionality.errors import UserError
+from compositionality.ranges import Count, OneOf
 from compositionality.train.common.parent_death import die_with_parent
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
@@ -23,8 +25,8 @@ PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after ano
 class RunSettings:
     """Where a run computes. ``processes`` are ranks that share its data (or, with ``mesh.tensor``, its layers)."""
 
-    device: str = "auto"  # cpu; gpu; auto: gpu where one is visible
-    processes: int | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
+    device: Annotated[str, OneOf(("auto", "cpu", "gpu"))] = "auto"  # auto: gpu where one is visible
+    processes: Count | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
 
 
 def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
@@ -50,9 +52,7 @@ def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
 
 
 def choose_device(device: str) -> None:
-    """``cpu`` hides all GPUs from this process and its children; UserError for anything but cpu, gpu and auto."""
-    if device not in ("auto", "cpu", "gpu"):
-        raise UserError(f"run.device={device}: not one of auto, cpu, gpu")
+    """``cpu`` hides all GPUs from this process and its children; UserError if there is no GPU to take."""
     if device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     if device == "gpu" and not count_gpus():
@@ -63,8 +63,6 @@ def count_processes(settings: RunSettings) -> int:
     """Processes on this machine: as given, else one for every GPU, else one."""
     if settings.processes is None:
         return 1 if settings.device == "cpu" else max(count_gpus(), 1)
-    if settings.processes < 1:
-        raise UserError(f"run.processes={settings.processes}: must be at least 1")
     return settings.processes
 
 

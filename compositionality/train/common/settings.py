@@ -3,14 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 from omegaconf import MISSING
 
 from compositionality.errors import UserError
+from compositionality.ranges import Count, NotNegative, OneOf, Port, Positive, Share, WholeNumber
 from compositionality.train.common.ranks import RunSettings
 
 ENGINES = ("single", "verl")
+Trainer = Annotated[str, OneOf(ENGINES)]
+FloatType = Annotated[str, OneOf(("float32", "bfloat16"))]
+Attention = Annotated[str, OneOf(("sdpa", "flash_attention_2", "eager", "auto"))]
+Logger = Annotated[str, OneOf(("file", "tensorboard", "wandb"))]
 NEEDS_VERL = {
     "trainer.export_dtype": "it writes float32",
     **{f"run.{key}": "start torchrun on every machine" for key in ("nodes", "node_rank", "master_addr", "master_port")},
@@ -26,8 +31,8 @@ class ModelSettings:
     """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
 
     path: str = MISSING  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
-    dtype: str = "float32"  # of the computation: float32, or bfloat16 on GPUs
-    attention: str = "sdpa"  # sdpa, flash_attention_2, eager; auto: flash_attention_2 where a GPU and flash-attn are
+    dtype: FloatType = "float32"  # of the computation; bfloat16 on GPUs
+    attention: Attention = "sdpa"  # auto: flash_attention_2 where a GPU and flash-attn are, else sdpa
     activation_checkpointing: bool = False  # compute activations twice instead of keeping them
 
 
@@ -35,7 +40,7 @@ class ModelSettings:
 class MeshSettings:
     """How the processes share the work."""
 
-    tensor: int = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
+    tensor: Count = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
     shard: bool = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models
 
 
@@ -43,25 +48,25 @@ class MeshSettings:
 class OptimSettings:
     """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power``."""
 
-    lr: float = MISSING  # highest learning rate
-    beta1: float = 0.9  # of AdamW
-    beta2: float = 0.999  # of AdamW
-    weight_decay: float = 0.01  # of AdamW
-    warmup_steps: int = 0  # updates over which the rate rises
-    decay_power: float = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
-    max_grad_norm: float = 1.0  # gradients are scaled down to this norm
+    lr: Positive = MISSING  # highest learning rate
+    beta1: Share = 0.9  # of AdamW
+    beta2: Share = 0.999  # of AdamW
+    weight_decay: NotNegative = 0.01  # of AdamW
+    warmup_steps: WholeNumber = 0  # updates over which the rate rises
+    decay_power: NotNegative = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
+    max_grad_norm: Positive = 1.0  # gradients are scaled down to this norm
 
 
 @dataclass
 class ClusterSettings(RunSettings):
     """Where a run computes, if need be on several machines."""
 
-    nodes: int | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
-    node_rank: int = 0  # verl, SFT: number of this machine
+    nodes: Count | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
+    node_rank: WholeNumber = 0  # verl, SFT: number of this machine
     master_addr: str = "localhost"  # verl, SFT: the machine with node_rank 0
-    master_port: int = 29500  # verl, SFT: a free port of it
+    master_port: Port = 29500  # verl, SFT: a free port of it
     ray_address: str | None = None  # verl, GRPO: host:port of a Ray cluster; null: $RAY_ADDRESS, or one started here
-    stall_minutes: float | None = None  # verl: end a run without a sign of life; null: by device
+    stall_minutes: Positive | None = None  # verl: end a run without a sign of life; null: by device
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
@@ -74,9 +79,3 @@ def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
         value = attrgetter(key)(settings)
         if value != attrgetter(key)(default):
             raise UserError(f"{key}={value}: engine={settings.engine} does not have it; {instead}")
-
-
-def check_engine(engine: str) -> None:
-    """UserError for an engine that there is not."""
-    if engine not in ENGINES:
-        raise UserError(f"engine={engine}: not one of {', '.join(ENGINES)}")

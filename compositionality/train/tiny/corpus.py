@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from compositionality.ranges import Count, Place, Share
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
@@ -52,22 +53,22 @@ class Mix:
     it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number.
     """
 
-    echo: float = 0.06
-    prior_chain: float = 0.235
-    prior_single: float = 0.21
-    prior_visible: float = 0.02
-    target_single: float = 0.44
-    deepest: int = 6
-    letters: str = "abcdefghij"
-    shortest_input: int = 3
-    longest_input: int = 6
-    max_length: int = 10
-    prior_functions: int = TINY_COUNT
-    frozen_parameters: bool = True
-    countdown: float = 0.0
-    two_numbers: float = 0.02
-    other_games: float = 0.5
-    largest_value: int = 20
+    echo: Share = 0.06  # of the text: inputs repeated
+    prior_chain: Share = 0.235  # compositions of prior functions
+    prior_single: Share = 0.21  # single prior functions
+    prior_visible: Share = 0.02  # prior functions with their definitions in sight
+    target_single: Share = 0.44  # single target functions; the rest of the text shows their definitions
+    deepest: Count = 6  # functions of the longest composition
+    letters: Place = "abcdefghij"  # of the strings
+    shortest_input: Count = 3  # characters
+    longest_input: Count = 6  # characters
+    max_length: Count = 10  # characters of a result
+    prior_functions: Count = TINY_COUNT  # how many there are
+    frozen_parameters: bool = True  # false: called with parameters in brackets, drawn afresh
+    countdown: Share = 0.0  # of all text: arithmetic and two-number Countdown
+    two_numbers: Share = 0.02  # of that: games with two numbers
+    other_games: Share = 0.5  # of that: other games
+    largest_value: Count = 20  # largest number in them
 
     def total(self) -> float:
         """The sum of the shares."""

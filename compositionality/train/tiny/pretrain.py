@@ -14,10 +14,11 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
+from compositionality.ranges import Count, NotNegative, Place, Positive, Seed, WholeNumber, check_ranges
 from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
 from compositionality.train.common.ranks import RunSettings
 from compositionality.train.common.run_folder import flatten, is_finished
-from compositionality.train.common.settings import MeshSettings, OptimSettings
+from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings
 from compositionality.train.policy import shard
 from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.sft_settings import SftTrainerSettings
@@ -30,24 +31,24 @@ from compositionality.train.tiny.model import TinyConfig, build_model
 class PretrainSettings:
     """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
 
-    output: str = MISSING
-    steps: int = 14000
-    learning_rate: float = 4e-3
-    warmup: int = 100
-    weight_decay: float = 0.01
-    drop: list[int] = field(default_factory=lambda: [0, 3])
-    mix: Mix = field(default_factory=Mix)
-    packing: Packing = field(default_factory=Packing)
-    model: TinyConfig = field(default_factory=TinyConfig)
-    seed: int = 0
-    mesh: MeshSettings = field(default_factory=lambda: MeshSettings(shard=False))
-    dtype: str = "float32"
-    threads: int = 1
-    workers: int = 0
-    save_every: int = 500
-    log_every: int = 50
-    run: RunSettings = field(default_factory=RunSettings)
-    force: bool = False
+    output: Place = MISSING  # model folder
+    steps: Count = 14000  # updates
+    learning_rate: Positive = 4e-3  # highest
+    warmup: WholeNumber = 100  # updates over which the rate rises
+    weight_decay: NotNegative = 0.01  # of AdamW
+    drop: list[WholeNumber] = field(default_factory=lambda: [0, 3])  # target functions that are left out
+    mix: Mix = field(default_factory=Mix)  # what the text is made of
+    packing: Packing = field(default_factory=Packing)  # size of a step
+    model: TinyConfig = field(default_factory=TinyConfig)  # shape of the model
+    seed: Seed = 0  # of weights and text
+    mesh: MeshSettings = field(default_factory=lambda: MeshSettings(shard=False))  # how processes share the work
+    dtype: FloatType = "float32"  # of the computation
+    threads: Count = 1  # of each process, on a CPU
+    workers: WholeNumber = 0  # processes that make text ahead of time
+    save_every: Count = 500  # steps between checkpoints
+    log_every: Count = 50  # steps between rows of metrics.jsonl
+    run: RunSettings = field(default_factory=RunSettings)  # where it computes
+    force: bool = False  # replace a result that was made from something else
 
 
 SHORTEST_ROW = 64
@@ -75,9 +76,7 @@ def progress_path(out: Path) -> Path:
 
 
 def _check(settings: PretrainSettings) -> None:
-    for name in ("steps", "threads", "save_every", "log_every"):
-        if getattr(settings, name) < 1:
-            raise UserError(f"{name}={getattr(settings, name)}: must be at least 1")
+    check_ranges(settings)
     ranks = int(os.environ.get("WORLD_SIZE", "1")) // max(settings.mesh.tensor, 1)
     if settings.packing.rows < max(ranks, 1) or settings.packing.length < SHORTEST_ROW:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")

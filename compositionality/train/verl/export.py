@@ -16,6 +16,8 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, is_done, new_artefact, write_text
 from compositionality.errors import UserError
+from compositionality.ranges import Place
+from compositionality.train.common.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
 DTYPES = ("float32", "bfloat16")
@@ -25,10 +27,10 @@ DTYPES = ("float32", "bfloat16")
 class ExportSettings:
     """Settings of ``examples/export_checkpoint.py``."""
 
-    checkpoint: str = MISSING  # OUT/steps/global_step_N of SFT or RL
-    output: str = MISSING  # model folder to make
-    dtype: str = "float32"
-    force: bool = False
+    checkpoint: Place = MISSING  # OUT/steps/global_step_N of SFT or RL
+    output: Place = MISSING  # model folder to make
+    dtype: FloatType = "float32"  # of the weights
+    force: bool = False  # replace a result that was made from something else
 
 
 def export_step(settings: ExportSettings) -> None:
