@@ -1,0 +1,40 @@
+"""JSON files of ours, read so that a missing or damaged one is one line that names the file and the fix."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from compositionality.errors import UserError
+
+
+def read_json(path: Path, fix: str) -> Any:
+    """What ``path`` holds; UserError, ending with ``fix``, if it is missing, not UTF-8 or not JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; {fix}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: damaged (not UTF-8 at byte {error.start}); {fix}") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: damaged (no JSON at line {error.lineno}, column {error.colno}); {fix}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: damaged (no JSON that can be read); {fix}") from error
+
+
+def read_json_object(path: Path, fix: str) -> dict[str, Any]:
+    """As ``read_json``, for a file that holds one JSON object."""
+    content = read_json(path, fix)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
+    return content
+
+
+def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:
+    """One line of a JSONL file; UserError names ``where`` (file and line)."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: damaged (no JSON); {fix}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{where}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
+    return content
