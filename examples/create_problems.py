@@ -1,8 +1,8 @@
 """Make one file of problems of any task; the task's options are keys of this command.
 
-Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUTPUT (parquet, verl's RL schema) and
-OUTPUT.manifest.json. ``--help`` with ``task=NAME mode=MODE`` lists the keys of that task. ``mode=clean`` gives sound
-problems by random access, ``mode=paper`` the paper's own (Countdown's need the full set-up).
+Reads nothing, or the files named in ``avoid`` (to refuse a leak). Writes OUTPUT (parquet, verl's RL schema) and its
+manifest, .NAME.manifest.json beside it. ``--help`` with ``task=NAME mode=MODE`` lists the keys of that task.
+``mode=clean`` gives sound problems by random access, ``mode=paper`` the paper's own (Countdown's need the full set-up).
 
     python examples/create_problems.py task=string output=data/train.parquet levels=[1,2] count=2000 seed=1
     python examples/create_problems.py task=string mode=paper output=data/level2.parquet stage=2 min_level=2 max_level=2

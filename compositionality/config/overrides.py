@@ -10,7 +10,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from compositionality.errors import UserError
 
-_ELEMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^,])+""")
+_ELEMENT = re.compile(r"""\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^,]+?)\s*(?:,|$)""")
 _BEFORE_A_QUOTE = re.compile(r"\\+(?='|$)")
 _QUOTED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
 
@@ -36,8 +36,7 @@ def hydra_word(schema: type[Any], word: str) -> str:
     if kind in (str, Path):
         return f"{key}={_quoted(value)}"
     if kind is list and value.startswith("[") and value.endswith("]"):
-        elements = [element.strip() for element in _ELEMENT.findall(value[1:-1])]
-        return f"{key}=[{','.join(_quoted(element) for element in elements if element)}]"
+        return f"{key}=[{','.join(map(_quoted, _ELEMENT.findall(value[1:-1])))}]"
     return word
 
 

@@ -1,9 +1,10 @@
 """Results that appear whole or not at all, with a manifest of what they were made from.
 
-A result is a file or a folder with a manifest beside it (``NAME.manifest.json``; ``manifest.json`` inside a
-folder). The manifest holds the step, its settings, the hash of every input and of every file of the result.
-The same step with the same settings and inputs finds the result and does nothing; any other refuses to
-overwrite it unless forced. Nothing in a manifest depends on the time or the machine.
+A result is a file or a folder with a manifest (``.NAME.manifest.json`` beside a file, hidden so that readers of a
+whole folder pass over it; ``manifest.json`` inside a folder). The manifest holds the step, its settings, the hash of
+every input and of every file of the result. The same step with the same settings and inputs finds the result and does
+nothing; any other refuses to overwrite it unless forced. An input that has a manifest is checked against it. Nothing in
+a manifest depends on the time or the machine.
 """
 
 import contextlib
@@ -25,6 +26,8 @@ from compositionality import __version__
 from compositionality.errors import UserError
 
 MANIFEST = "manifest.json"
+LARGE = 64 << 20
+"""Bytes from which on a file's hash is remembered, in this process, by its size and times."""
 
 
 class Manifest(BaseModel):
@@ -49,23 +52,60 @@ class Recipe:
     def identity(self) -> tuple[str, str, dict[str, str]]:
         """What must agree for two results to be the same."""
         settings = json.dumps(self.settings, sort_keys=True, default=str)
-        return self.step, settings, {name: tree_hash(path) for name, path in self.inputs.items()}
+        return self.step, settings, {name: input_hash(path) for name, path in self.inputs.items()}
 
 
 def file_hash(path: Path) -> str:
     """sha256 of one file."""
+    status = path.stat()
+    if status.st_size < LARGE:
+        return _hash(path)
+    return _remembered_hash(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
+def _hash(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+@cache
+def _remembered_hash(path: Path, _: tuple[int, ...]) -> str:
+    return _hash(path)
+
+
 def tree_hash(path: Path) -> str:
     """sha256 of a file, or of the names and contents of a folder's files (its manifest left out)."""
+    return _combined(path, _hashes(path))
+
+
+def input_hash(path: Path) -> str:
+    """As ``tree_hash``. UserError for what has a manifest and is not what that says: altered, truncated, missing."""
+    hashes, manifest = _hashes(path), read_manifest(path)
+    if manifest is not None:
+        root = path if path.is_dir() else path.parent
+        for name, expected in manifest.files.items():
+            if hashes.get(name) != expected:
+                state = "altered or truncated since it was made" if name in hashes else "missing"
+                raise UserError(
+                    f"{root / name}: {state}; make it again, or delete {manifest_path(path)} to use it as it is"
+                )
+    return _combined(path, hashes)
+
+
+def _hashes(path: Path) -> dict[str, str]:
+    """Hash by name: of a file alone, or of a folder's files."""
     if path.is_file():
-        return file_hash(path)
+        return {path.name: file_hash(path)}
     if not path.is_dir():
         raise UserError(f"{path}: no such file or folder")
+    return _file_hashes(path)
+
+
+def _combined(path: Path, hashes: Mapping[str, str]) -> str:
+    if path.is_file():
+        return hashes[path.name]
     digest = hashlib.sha256()
-    for name, content in sorted(_file_hashes(path).items()):
+    for name, content in sorted(hashes.items()):
         digest.update(f"{name}\t{content}\n".encode())
     return digest.hexdigest()
 
@@ -89,7 +129,14 @@ def code_version() -> str:
 
 def manifest_path(target: Path) -> Path:
     """Where the manifest of ``target`` lies: inside a folder, beside a file."""
-    return target / MANIFEST if target.is_dir() else target.with_name(target.name + ".manifest.json")
+    return target / MANIFEST if target.is_dir() else beside(target, MANIFEST)
+
+
+def beside(target: Path, ending: str) -> Path:
+    """``.NAME.ending`` beside ``target``, hidden. UserError if that has no name (``/``, an empty path)."""
+    if not target.name:
+        raise UserError(f"{target}: not a place for a result; give the path of a file or folder to make")
+    return target.with_name(f".{target.name}.{ending}")
 
 
 def read_manifest(target: Path) -> Manifest | None:
@@ -98,9 +145,9 @@ def read_manifest(target: Path) -> Manifest | None:
     if not path.is_file():
         return None
     try:
-        return Manifest.model_validate_json(path.read_text())
+        return Manifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise UserError(f"{path}: damaged manifest; delete it and the result, and run the step again") from error
+        raise UserError(f"{path}: damaged manifest; delete it and its result, and run that step again") from error
 
 
 def verify(target: Path) -> Manifest:
@@ -124,7 +171,7 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     UserError if it was made from something else and ``force`` is off.
     """
     _finish_publishing(target)
-    if force or not target.exists():
+    if force or not target.exists() or is_empty_folder(target):
         return False
     manifest = read_manifest(target)
     if manifest is None:
@@ -146,8 +193,8 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     The body writes a file or makes a folder there, and may fill ``facts`` with figures to keep (rows, shares).
     On any error the old result stays as it was.
     """
+    partial = beside(target, "partial")
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.partial")
     remove(partial)
     identity = recipe.identity()
     try:
@@ -184,7 +231,7 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
     text = manifest.model_dump_json(indent=1) + "\n"
     if partial.is_dir():
         write_text(partial / MANIFEST, text)
-        old = target.with_name(f".{target.name}.old")
+        old = beside(target, "old")
         remove(old)
         if target.exists():
             os.replace(target, old)
@@ -198,7 +245,7 @@ def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str
 
 
 def _pending(target: Path) -> Path:
-    return target.with_name(f".{target.name}.pending.json")
+    return beside(target, "pending.json")
 
 
 def _finish_publishing(target: Path) -> None:
@@ -206,19 +253,25 @@ def _finish_publishing(target: Path) -> None:
     pending = _pending(target)
     if not pending.is_file():
         return
-    manifest = Manifest.model_validate_json(pending.read_text())
-    if target.is_file() and manifest.files.get(target.name) == file_hash(target):
-        os.replace(pending, manifest_path(target))
-    else:
-        pending.unlink()
+    with contextlib.suppress(ValidationError):
+        manifest = Manifest.model_validate_json(pending.read_bytes())
+        if target.is_file() and manifest.files.get(target.name) == file_hash(target):
+            os.replace(pending, manifest_path(target))
+            return
+    pending.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a small file whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = beside(path, "partial")
     partial.write_text(text)
     _fsync(partial)
     os.replace(partial, path)
+
+
+def is_empty_folder(path: Path) -> bool:
+    """True for a folder with nothing in it."""
+    return path.is_dir() and not any(path.iterdir())
 
 
 def remove(path: Path) -> None:
@@ -232,7 +285,7 @@ def remove(path: Path) -> None:
 @contextlib.contextmanager
 def exclusive(target: Path) -> Iterator[None]:
     """Hold ``target`` for this process alone; UserError if another process works on it."""
-    path = target.with_name(f".{target.name}.lock")
+    path = beside(target, "lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path, timeout=0)  # ends with its process, even if that is killed
     try:

@@ -14,12 +14,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from compositionality.data.artefact import Manifest, publish, remove, verify, write_text
+from compositionality.data.artefact import (
+    Manifest,
+    beside,
+    file_hash,
+    publish,
+    remove,
+    verify,
+    write_text,
+)
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.types import Completion, Verdict
 
 STEP = "collect_rollouts"
+OURS = {"recipe.json", "shards", "hashes"}
 ROWS_PER_SHARD = 8192
 SCHEMA = pa.schema(
     [
@@ -110,19 +119,19 @@ def _storable(text: str) -> str:
 class WorkingFolder:
     """``.OUT.working`` beside OUT, from which a killed collection is resumed.
 
-    ``recipe.json`` holds the identity of the collection, ``shards/`` the finished shards.
+    ``recipe.json`` holds the identity of the collection, ``shards/`` the finished shards, ``hashes/`` the hash of each.
     """
 
     def __init__(self, output: Path, identity: Identity, plan: ShardPlan, *, force: bool = False) -> None:
         """UserError if the folder holds the shards of another collection, unless ``force`` deletes them."""
         self._output, self._identity, self._plan = output, identity, plan
         self.path = working_path(output)
-        self.shards = self.path / "shards"
+        self.shards, self.hashes = self.path / "shards", self.path / "hashes"
         self._open(force)
         self._delete_strays()
 
     def missing(self) -> list[int]:
-        """Numbers of the shards that are still to be made; a damaged shard is deleted and counts as missing."""
+        """Numbers of the shards still to be made; one that has changed since it was written is deleted and counts."""
         lost = [shard for shard in range(self._plan.n_shards) if not self._is_whole(shard)]
         for shard in lost:
             remove(self.shards / shard_name(shard))
@@ -130,7 +139,7 @@ class WorkingFolder:
 
     def write(self, shard: int, table: pa.Table) -> None:
         """Add one finished shard."""
-        write_shard(table, self.shards / shard_name(shard))
+        write_shard(table, self.shards / shard_name(shard), self.hashes / shard_name(shard))
 
     def read(self, shard: int) -> pa.Table:
         """One finished shard."""
@@ -151,8 +160,13 @@ class WorkingFolder:
                     f"run those again to finish them, or pass --force to drop them"
                 )
             remove(self.path)
-        self.shards.mkdir(parents=True, exist_ok=True)
+        for path in self.path.glob("[!.]*"):
+            if path.name not in OURS:
+                raise UserError(f"{path}: not of a collection of rollouts; move it away")
+        self.path.mkdir(parents=True, exist_ok=True)
         write_text(recipe_file, recipe)
+        for folder in (self.shards, self.hashes):
+            folder.mkdir(exist_ok=True)
 
     def _delete_strays(self) -> None:
         """Delete what is no shard: a run killed while publishing leaves an unfinished manifest."""
@@ -162,28 +176,25 @@ class WorkingFolder:
                 remove(path)
 
     def _is_whole(self, shard: int) -> bool:
-        path = self.shards / shard_name(shard)
-        if not path.is_file():
-            return False
-        try:
-            table = self.read(shard)
-        except (pa.ArrowInvalid, OSError):
-            return False
-        found = zip(table["problem"].to_pylist(), table["sample"].to_pylist(), strict=True)
-        return list(found) == self._plan.units(shard)
+        path, recorded = self.shards / shard_name(shard), self.hashes / shard_name(shard)
+        return path.is_file() and recorded.is_file() and recorded.read_bytes() == file_hash(path).encode()
 
 
 def working_path(output: Path) -> Path:
     """The folder of the half-finished rollouts of ``output``."""
-    return output.with_name(f".{output.name}.working")
+    return beside(output, "working")
 
 
-def write_shard(table: pa.Table, path: Path) -> None:
-    """Write one shard whole or not at all; the unfinished file lies beside the folder of shards, not in it."""
+def write_shard(table: pa.Table, path: Path, recorded: Path) -> None:
+    """Write one shard whole or not at all, its hash to ``recorded`` first.
+
+    The unfinished file lies beside the folder of shards, not in it.
+    """
     partial = path.parent.with_name(f".{path.name}.partial")
     pq.write_table(table, partial, compression="zstd")
     with partial.open("rb") as stream:
         os.fsync(stream.fileno())
+    write_text(recorded, file_hash(partial))
     os.replace(partial, path)
 
 

@@ -2,36 +2,92 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 from omegaconf import MISSING
 
-from compositionality.config.cli import help_text, parse
+from compositionality.config.cli import help_text, parse, phrases
+from compositionality.config.overrides import keys_of
+from compositionality.config.profile import SCHEMAS, schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
+from compositionality.ranges import Count, OneOf, Share, range_of
 from compositionality.tasks.registry import all_tasks
+
+
+@dataclass
+class Inner:
+    share: Share = 0.5
+    kind: Annotated[str, OneOf(("red", "blue"))] = "red"
 
 
 @dataclass
 class Settings:
     output: str = MISSING
-    count: int = 3
-    levels: list[int] = field(default_factory=lambda: [1])
+    folder: Path = Path("folder")
+    count: Count = 3
+    levels: list[Count] = field(default_factory=lambda: [1])
+    files: list[str] = field(default_factory=list)
+    limit: Count | None = None
+    rate: float = 1.0
+    inner: Inner = field(default_factory=Inner)
 
 
 def test_overrides_become_a_typed_object() -> None:
-    settings = parse(Settings, ["output=here", "levels=[1,2]"])
-    assert settings == Settings(output="here", count=3, levels=[1, 2])
+    settings = parse(Settings, ["output=here", "levels=[1,2]", "limit=null", "inner.share=0.25"])
+    assert settings == Settings(output="here", levels=[1, 2], inner=Inner(share=0.25))
+
+
+ODD_PATHS = [
+    "données/a.parquet",
+    "a (1).parquet",
+    "it's",
+    'say "x"',
+    "a,b",
+    "a=b",
+    "~/x",
+    "{x}",
+    "[y]",
+    "a b\\\\",
+    "日本",
+    "C:\\x",
+]
+
+
+@pytest.mark.parametrize("path", ODD_PATHS)
+def test_a_path_may_hold_any_letters(path: str) -> None:
+    settings = parse(Settings, [f"output={path}", f"folder={path}"])
+    assert (settings.output, settings.folder) == (path, Path(path))
+
+
+def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None:
+    settings = parse(Settings, ["output=x", """files=[é (1).parquet, it's, "a,b", 'c d', {e}]"""])
+    assert settings.files == ["é (1).parquet", "it's", "a,b", "c d", "{e}"]
 
 
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
         ([], "output"),
-        (["output=x", "colour=red"], "colour"),
-        (["output=x", "count=many"], "many"),
+        (["output=x", "colour=red"], "colour: no such setting"),
+        (["output=x", "cuont=1"], "did you mean count"),
+        (["output=x", "share=1"], "did you mean inner.share"),
+        (["output=x", "count=many"], "count=many: Value 'many' of type 'str' could not be converted to Integer"),
         (["output=x", "levels=[1"], "levels"),
+        (["output=x", "levels=[1,0]"], "levels: 0: each must be at least 1"),
+        (["output=x", "count=0"], "count=0: must be at least 1"),
+        (["output=x", "limit=-1"], "limit=-1: must be at least 1"),
+        (["output=x", "inner.share=nan"], "inner.share=nan: must be from 0 to 1"),
+        (["output=x", "inner.share=1.5"], "inner.share=1.5: must be from 0 to 1"),
+        (["output=x", "inner.kind=green"], "inner.kind=green: must be one of red, blue"),
+        (["output=x", "rate=inf"], "rate=inf: must be a finite number"),
+        (["output=x", "rate=nan"], "rate=nan: must be a finite number"),
+        (["output=x", "folder="], "folder: is empty"),
+        (["output=x", "count"], "count: no value"),
     ],
 )
 def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None:
@@ -47,21 +103,67 @@ def test_every_task_shows_its_options(task: str) -> None:
     assert all(field.name in shown for field in fields(schema))
 
 
-def test_help_lists_every_setting() -> None:
+def test_help_lists_every_setting_with_its_range() -> None:
     shown = help_text(Settings, "Does a thing.")
-    assert all(name in shown for name in ("Does a thing.", "output", "required", "count", "levels"))
+    assert all(name in shown for name in ("Does a thing.", "output", "required", "int, at least 1", "levels"))
+    assert "int | null, at least 1" in shown
+
+
+FREE = {"algorithm.entropy_coef", "mesh", "packing"}
+"""Numbers of any sign."""
+
+
+@pytest.mark.parametrize("entry_point", sorted(SCHEMAS))
+def test_every_setting_has_a_phrase_and_every_number_a_range(entry_point: str) -> None:
+    for key, kind, phrase in settings_of(schema_of(entry_point)):
+        assert phrase, f"{key} has no phrase"
+        is_number = any(kind is one or one in get_args(kind) for one in (int, float)) or get_origin(kind) is Annotated
+        assert not is_number or range_of(kind) or key in FREE, f"{key} has no range"
+
+
+def settings_of(schema: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]:
+    """Key, type and phrase of every setting, nested ones too."""
+    kinds, said = get_type_hints(schema, include_extras=True), phrases(schema)
+    for entry in fields(schema):
+        kind = kinds[entry.name]
+        if is_dataclass(kind):
+            yield from settings_of(kind, f"{prefix}{entry.name}.")
+        else:
+            yield prefix + entry.name, kind, said.get(entry.name, "")
+
+
+def test_keys_of_nested_settings_have_dots() -> None:
+    assert {"output", "inner.share", "inner.kind"} <= set(keys_of(Settings))
+
+
+def outcome(*lines: str) -> tuple[int, str]:
+    """Exit code and stderr of a command whose body is ``lines``."""
+    body = "".join(f"\n    {line}" for line in lines)
+    code = (
+        "from compositionality.config.cli import with_errors_in_one_line\n"
+        f"def body():{body}\nwith_errors_in_one_line(body)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("raise OSError(28, 'No space left on device', '/full/x')", "error: /full/x: No space left on device\n"),
+        ("open('/proc/none/x', 'w')", "error: /proc/none/x: No such file or directory\n"),
+        ("__import__('pathlib').Path('/etc/passwd/x').mkdir()", "error: /etc/passwd/x: Not a directory\n"),
+        ("__import__('os').replace('/none/a', '/none/b')", "error: /none/a and /none/b: No such file or directory\n"),
+        ("bytearray(1 << 62)", "error: out of memory; give it more, or make batches or files smaller\n"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_and_exit_code_2(line: str, said: str) -> None:
+    assert outcome(line) == (2, said)
 
 
 def test_user_errors_exit_with_2_and_one_line() -> None:
-    code = (
-        "from compositionality.config.cli import with_errors_in_one_line\n"
-        "from compositionality.errors import UserError\n"
-        "def body():\n    raise UserError('file.parquet: row 3: mend it')\n"
-        "with_errors_in_one_line(body)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "error: file.parquet: row 3: mend it\n"
+    lines = "from compositionality.errors import UserError", "raise UserError('file.parquet: row 3: mend it')"
+    assert outcome(*lines) == (2, "error: file.parquet: row 3: mend it\n")
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.data import artefact
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, tree_hash, verify
+from compositionality.data.artefact import Recipe, exclusive, file_hash, is_done, new_artefact, tree_hash, verify
 from compositionality.errors import UserError
 
 
@@ -154,3 +154,61 @@ def test_manifest_holds_no_time_and_no_path(tmp_path: Path) -> None:
     make(target, recipe(tmp_path), "one")
     assert artefact.manifest_path(target).read_bytes() == first
     assert str(tmp_path).encode() not in first
+
+
+def test_p21_an_empty_folder_may_become_a_result_and_a_foreign_one_not(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    assert not is_done(target, recipe(tmp_path))
+    (target / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="not made by this step"):
+        is_done(target, recipe(tmp_path))
+
+
+@pytest.mark.parametrize("place", ["/", "", "."])
+def test_p18_a_place_without_a_name_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(UserError, match="not a place for a result"), new_artefact(Path(place), recipe(tmp_path)):
+        pass
+
+
+def test_p21_an_input_that_is_not_as_it_was_made_is_refused(tmp_path: Path) -> None:
+    made = tmp_path / "made.txt"
+    make(made, recipe(tmp_path), "one")
+    onward = Recipe("next", {}, {"made": made})
+    assert not is_done(tmp_path / "next.txt", onward)
+    made.write_text("two")
+    with pytest.raises(UserError, match=r"made\.txt: altered or truncated .* delete .*\.made\.txt\.manifest\.json"):
+        make(tmp_path / "next.txt", onward, "x")
+    assert not (tmp_path / "next.txt").exists()
+    (tmp_path / ".made.txt.manifest.json").unlink()
+    make(tmp_path / "next.txt", onward, "x")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{", b"\xff\xfe", b""])
+def test_p18_a_damaged_manifest_is_one_line(tmp_path: Path, content: bytes) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "one")
+    (tmp_path / ".out.txt.manifest.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"\.out\.txt\.manifest\.json: damaged manifest"):
+        is_done(target, recipe(tmp_path))
+
+
+def test_a_damaged_pending_manifest_is_dropped(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    make(target, recipe(tmp_path), "one")
+    (tmp_path / ".out.txt.pending.json").write_bytes(b"\xff")
+    assert is_done(target, recipe(tmp_path))
+
+
+def test_a_large_file_is_hashed_once_and_again_when_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artefact, "LARGE", 4)
+    counted: list[Path] = []
+    real = artefact._hash
+    monkeypatch.setattr(artefact, "_hash", lambda path: counted.append(path) or real(path))
+    large = tmp_path / "large.bin"
+    large.write_bytes(b"01234567")
+    first = [file_hash(large), file_hash(large)]
+    os.utime(large, ns=(1, 1))
+    large.write_bytes(b"01234568")
+    assert file_hash(large) != first[0] == first[1]
+    assert len(counted) == 2

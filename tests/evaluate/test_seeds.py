@@ -155,8 +155,8 @@ def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, three: list[
 
 
 def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, three: list[str]) -> None:
-    for ending in ("", ".manifest.json"):
-        other = tmp_path / "tiny-seed2/s" / f"by_problem.parquet{ending}"
+    for name in ("{}", ".{}.manifest.json"):
+        other = tmp_path / "tiny-seed2/s" / name.format("by_problem.parquet")
         (tmp_path / "tiny-seed1/s" / other.name).write_bytes(other.read_bytes())
     with pytest.raises(UserError, match="its tables come from different evaluations"):
         summary(tmp_path, three)

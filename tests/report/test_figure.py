@@ -122,7 +122,7 @@ def test_a_new_summary_is_drawn_over_the_old_figure(tmp_path: Path, seeds: Path)
     _, one = drawn(tmp_path, summary_file(tmp_path / "one.json", n_seeds=1))
     assert "mean of 3 seeds" in three
     assert "1 seed; bars" in one
-    (tmp_path / "figure.svg.manifest.json").unlink()
+    (tmp_path / ".figure.svg.manifest.json").unlink()
     with pytest.raises(UserError, match="was not made by this step"):
         drawn(tmp_path, seeds)
 

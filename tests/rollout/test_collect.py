@@ -99,16 +99,27 @@ def test_a_half_finished_folder_of_another_recipe_is_kept_unless_forced(problems
     assert not working_path(output).exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "another shard's rows"])
+@pytest.mark.parametrize("damage", ["truncated", "another shard's rows", "a flipped bit"])
 def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
     settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
     with pytest.raises(RuntimeError, match="dead"):
         collect(settings, DyingEngine(calls=3))
     first, second = (working_path(output) / "shards" / f"shard-0000{i}.parquet" for i in (0, 1))
-    second.write_bytes(second.read_bytes()[:-20] if damage == "truncated" else first.read_bytes())
+    content = bytearray(second.read_bytes() if damage != "another shard's rows" else first.read_bytes())
+    if damage == "truncated":
+        del content[-20:]
+    elif damage == "a flipped bit":
+        content[len(content) // 2] ^= 1
+    second.write_bytes(content)
     engine = FakeEngine()
     collect(settings, engine)
     assert engine.calls == [50, 50]
+
+
+def test_p21_a_foreign_folder_in_the_place_of_unfinished_shards_is_refused(problems, output):
+    (working_path(output) / "mine").mkdir(parents=True)
+    with pytest.raises(UserError, match="mine: not of a collection of rollouts"):
+        collect(fake_settings(problems, output), FakeEngine())
 
 
 def test_p08_an_altered_shard_is_refused_by_name(problems, output):
@@ -214,7 +225,7 @@ def test_shards_depend_on_the_number_of_answers_alone():
         ({"engine": "magic"}, "engine=magic: unknown; known: vllm, ray, transformers, openai"),
         ({"n_samples": 0}, "n_samples=0: must be at least 1"),
         ({"top_p": 1.5}, "top_p=1.5"),
-        ({"temperature": -1.0}, "temperature=-1.0: must not be negative"),
+        ({"temperature": -1.0}, "temperature=-1.0: must be at least 0"),
         ({"base_url": ""}, "needs base_url"),
         ({"problems": Path("nowhere.parquet")}, "nowhere.parquet: no such file"),
         ({"engine": "transformers", "model": "/no/model"}, "/no/model: no such model folder"),

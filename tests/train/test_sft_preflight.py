@@ -131,7 +131,7 @@ def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said
 
 
 def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_path: Path) -> None:
-    from compositionality.train.common.run_folder import open_run_folder
+    from compositionality.train.common.checkpoints import resume
 
     rows, out = make_rows(tmp_path / "rows.parquet", 20), tmp_path / "out"
 
@@ -140,14 +140,14 @@ def test_another_recipe_does_not_take_over_an_unfinished_run(model: Path, tmp_pa
         settle_cluster(settings, imagined=True)
         return sft.make_recipe(configure.sft_config(settings), ranks=1)
 
-    assert open_run_folder(out, recipe(), force=False) == 0
+    assert resume(out, recipe(), force=False, repaired=False) == 0
     (out / "steps" / "global_step_4").mkdir(parents=True)
     (out / "steps" / "latest_checkpointed_iteration.txt").write_text("4")
-    assert open_run_folder(out, recipe(), force=False) == 4
+    assert resume(out, recipe(), force=False, repaired=False) == 4
     with pytest.raises(UserError, match=r"optim.lr: 0.003 then, 0.1 now.*--force"):
-        open_run_folder(out, recipe("optim.lr=0.1"), force=False)
+        resume(out, recipe("optim.lr=0.1"), force=False, repaired=False)
     make_rows(rows, 21)
     with pytest.raises(UserError, match="train_file has changed"):
-        open_run_folder(out, recipe(), force=False)
-    assert open_run_folder(out, recipe("optim.lr=0.1"), force=True) == 0
+        resume(out, recipe(), force=False, repaired=False)
+    assert resume(out, recipe("optim.lr=0.1"), force=True, repaired=False) == 0
     assert not (out / "steps").exists()

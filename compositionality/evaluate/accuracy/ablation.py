@@ -10,7 +10,7 @@ import pandas as pd
 from omegaconf import MISSING
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Manifest, exclusive, verify, write_text
+from compositionality.data.artefact import Manifest, Recipe, exclusive, verify, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
@@ -19,7 +19,7 @@ from compositionality.evaluate.tables import share_cell
 from compositionality.ranges import WholeNumber
 from compositionality.stats.intervals import columns_by_seed
 
-PLACE = "ablation"
+STEP, PLACE = "summarise_ablation", "ablation"
 Row = dict[str, Any]
 
 
@@ -44,8 +44,10 @@ def summarise_ablation(settings: AblationSettings) -> Path:
         {"variant": name, **facts_of(Path(base)), "accuracy": list(_accuracy(inputs[name], settings))}
         for name, base in bases.items()
     ]
+    content = {"level": settings.level, "rows": rows}
+    text = json.dumps(content, indent=1) + "\n"
     with exclusive(settings.output):
-        write_text(settings.output, json.dumps({"level": settings.level, "rows": rows}, indent=1) + "\n")
+        write_derived(settings.output, Recipe(STEP, content), lambda path: path.write_text(text))
     frame = _table(rows)
     if settings.markdown:
         lines = ["", *markdown_lines(frame), ""]

@@ -175,8 +175,8 @@ def _rft(data: Path, seed: str) -> Iterator[tuple[str, Path]]:
 
 def _problems(data: Path) -> Iterator[tuple[str, Path]]:
     """Parquet files with a manifest, not those of rollouts and of ablations."""
-    for manifest in data.glob("*/**/*.parquet.manifest.json"):
-        path = manifest.with_name(manifest.name.removesuffix(".manifest.json"))
+    for manifest in data.glob("*/**/.*.parquet.manifest.json"):
+        path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
         name = path.relative_to(data)
         if "rollouts" not in name.parts and name.parts[0] != "ablation":
             yield f"data/{name.as_posix()}", path

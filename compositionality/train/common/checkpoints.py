@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, remove, write_text
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.train.common.run_folder import TRACKER, latest_step, open_run_folder, prune, saved_steps
+from compositionality.train.common.metrics import truncate_metrics
+from compositionality.train.common.run_folder import TRACKER, latest_step, prune, saved_steps, take_run_folder
 
 HASHES = "sealed.json"  # the last file of a checkpoint to be written
 SCORES = "validation.json"
@@ -40,7 +42,7 @@ def fingerprint(file: Path) -> str:
 
 def verify_checkpoint(path: Path) -> None:
     """UserError that names the first file of a complete checkpoint which is missing or altered."""
-    for name, expected in json.loads((path / HASHES).read_text()).items():
+    for name, expected in read_json_object(path / HASHES, f"delete {path} to go on from an earlier step").items():
         file = path / name
         if not file.is_file() or fingerprint(file) != expected:
             raise UserError(f"{file}: missing or altered; delete {path} to go on from an earlier step")
@@ -50,11 +52,13 @@ def resume(out: Path, recipe: Recipe, *, force: bool, repaired: bool = True) -> 
     """The step to continue from in the run folder ``out`` (0: from the start), which belongs to ``recipe`` from now on.
 
     ``repaired=False`` for checkpoints that are not marked complete (verl's SFT). UserError for an unfinished run with
-    another recipe, unless ``force``, and for an altered checkpoint.
+    another recipe and for files that are not a run's, unless ``force``, and for an altered checkpoint.
     """
-    if repaired and not force:
+    take_run_folder(out, recipe, force=force)
+    if repaired:
         repair(out / "steps")
-    first = open_run_folder(out, recipe, force=force)
+    first = latest_step(out / "steps")
+    truncate_metrics(out / "metrics.jsonl", first, folder(out / "steps", first))
     if first:
         print(f"{out}: going on from step {first:,}", flush=True)
     return first
@@ -81,7 +85,8 @@ def complete_steps(steps: Path) -> list[int]:
 def scores(steps: Path) -> dict[int, float]:
     """Validation score by step."""
     path = steps / SCORES
-    return {int(step): score for step, score in json.loads(path.read_text()).items()} if path.is_file() else {}
+    found = read_json_object(path, "delete it: the next evaluation makes it again") if path.is_file() else {}
+    return {int(step): score for step, score in found.items()}
 
 
 def record_score(steps: Path, step: int, score: float) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import Recipe, is_done, remove, write_text
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import truncate_metrics
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
@@ -36,26 +36,29 @@ def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
     return done
 
 
-def open_run_folder(out: Path, recipe: Recipe, *, force: bool) -> int:
-    """Record that ``out`` belongs to this recipe; the step of the checkpoint to go on from (0: from the start).
+def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
+    """Record that ``out`` belongs to this recipe from now on.
 
-    UserError if it holds an unfinished run with another recipe, unless ``force``: then that run is deleted.
+    UserError if it holds an unfinished run with another recipe, or files that are not a run's, unless ``force``: then a
+    run's files are deleted.
     """
     step, settings, inputs = recipe.identity()
     own = {"step": step, "settings": json.loads(settings), "inputs": inputs}
     path = out / RECIPE
-    before = json.loads(path.read_text()) if path.is_file() else None
-    if before != own or force:
-        if before is not None and not force:
+    if not force:
+        if path.is_file():
+            before = read_json_object(path, "add --force to start over")
+            if before == own:
+                return
             raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-        for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
-            remove(out / name)
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
-        write_text(path, json.dumps(own, indent=1, sort_keys=True) + "\n")
-    latest = latest_step(out / "steps")
-    truncate_metrics(out / "metrics.jsonl", latest, out / "steps" / f"global_step_{latest}")
-    return latest
+        for found in out.glob("[!.]*"):
+            if found.name != WANDB_ID:
+                raise UserError(f"{found}: not of a training run; choose another folder than {out}, or add --force")
+    for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
+        remove(out / name)
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
+    write_text(path, json.dumps(own, indent=1, sort_keys=True) + "\n")
 
 
 def latest_step(steps: Path) -> int:
@@ -63,7 +66,10 @@ def latest_step(steps: Path) -> int:
     tracker = steps / TRACKER
     if not tracker.is_file():
         return 0
-    limit = int(tracker.read_text())
+    text = tracker.read_text(errors="replace").strip()
+    if not text.isdecimal():
+        raise UserError(f"{tracker}: damaged (not a number); write the step of a checkpoint into it, or add --force")
+    limit = int(text)
     return max((step for step in saved_steps(steps) if step <= limit), default=0)
 
 
