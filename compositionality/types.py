@@ -279,6 +279,14 @@ class Comparison:
         return (self.model, self.base) if self.base else (self.model,)
 
 
+class Origin(StrEnum):
+    """Whose claim it is."""
+
+    PAPER = "paper"  # the paper states it
+    VARIANT = "variant"  # another form of one of the paper's: another group, another budget, stronger, weaker
+    OWN = "own"  # of who runs the study; never counted as the paper's
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
@@ -288,6 +296,7 @@ class Claim:
     paper: str
     source: str
     comparisons: tuple[Comparison, ...]
+    origin: Origin = Origin.OWN
 
     @property
     def hypothesis(self) -> str:

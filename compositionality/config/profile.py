@@ -13,9 +13,9 @@ from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from compositionality.data.create_problems import problem_settings
+from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.ranges import Count, WholeNumber, check_ranges, check_values
 
@@ -248,19 +248,9 @@ def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
             raise UserError(f"no profile {name}; there are: {' '.join(profile_names(folder))}")
         if any(path == known for known, _ in files):
             raise UserError(f"{path}: base: {name} builds on itself")
-        files.insert(0, (path, _read(path)))
+        files.insert(0, (path, read_yaml_mapping(path)))
         name = str(files[0][1].get("base") or "")
     return files
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = OmegaConf.to_container(OmegaConf.load(path))
-    except (YAMLError, OmegaConfBaseException, OSError) as error:
-        raise UserError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(data, dict):
-        raise UserError(f"{path}: not a mapping of keys to values")
-    return {str(key): value for key, value in data.items()}
 
 
 def _merge(config: Any, values: Mapping[str, Any], file: Path | str, where: str) -> DictConfig:

@@ -7,14 +7,21 @@ from typing import Any
 from compositionality.errors import UserError
 
 
-def read_json(path: Path, fix: str) -> Any:
-    """What ``path`` holds; UserError, ending with ``fix``, if it is missing, not UTF-8 or not JSON."""
+def read_text(path: Path, fix: str) -> str:
+    """The text of ``path``; UserError, ending with ``fix``, if it is missing or not UTF-8."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; {fix}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: damaged (not UTF-8 at byte {error.start}); {fix}") from error
+
+
+def read_json(path: Path, fix: str) -> Any:
+    """What ``path`` holds; UserError, ending with ``fix``, if it is missing, not UTF-8 or not JSON."""
+    text = read_text(path, fix)
+    try:
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: damaged (no JSON at line {error.lineno}, column {error.colno}); {fix}") from error
     except (ValueError, RecursionError) as error:

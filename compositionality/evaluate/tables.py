@@ -14,7 +14,7 @@ from compositionality.console import new_console, new_table
 from compositionality.evaluate.accuracy.rows import ALL, LEVEL, SKILL
 from compositionality.evaluate.counts import REASONS
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
-from compositionality.types import FAILURES, PROBLEMS, Decision, Failure
+from compositionality.types import FAILURES, PROBLEMS, Decision, Failure, Origin
 
 WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
@@ -218,7 +218,7 @@ def print_claims(content: Row, console: Console) -> None:
         if claim["needs"]:
             table.add_row(f"  [yellow]needs {claim['needs']}[/]", "", *("" for _ in columns))
         table.add_section()
-    console.print(f"\n{claims_heading(content)}", highlight=False)
+    console.print(f"\n{claims_counted(content)}\n{claims_heading(content)}", highlight=False)
     console.print(table)
     others = [row["claim"] for row in _claims(content) if row["decision"] == Decision.NOT_RUN]
     if others:
@@ -235,14 +235,37 @@ def claims_markdown(content: Row) -> str:
     frame = pd.DataFrame([rest for _, *rest in cells], [first for first, *_ in cells], heads)
     title = claims_heading(content)
     table = ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(frame, "claim"), "", *content["notes"], ""]
-    return "\n".join([*_by_decision(content, columns), *table, "</details>", ""])
+    return "\n".join(["", claims_counted(content), *_by_decision(content, columns), *table, "</details>", ""])
+
+
+def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
+    """The claims of the paper, the variants of them and those of the study's own, under a title with their number."""
+    titles = {
+        Origin.PAPER: ("claim", "of the paper"),
+        Origin.VARIANT: ("variant", "of them"),
+        Origin.OWN: ("claim", "of this study's own"),
+    }
+    rows = {origin: [row for row in claims if row["origin"] == origin] for origin in Origin}
+    return {f"{plural(len(rows[key]), noun)} {of}": rows[key] for key, (noun, of) in titles.items() if rows[key]}
+
+
+def claims_counted(content: Row) -> str:
+    """How many claims of each origin have which decision: by other seeds and problems where there are several seeds."""
+    *_, key = _interval_columns(content)[0]
+    parts = [f"{title}: {_counted(rows, key)}" for title, rows in by_origin(content["claims"]).items()]
+    return f"{'; '.join(parts) or 'No claims'}."
+
+
+def _counted(rows: Sequence[Row], key: str) -> str:
+    numbers = {decision: sum(row[key] == decision for row in rows) for decision in Decision}
+    return ", ".join(f"{n} {decision}" for decision, n in numbers.items() if n)
 
 
 def claims_heading(content: Row) -> str:
     """The intervals that the decisions rest on."""
     n = content["n_seeds"]
     whose = f"intervals of {plural(n, 'seed')}, of two kinds" if n > 1 else "interval of one seed, over problems only"
-    return f"the paper's claims, differences in points; decisions by the 95 % {whose} ({LEGEND})"
+    return f"claims, differences in points; decisions by the 95 % {whose} ({LEGEND})"
 
 
 def _interval_columns(content: Row) -> list[tuple[str, str, str, str]]:
@@ -268,7 +291,8 @@ def _by_decision(content: Row, columns: Sequence[tuple[str, str, str, str]]) -> 
 
 def _claim_cells(claim: Row, columns: Sequence[tuple[str, str, str, str]]) -> Iterator[list[str]]:
     """The claim with the paper's figure, then a line per comparison."""
-    paper = f"paper: {claim['paper']}" + (f" ({claim['source']})" if claim["source"] else "")
+    paper = f"paper: {claim['paper']}" if claim["paper"] else "not in the paper"
+    paper += f" ({claim['source']})" if claim["source"] else ""
     needs = f"; needs {claim['needs']}" if claim["needs"] else ""
     decisions = (f"**{claim[key]}**" for *_, key in columns)
     yield [f"**{claim['claim']}** {claim['text']}<br>*{paper}{needs}*", "", *decisions]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
+from omegaconf import MISSING
 
 from compositionality.data.artefact import code_version, file_hash, write_text
+from compositionality.data.json_files import read_text
+from compositionality.data.yaml_files import read_yaml
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
@@ -99,11 +99,8 @@ def read_config(path: Path) -> Any:
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     if path.suffix not in (".yaml", ".yml", ".json"):
-        return path.read_text().splitlines()
-    try:
-        return OmegaConf.to_container(OmegaConf.load(path))
-    except (YAMLError, OmegaConfBaseException, OSError) as error:
-        raise UserError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from error
+        return read_text(path, "save it as UTF-8").splitlines()
+    return read_yaml(path)
 
 
 def read_times(path: Path) -> dict[str, float]:

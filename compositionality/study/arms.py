@@ -7,8 +7,8 @@ from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
 
+from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.types import Arm, Study
 
@@ -26,11 +26,11 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
     path = folder / f"{name}.yaml"
     if not path.is_file():
         raise UserError(f"no study {name}; there are: {' '.join(study_names(folder))}")
+    content = read_yaml_mapping(path)
     try:
-        study = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Study), OmegaConf.load(path)))
-    except (YAMLError, OmegaConfBaseException) as error:
-        key = getattr(error, "full_key", "")
-        raise UserError(f"{path}: {key or 'YAML'}: {str(error).splitlines()[0]}") from error
+        study = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Study), content))
+    except OmegaConfBaseException as error:
+        raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(study, Study)
     for arm_name, arm in study.arms.items():
         if arm.start and arm.start not in study.arms:

@@ -350,15 +350,70 @@ def test_a_claim_is_an_entry_of_a_file(tmp_path: Path) -> None:
             "  - {name: C1, text: x, paper: y, results: z, comparisons: [{group: z}]}",
             "results z unknown; known: accuracy",
         ),
-        ("  - {name: C1, text: x, paper: y, comparisons: [{group: z, rule: '<'}]}", "own.yaml: ValueError '<' is not"),
-        ("  - {name: C1, text: x, paper: y}\n  - {name: C1, text: x, paper: y}", "claim C1: there twice"),
-        ("  - {name: C1, text: x}", "own.yaml: KeyError 'paper'"),
-        ("  - {", "own.yaml: ParserError"),
+        ("  - &a {name: C1, text: x, comparisons: [{group: z, level: 1, model: a}]}\n  - *a", "claim C1: there twice"),
+        ("  - {name: C1, origin: paper, text: x}", "own.yaml: claim C1: no paper:"),
+        ("  - {text: x}", "own.yaml: claims: entry 1: no name:"),
+        ("  - C1", "own.yaml: claims: entry 1: 'C1' is not a mapping"),
+        ("  C1: x", "own.yaml: claims: a list of claims is needed"),
+        ("  - {name: C1, origin: mine, text: x}", "claim C1: origin: 'mine' is not one of paper, variant, own"),
+        ("  - {name: C1, text: x, all_of: [C2]}", "claim C1: all_of: no claim C2 before this one; there are: none"),
+        ("  - {name: C1, text: x, all_of: C2}", "claim C1: all_of: 'C2' is not a list"),
+        ("  - {name: C1, text: x}", "claim C1: nothing is compared; give comparisons: or all_of:"),
+        ("  - {name: C1, text: [x]}", "claim C1: text: ['x'] is not text"),
+        ("  - {", "own.yaml: not readable as YAML: line 3, column"),
     ],
 )
 def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         read_catalogue(str(catalogue(tmp_path, claims)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("rule: '<'", "rule: '<' is not one of >, ≤, within ±, apart, every seed"),
+        ("level: three", "level: 'three' is not a whole number"),
+        ("level: [1, null]", "level: None is not a whole number"),
+        ("threshold: 5 %", "threshold: '5 %' is not a finite number"),
+        ("threshold: .nan", "threshold: nan is not a finite number"),
+        ("times: true", "times: True is not a finite number"),
+        ("group: 3", "group: 3 is not text"),
+        ("base: {a: b}", "base: {'a': 'b'} is not text"),
+    ],
+)
+def test_a_comparison_that_cannot_be_read_is_named(tmp_path: Path, change: str, message: str) -> None:
+    fields = {"group": "z", "level": "1", "model": "a", change.partition(":")[0]: change.partition(": ")[2]}
+    row = ", ".join(f"{key}: {value}" for key, value in fields.items())
+    with pytest.raises(UserError, match=re.escape(f"own.yaml: claim C1: {message}")):
+        read_catalogue(str(catalogue(tmp_path, f"  - {{name: C1, text: x, comparisons: [{{{row}}}]}}")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n- b\n", "own.yaml: not a mapping of keys to values"),
+        ("claims: []\n", "own.yaml: no results:"),
+        ("results: [a]\n", "own.yaml: results: a mapping NAME: {metric: …, script: …} is needed"),
+        ("results: {a: {metric: speed, script: x}}\n", "results.a: metric: 'speed' is not one of accuracy, pass@k"),
+        ("results: {a: {metric: accuracy}}\n", "own.yaml: results.a: no script:"),
+        ("results: {}\nclaim: []\n", "own.yaml: unknown key claim; known: claims, controls, results"),
+    ],
+)
+def test_a_file_of_claims_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_catalogue(str(path))
+
+
+def test_claims_are_the_papers_variants_of_them_or_own(tmp_path: Path) -> None:
+    paper = read_catalogue("composition")
+    assert [one.name for one in paper.claims if one.origin == "paper"] == [f"H{n}" for n in range(1, 10)]
+    assert {one.origin for one in paper.claims} == {"paper", "variant"}
+    own = read_catalogue(
+        str(catalogue(tmp_path, "  - {name: C1, text: x, comparisons: [{group: z, level: 1, model: a}]}"))
+    )
+    assert [(one.origin, one.paper) for one in own.claims] == [("own", "")]
 
 
 def test_an_unknown_file_of_claims_is_refused() -> None:

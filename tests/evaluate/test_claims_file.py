@@ -105,6 +105,29 @@ def test_every_section_answers_and_what_is_missing_is_not_run(tmp_path: Path, pr
     assert (row["hypothesis"], row["source"], row["comparisons"][0]["n_seeds"]) == ("H7", "§4.5, Fig. 6", 1)
 
 
+def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(tmp_path: Path, problems: Path) -> None:
+    one, own = "comparisons: [{group: heldout, level: 3, model: rl-level2, base: stage1}]", tmp_path / "own.yaml"
+    own.write_text(
+        "results: {accuracy: {metric: accuracy, script: x.sh}}\n"
+        f"claims:\n- {{name: H1, origin: paper, text: a, paper: b, {one}}}\n- {{name: X, text: mine, {one}}}\n"
+    )
+    settings = ClaimsSettings(
+        results=[f"accuracy/{accuracy(tmp_path, problems, 0)}"], output=tmp_path / "claims.json", claims=str(own),
+        markdown=str(tmp_path / "README.md"),
+    )  # fmt: skip
+    found = read_claims(decide_claims(settings))
+    assert [row["origin"] for row in found["claims"]] == ["paper", "own"]
+    counted = "1 claim of the paper: 1 supported; 1 claim of this study's own: 1 supported."
+    text = (tmp_path / "README.md").read_text()
+    assert counted in text
+    assert "**X** mine<br>*not in the paper*" in text
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_claims(found, screen)
+    assert counted in screen.file.getvalue()  # type: ignore[attr-defined]
+    with (tmp_path / "claims.csv").open() as stream:
+        assert [row["claim_origin"] for row in csv.DictReader(stream)] == ["paper", "own"]
+
+
 def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
     found = content(tmp_path, passk=[passk(tmp_path / "run0"), passk(tmp_path / "run1")])
     level3 = next(row for row in found["claims"] if row["claim"] == "H6")["comparisons"][0]

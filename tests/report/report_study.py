@@ -30,6 +30,7 @@ SAMPLES = 16
 ATTACK = '</script><img src=x onerror="window.attacked=1"><svg onload="window.attacked=1"> {{ 7*7 }} & "quoted"'
 """What a model could write to take over a page."""
 DECISIONS = ("supported", "contradicted", "undecided", "not run")
+ORIGINS = ("paper", "paper", "variant", "own")
 REASONS = (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
 EVERYTHING = ("claims", "passk", "failures", "runs", "data", "countdown")
 DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
@@ -272,7 +273,8 @@ def claims(n_seeds: int) -> dict[str, Any]:
 
     rows = [
         {
-            "claim": f"H{place + 1}", "hypothesis": f"H{place + 1}", "text": f"Statement {place} <b>{ATTACK}</b>",
+            "claim": f"H{place + 1}", "origin": ORIGINS[place],
+            "hypothesis": f"H{place + 1}", "text": f"Statement {place} <b>{ATTACK}</b>",
             "paper": "level 3: about 5 % before", "source": "§4.1", "decision": verdict,
             "decision_these_seeds": "supported", "needs": "about 12 seeds" if verdict == "undecided" else None,
             "comparisons": [comparison(place, verdict)],

@@ -63,6 +63,23 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
         assert words in html
 
 
+def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
+    html = page.read_text()
+    tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[: html.index("<main>")])
+    assert [title for title, _ in tally] == [
+        "2 claims of the paper",
+        "1 variant of them",
+        "1 claim of this study&#39;s own",
+    ]
+    counts = [re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for _, counts in tally]
+    assert counts == [[("1", "supported"), ("1", "contradicted")], [("1", "undecided")], [("1", "not run")]]
+    assert (
+        html.index("Claims of this study’s own</h3>")
+        < html.index('id="claim-H4"')
+        < html.index("Negative controls</h3>")
+    )
+
+
 def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:
     made = make_study(tmp_path, parts=())
     html = report(made).read_text()

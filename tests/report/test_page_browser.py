@@ -163,6 +163,60 @@ def test_the_button_turns_the_lights_on_and_off(opened: Any) -> None:
     assert colours[0] == colours[2] != colours[1]
 
 
+def test_the_url_keeps_theme_and_filters(opened: Any) -> None:
+    page = opened(color_scheme="light").page
+    page.get_by_role("button", name="Switch between light and dark").click()
+    page.locator("select[name=model]").select_option("rl-level2")
+    page.locator("select[name=reason]").select_option("no_answer")
+    assert page.url.endswith("?theme=dark&model=rl-level2&reason=no_answer")
+    page.locator("nav a[href='#samples']").click()
+    seen = view(page)
+    assert seen[:2] == ("dark", ["rl-level2", "", "", "no_answer"])
+    page.reload()
+    assert view(page) == seen
+    shared = opened(color_scheme="light").page
+    shared.goto(page.url)
+    assert view(shared) == seen
+    page.locator("select[name=reason]").select_option("")
+    assert "reason" not in page.url
+
+
+def test_one_step_back_shows_what_the_url_says(opened: Any) -> None:
+    page = opened().page
+    page.locator("select[name=model]").select_option("stage1")
+    page.locator("nav a[href='#claims']").click()
+    page.locator("select[name=model]").select_option("rft")
+    page.go_back()
+    assert page.url.endswith("?model=stage1")
+    assert page.locator("select[name=model]").input_value() == "stage1"
+    page.go_back()
+    assert page.url == "about:blank"  # no filter has an entry of its own
+
+
+def test_a_broken_url_is_ignored(opened: Any, page: Path) -> None:
+    one = opened(color_scheme="light")
+    expected = view(one.page)
+    one.page.goto(f"{page.as_uri()}?theme=purple&level=99&model=<script>&reason=&group=%FF&theme=dark&other=1#nothing")
+    assert view(one.page) == expected
+    assert one.errors == []
+
+
+def view(page: "Page") -> tuple[str, list[str], str]:
+    """Theme, filters, and how many completions are shown."""
+    theme = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    filters = [one.input_value() for one in page.locator("#filters select").all()]
+    return theme, filters, page.locator("#sample-count").inner_text()
+
+
+def test_every_drawing_and_completion_has_a_name(opened: Any) -> None:
+    page = opened().page
+    images = page.locator("svg, img, canvas").count()
+    assert images > 7
+    assert page.get_by_role("img", name=re.compile(r"\S")).and_(page.locator("svg, img, canvas")).count() == images
+    cards = page.locator("#sample-list .sample").count()
+    assert page.get_by_role("article", name=re.compile(r"level \d+, problem \d+: ")).count() == cards > 0
+
+
 def test_it_prints(opened: Any, tmp_path: Path) -> None:
     page = opened(color_scheme="dark").page
     page.pdf(path=tmp_path / "page.pdf", format="A4")

@@ -227,7 +227,7 @@ def test_an_arm_may_differ_in_keys_alone() -> None:
         (("stage2_rl_level1\n", "stage2_rl_level9\n"), r"bash/section41_42/stage2_rl_level9\.sh: no such file"),
         (("title: RL on level 1\n", "titel: RL on level 1\n"), r"section41_42\.yaml: arms\.rl-level1\.titel"),
         (("evaluated: [stage1, base]", "evaluated: [stage2]"), r"evaluated: no arm stage2"),
-        (("title: RL on level 1\n", "title: [\n"), r"section41_42\.yaml: YAML"),
+        (("title: RL on level 1\n", "title: [\n"), r"section41_42\.yaml: not readable as YAML: line \d+"),
     ],
 )
 def test_p18_a_study_that_does_not_fit_is_one_line(change: tuple[str, str], named: str, tmp_path: Path) -> None:

@@ -1,21 +1,28 @@
 """Claims as data: ``config/claims/NAME.yaml`` read into ``types.Claim``, and comparisons in words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import yaml  # type: ignore[import-untyped]
-
+from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
-from compositionality.types import Claim, Comparison, Metric, Rule
+from compositionality.types import Claim, Comparison, Metric, Origin, Rule
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LISTS = ("group", "level", "model", "base")
 """Keys of a comparison that may hold several values: one comparison for each, the last key varies fastest."""
-_CLAIM_KEYS = {"name", "text", "paper", "source", "results", "comparisons", "all_of"}
+Row = Mapping[str, Any]
+Choice = TypeVar("Choice", bound=StrEnum)
+_FILE_KEYS = ("results", "claims", "controls")
+_RESULT_KEYS = ("metric", "script")
+_CLAIM_KEYS = {"name", "origin", "text", "paper", "source", "results", "comparisons", "all_of"}
 _COMPARISON_KEYS = {field.name for field in fields(Comparison)} - {"metric", "results"}
+_KINDS = {str: "text", int: "a whole number", float: "a finite number", list: "a list"}
 
 
 @dataclass(frozen=True)
@@ -41,49 +48,106 @@ def read_catalogue(name: str) -> Catalogue:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
         raise UserError(f"claims={name}: no such file; known are {known}, or give a path that ends in .yaml")
+    content = read_yaml_mapping(path)
     try:
-        content = yaml.safe_load(path.read_text())
-        results = {key: ResultSet(Metric(one["metric"]), one["script"]) for key, one in content["results"].items()}
+        _check_keys(content, _FILE_KEYS, "results")
+        results = dict(_result_sets(content["results"]))
         claims: dict[str, Claim] = {}
-        parts = [tuple(_claims(content.get(part) or (), results, claims)) for part in ("claims", "controls")]
-    except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{path}: {type(error).__name__} {' '.join(str(error).split())}") from error
+        parts = [tuple(_claims(part, content.get(part), results, claims)) for part in ("claims", "controls")]
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     return Catalogue(results, *parts)
 
 
-def _claims(
-    rows: Sequence[Mapping[str, Any]], results: Mapping[str, ResultSet], known: dict[str, Claim]
-) -> Iterator[Claim]:
+def _result_sets(rows: Any) -> Iterator[tuple[str, ResultSet]]:
+    if not isinstance(rows, dict):
+        raise UserError("results: a mapping NAME: {metric: …, script: …} is needed")
+    for name, row in rows.items():
+        with _named(f"results.{name}"):
+            _check_keys(row, _RESULT_KEYS, *_RESULT_KEYS)
+            yield str(name), ResultSet(_one_of("metric", Metric, row["metric"]), _typed("script", str, row["script"]))
+
+
+def _claims(part: str, rows: Any, results: Mapping[str, ResultSet], known: dict[str, Claim]) -> Iterator[Claim]:
     """``known`` collects the claims by name, for ``all_of``."""
-    for row in rows:
+    if not isinstance(rows, list | None):
+        raise UserError(f"{part}: a list of claims is needed")
+    for number, row in enumerate(rows or (), 1):
+        with _named(f"{part}: entry {number}"):
+            _check_keys(row, None, "name")
         name = str(row["name"])
-        if name in known:
-            raise UserError(f"claim {name}: there twice")
-        if unknown := set(row) - _CLAIM_KEYS:
-            raise UserError(f"claim {name}: unknown key {sorted(unknown)[0]}; known: {', '.join(sorted(_CLAIM_KEYS))}")
-        comparisons = [one for other in row.get("all_of", ()) for one in known[other].comparisons]
-        for one in row.get("comparisons", ()):
-            comparisons += _comparisons(name, one, str(row.get("results", "accuracy")), results)
-        known[name] = Claim(name, row["text"], row["paper"], row.get("source", ""), tuple(comparisons))
+        with _named(f"claim {name}"):
+            if name in known:
+                raise UserError("there twice")
+            known[name] = _claim(name, row, results, known)
         yield known[name]
 
 
-def _comparisons(
-    claim: str, row: Mapping[str, Any], where: str, results: Mapping[str, ResultSet]
-) -> Iterator[Comparison]:
-    if unknown := set(row) - _COMPARISON_KEYS:
-        raise UserError(
-            f"claim {claim}: unknown key {sorted(unknown)[0]}; known: {', '.join(sorted(_COMPARISON_KEYS))}"
-        )
+def _claim(name: str, row: Row, results: Mapping[str, ResultSet], known: Mapping[str, Claim]) -> Claim:
+    origin = _one_of("origin", Origin, row.get("origin", Origin.OWN))
+    _check_keys(row, _CLAIM_KEYS, "text", *(() if origin is Origin.OWN else ("paper",)))
+    text, paper, source = (_typed(key, str, row.get(key, "")) for key in ("text", "paper", "source"))
+    comparisons: list[Comparison] = []
+    for other in _typed("all_of", list, row.get("all_of", [])):
+        if other not in known:
+            raise UserError(f"all_of: no claim {other} before this one; there are: {', '.join(known) or 'none'}")
+        comparisons += known[other].comparisons
+    for one in _typed("comparisons", list, row.get("comparisons", [])):
+        comparisons += _comparisons(one, str(row.get("results", "accuracy")), results)
+    if not comparisons:
+        raise UserError("nothing is compared; give comparisons: or all_of:")
+    return Claim(name, text, paper, source, tuple(comparisons), origin)
+
+
+def _comparisons(row: Any, where: str, results: Mapping[str, ResultSet]) -> Iterator[Comparison]:
     if where not in results:
-        raise UserError(f"claim {claim}: results {where} unknown; known: {', '.join(results)}")
-    rest = {key: value for key, value in row.items() if key not in (*LISTS, "rule")}
+        raise UserError(f"results {where} unknown; known: {', '.join(results)}")
+    _check_keys(row, _COMPARISON_KEYS, "group", "level", "model")
+    types = {"group": str, "level": int, "model": str, "base": str, "part": str, "threshold": float, "times": float}
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
-    for group, level, model, base in product(*values):
-        rule, metric = Rule(row.get("rule", Rule.ABOVE)), results[where].metric
+    rest = {key: _typed(key, types[key], row[key]) for key in ("part", "threshold", "times") if key in row}
+    rule, metric = _one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
+    for chosen in product(*values):
+        group, level, model, base = (_typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
         yield Comparison(group, level, model, base, rule, metric=metric, results=where, **rest)
+
+
+@contextlib.contextmanager
+def _named(where: str) -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def _check_keys(row: Any, known: Collection[str] | None, *needed: str) -> None:
+    """UserError unless ``row`` is a mapping that has the keys ``needed`` and no unknown one (``known`` None: any)."""
+    if not isinstance(row, dict):
+        raise UserError(f"{_shown(row)} is not a mapping of keys to values")
+    if known and (unknown := set(row) - set(known)):
+        raise UserError(f"unknown key {min(map(str, unknown))}; known: {', '.join(sorted(known))}")
+    if missing := [key for key in needed if key not in row]:
+        raise UserError(f"no {missing[0]}:")
+
+
+def _typed(key: str, kind: type[Any], value: Any) -> Any:
+    """``value``; UserError if it is not of this type (a whole number is a float too)."""
+    fits = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+    if not fits or (kind is float and not math.isfinite(value)):
+        raise UserError(f"{key}: {_shown(value)} is not {_KINDS[kind]}")
+    return value
+
+
+def _one_of(key: str, choices: type[Choice], value: Any) -> Choice:
+    try:
+        return choices(value)
+    except ValueError as error:
+        raise UserError(f"{key}: {_shown(value)} is not one of {', '.join(choices)}") from error
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def words(one: Comparison) -> str:

@@ -55,6 +55,7 @@ def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, 
         yield {
             "claim": claim.name,
             "hypothesis": claim.hypothesis,
+            "origin": claim.origin,
             "text": claim.text,
             "paper": claim.paper,
             "source": claim.source,

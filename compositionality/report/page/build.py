@@ -28,6 +28,7 @@ from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
 from compositionality.report.record import versions
 from compositionality.report.styles import arm_styles, group_title, study_styles, unique
+from compositionality.types import Origin
 
 STEP = "report"
 PAGE = "index.html"
@@ -148,11 +149,13 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
 def _claims(inputs: Inputs) -> dict[str, Any]:
     found = content.claims_of(inputs)
     scale = content.scale_of([*found["claims"], *found["controls"]])
+    own = [claim for claim in found["claims"] if claim["origin"] == Origin.OWN]
     return {
-        "claims": content.claim_rows(found["claims"], scale),
+        "claims": content.claim_rows([claim for claim in found["claims"] if claim not in own], scale),
+        "own_claims": content.claim_rows(own, scale),
         "controls": content.claim_rows(found["controls"], scale),
         "scale": f"{100 * scale:.0f}",
-        "tally": content.tally(found["claims"]),
+        "tallies": content.tallies(found["claims"]),
         "n_seeds": len(inputs.seeds),
         "notes": found["notes"],
         "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
-from compositionality.evaluate.tables import plural
+from compositionality.evaluate.tables import by_origin, plural
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
     AUDIT,
@@ -205,6 +205,11 @@ def badge(decision: str) -> dict[str, str]:
     return {"sign": sign, "kind": kind, "word": decision}
 
 
+def tallies(claims: Sequence[Row]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """How many claims have which decision: of the paper, variants of them, the study's own."""
+    return [(title, tally(rows)) for title, rows in by_origin(claims).items()]
+
+
 def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
     """How many claims have each decision, in the order of ``DECISIONS``."""
     counts = Counter(claim["decision"] for claim in claims)
@@ -218,7 +223,7 @@ def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for claim in claims:
         for one in claim["comparisons"]:
             yield {
-                "claim": claim["claim"], "claim_decision": claim["decision"],
+                "claim": claim["claim"], "origin": claim["origin"], "claim_decision": claim["decision"],
                 "claim_decision_these_seeds": claim.get("decision_these_seeds"), "needs": claim.get("needs"),
                 "decision": one["decision"], **{name: one.get(name) for name in columns}, "text": claim["text"],
                 "paper": claim["paper"],
@@ -239,7 +244,7 @@ def _comparison(one: Row, scale: float) -> dict[str, Any]:
         name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2)
         for name, share in (("low", low), ("value", value), ("high", high), ("threshold", threshold))
     }
-    numbers = {"value": points(value), "low": points(low), "high": points(high)}
+    numbers = {"value": points(value), "low": points(low), "high": points(high), "threshold": points(threshold)}
     return {**one, "badge": badge(one["decision"]), "known": True, "marks": marks, "points": numbers}
 
 

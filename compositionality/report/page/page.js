@@ -2,9 +2,30 @@
 (() => {
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  // Theme and filters are in the query of the URL: reloaded or shared, the page shows the same. A value that is no
+  // choice is ignored. A choice replaces the history's entry, so that it adds no step to go back.
+  const query = () => new URL(location.href).searchParams;
+  const keep = (changes) => {
+    const url = new URL(location.href);
+    Object.entries(changes).forEach(([key, value]) => (value ? url.searchParams.set(key, value) : url.searchParams.delete(key)));
+    try {
+      history.replaceState(null, "", url);
+    } catch {
+      // Refused in a document without a URL of its own (a sandboxed frame): the page works, its URL stays.
+    }
+  };
+  const readers = [() => {
+    const theme = query().get("theme");
+    if (["light", "dark"].includes(theme)) root.dataset.theme = theme;
+    else delete root.dataset.theme;
+  }];
+  const read = () => readers.forEach((one) => one());
+  read();
+  window.addEventListener("popstate", read);
   document.getElementById("theme").addEventListener("click", () => {
     const now = root.dataset.theme || (dark.matches ? "dark" : "light");
     root.dataset.theme = now === "dark" ? "light" : "dark";
+    keep({ theme: root.dataset.theme });
   });
   // In print the page is light, and folded details are opened.
   let before = [];
@@ -39,7 +60,7 @@
     const values = [...new Set(samples.map((one) => one[key]))];
     if (key === "level") values.sort((a, b) => a - b);
     values.forEach((value) => select.append(new Option(words(key, value), value)));
-    select.addEventListener("change", () => { limit = PAGE; show(); });
+    select.addEventListener("change", () => { keep({ [key]: select.value }); limit = PAGE; show(); });
     label.append(select);
     form.append(label);
   }
@@ -50,6 +71,7 @@
   };
   const card = (one) => {
     const made = element("article", undefined, "sample");
+    made.setAttribute("aria-label", `${one.model}, ${words("group", one.group)}, level ${one.level}, problem ${one.problem}: ${words("reason", one.reason)}`);
     const right = one.reason === "correct";
     const head = element("p", undefined, "sample-head");
     head.append(
@@ -70,5 +92,13 @@
   };
   more.addEventListener("click", () => { limit += 4 * PAGE; show(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  show();
+  readers.push(() => {
+    for (const select of form.querySelectorAll("select")) {
+      const wanted = query().get(select.name) || "";
+      select.value = [...select.options].some((one) => one.value === wanted) ? wanted : "";
+    }
+    limit = PAGE;
+    show();
+  });
+  read();
 })();

@@ -1,0 +1,39 @@
+"""YAML files written by people, read so that a mistake is one line that names the file and the place in it."""
+
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import MarkedYAMLError, YAMLError  # type: ignore[import-untyped]
+
+from compositionality.errors import UserError
+
+
+def read_yaml(path: Path) -> Any:
+    """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
+    try:
+        return OmegaConf.to_container(OmegaConf.load(path))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: not readable as YAML: nested too deeply") from error
+    except (YAMLError, OmegaConfBaseException, OSError, ValueError) as error:
+        raise UserError(f"{path}: not readable as YAML: {_reason(error)}") from error
+
+
+def read_yaml_mapping(path: Path) -> dict[str, Any]:
+    """As ``read_yaml``, for a file of keys and values; an empty one has none."""
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: not a mapping of keys to values")
+    return {str(key): value for key, value in content.items()}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, MarkedYAMLError) and error.problem_mark:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    return " ".join(str(error).split())
