@@ -11,6 +11,8 @@ Candidate = tuple[Hashable, Problem]
 MakeChunk = Callable[[range], list[Candidate]]
 CHUNK = 2_000
 PATIENCE = 20
+BARREN = PATIENCE * CHUNK
+"""Candidates in a row without a new problem, after which no more are tried."""
 
 
 def distinct_problems(
@@ -23,21 +25,37 @@ def distinct_problems(
     """
     if not levels:
         raise UserError("levels=[]: give at least one")
-    if count < 1 or count % len(levels):
-        raise UserError(f"count={count} is not a positive multiple of the {len(levels)} levels")
+    check_count(count, len(levels))
     seen: set[Hashable] = set()
     filled: Counter[int] = Counter()
-    limit = PATIENCE * count + CHUNK
+    limit, tried, last = PATIENCE * count + CHUNK, 0, 0
     for key, problem in _candidates(make, limit, min(CHUNK, -(-count // workers)), workers):
+        tried += 1
         if filled[problem.level] == count // len(levels) or key in seen:
+            if tried - last == BARREN:
+                break
             continue
+        last = tried
         seen.add(key)
         filled[problem.level] += 1
         yield problem
         if filled.total() == count:
             return
     short = min(levels, key=lambda level: filled[level])
-    raise UserError(f"level {short} has only {filled[short]} different problems among {limit} candidates; {advice}")
+    raise UserError(f"level {short} has only {filled[short]} different problems among {tried} candidates; {advice}")
+
+
+def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
+    """UserError for a value that is none of the choices."""
+    if value not in choices:
+        raise UserError(f"{key}={value}: choose one of {', '.join(choices)}")
+
+
+def check_count(count: int, levels: int) -> None:
+    """UserError for a number of problems that the levels do not share evenly."""
+    if count < 1 or count % levels:
+        needed = "a whole number from 1 on" if levels == 1 else f"a multiple of {levels}, the number of levels"
+        raise UserError(f"count={count}: give {needed}")
 
 
 def _candidates(make: MakeChunk, limit: int, size: int, workers: int) -> Iterator[Candidate]:

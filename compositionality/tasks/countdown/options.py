@@ -5,6 +5,7 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown.prompts import OPERATORS
+from compositionality.tasks.stream import check_choice, check_count
 
 LEVELS = range(2, 7)
 GROUP = "countdown"
@@ -38,12 +39,11 @@ class CountdownOptions:
 
     def check(self) -> None:
         """UserError for options that make no sense."""
-        if self.use not in ("all", "any") or self.style not in ("text", "compact"):
-            raise UserError(f"use={self.use} style={self.style}: use is all or any, style is text or compact")
+        check_choice("use", self.use, ("all", "any"))
+        check_choice("style", self.style, ("text", "compact"))
         if self.style == "compact" and not self.whole:
             raise UserError("style=compact writes whole numbers only; use whole=true or style=text")
-        if self.operators not in OPERATOR_SETS:
-            raise UserError(f"operators={self.operators}: choose one of {' '.join(OPERATOR_SETS)}")
+        check_choice("operators", self.operators, OPERATOR_SETS)
         _check_levels(self.levels)
         self._check_ranges()
 
@@ -53,7 +53,10 @@ class CountdownOptions:
                 raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
         largest, most = self.numbers[1], max(self.levels)
         if (2 * largest) ** most >= EXACT:
-            raise UserError(f"numbers={list(self.numbers)}: too large for exact solving at level {most}")
+            largest = max(n for n in range(1, int(EXACT ** (1 / most)) + 1) if (2 * n) ** most < EXACT)
+            raise UserError(
+                f"numbers={list(self.numbers)}: levels up to {most} are solved with numbers up to {largest}"
+            )
         reach = max(largest * most, largest**most if "*" in self.operators else 0)
         if reach < self.target[0]:
             raise UserError(
@@ -70,10 +73,11 @@ class CountdownPaperOptions:
     def check(self, count: int) -> None:
         """UserError for levels that there are not, and a ``count`` that they do not share evenly."""
         _check_levels(self.levels)
-        if count < 1 or count % len(self.levels):
-            raise UserError(f"count={count} is not a positive multiple of the {len(self.levels)} levels")
+        check_count(count, len(self.levels))
 
 
 def _check_levels(levels: tuple[int, ...]) -> None:
     if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
-        raise UserError(f"levels={list(levels)}: give different numbers of numbers, from 2 to {LEVELS[-1]}")
+        raise UserError(
+            f"levels={list(levels)}: give different whole numbers from 2 to {LEVELS[-1]}, how many numbers to give"
+        )

@@ -6,8 +6,9 @@ library as JSON: question, answer, and metadata with ``source_dataset``.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -30,6 +31,25 @@ class ReasoningGymOptions:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     level: int = 1
 
+    def check(self) -> None:
+        """UserError for a level, a data set or a parameter that there is not."""
+        if self.level < 1:
+            raise UserError(f"level={self.level}: give a whole number from 1 on")
+        _check_library()
+        from reasoning_gym.factory import DATASETS
+
+        if self.dataset not in DATASETS:
+            near = get_close_matches(self.dataset, DATASETS)
+            known = f"near it are {', '.join(near)}" if near else f"there are {', '.join(sorted(DATASETS))}"
+            raise UserError(f"dataset={self.dataset}: reasoning-gym has no such data set; {known}")
+        own = {entry.name: entry for entry in fields(DATASETS[self.dataset][1]) if entry.name not in ("seed", "size")}
+        for key, value in self.parameters.items():
+            if key not in own:
+                raise UserError(f"parameters.{key}: {self.dataset} has no such parameter; it has {', '.join(own)}")
+            default = own[key].default
+            if default is not MISSING and not _of_kind(value, default):
+                raise UserError(f"parameters.{key}={value}: a value like the default is needed, {default!r}")
+
     @property
     def levels(self) -> tuple[int, ...]:
         """The one level of a file."""
@@ -51,6 +71,11 @@ class ReasoningGymTask(Task):
         truth = json.dumps({key: entry[key] for key in ("question", "answer", "metadata")}, default=str)
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
+
+    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
+        """The problems of a file; bad options are refused before any work."""
+        options.check()
+        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The scorer's score of the last closed ``<answer>``; correct is a score of 1, part of it may be given."""
@@ -103,11 +128,19 @@ def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
 
     try:
         dataset = reasoning_gym.create_dataset(options.dataset, seed=library_seed, size=1, **options.parameters)
-    except (ValueError, TypeError, AssertionError) as error:
-        raise UserError(f"dataset={options.dataset} parameters={dict(options.parameters)}: {error}") from error
-    entry: dict[str, Any] = dataset[0]
+        entry: dict[str, Any] = dataset[0]
+    except (ValueError, TypeError, AssertionError, ArithmeticError, LookupError, RuntimeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"dataset={options.dataset} parameters={dict(options.parameters)}: {reason}") from error
     entry["metadata"].setdefault("source_dataset", options.dataset)
     return entry
+
+
+def _of_kind(value: Any, default: Any) -> bool:
+    """Whether a value has the type of a default; a whole number is a real one too, and None says nothing."""
+    kinds: dict[type, Any] = {bool: bool, int: int, float: (int, float), str: str}
+    kind = kinds.get(type(default))
+    return kind is None or (isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool))
 
 
 @cache

@@ -122,14 +122,15 @@ def select_functions(preset: str, ids: Iterable[int] = (), drop: Iterable[int] =
     """The functions of a preset, or those of ``ids`` if any are given, without ``drop``; in order of id."""
     if preset not in PRESETS:
         raise UserError(f"functions={preset}: no such preset; known: {', '.join(PRESETS)}")
+    for key, given in (("ids", ids := tuple(ids)), ("drop", drop := tuple(drop))):
+        unknown = [id for id in given if id not in ATOMS]
+        if unknown:
+            raise UserError(f"{key}={list(given)}: no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
     dropped = set(drop)
     wanted = sorted(set(ids) or set(PRESETS[preset]))
-    unknown = [id for id in (*wanted, *sorted(dropped)) if id not in ATOMS]
-    if unknown:
-        raise UserError(f"no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
     chosen = tuple(ATOMS[id] for id in wanted if id not in dropped)
     if not chosen:
-        raise UserError("every function is dropped; leave at least one")
+        raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {wanted}")
     return chosen
 
 

@@ -5,8 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.tasks.stream import check_choice
 
 LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
+LEVELS = range(1, 65)
+LONGEST = 10_000
+"""Characters at most at any step."""
 _RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
 
 
@@ -40,22 +44,30 @@ class StringOptions:
 
     def check(self) -> None:
         """UserError for options that make no sense."""
-        if self.shape not in ("chain", "tree") or self.style not in ("json", "compact"):
-            raise UserError(f"shape={self.shape} style={self.style}: shape is chain or tree, style is json or compact")
+        check_choice("shape", self.shape, ("chain", "tree"))
+        check_choice("style", self.style, ("json", "compact"))
         if self.shape == "tree" and self.style == "compact":
             raise UserError("style=compact is for chains; use style=json with shape=tree")
-        if not self.levels or min(self.levels) < 1 or len(set(self.levels)) < len(self.levels):
-            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 on")
+        if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
+            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
+        for name, ids in (("ids", self.ids), ("drop", self.drop)):
+            if _twice(ids):
+                raise UserError(f"{name}={list(ids)}: give every id once")
         if len(self.input_length) != 2:
             raise UserError(f"input_length={list(self.input_length)}: give shortest and longest, as [3,10]")
         low, high = self.input_length
-        if not 3 <= low <= high <= self.max_length:
+        if not 3 <= low <= high <= self.max_length <= LONGEST:
             raise UserError(
-                f"input_length=[{low},{high}] max_length={self.max_length}: need 3 <= shortest <= longest <= max_length"
+                f"input_length=[{low},{high}] max_length={self.max_length}: "
+                f"need 3 <= shortest <= longest <= max_length <= {LONGEST}"
             )
         reserved = sorted(set(self.alphabet) & _RESERVED)
         if reserved or not self.alphabet.isascii():
             raise UserError(f"alphabet={self.alphabet!r}: use ASCII letters and digits; {reserved} are reserved")
+
+
+def _twice(numbers: tuple[int, ...]) -> bool:
+    return len(set(numbers)) < len(numbers)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from compositionality.errors import UserError
+from compositionality.tasks.stream import check_choice, check_count
 from compositionality.tasks.string.expression import (
     CONCAT,
     METHODS,
@@ -26,6 +27,7 @@ from compositionality.tasks.string.prompts import ground_truth, json_prompt, mai
 from compositionality.types import Problem
 
 SEED = 42
+DEEPEST = 16
 PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
 PARAMETRISED_ORDER = (1, 5, 6, 8, 11, 13, 19, 18, 23, 24)
 P_LITERAL_LEAF, P_BINARY, P_CONCAT, P_METHOD, P_PLAIN = 0.5, 0.2, 0.5, 0.02, 0.5
@@ -56,13 +58,13 @@ class PaperFile:
 
     def check(self) -> None:
         """UserError for options that the original refuses or cannot serve."""
-        levels = self.max_level - self.min_level + 1
-        if self.stage not in (1, 2) or self.split not in ("train", "test"):
-            raise UserError(f"stage={self.stage} split={self.split}: stage is 1 or 2, split is train or test")
-        if self.min_level < 0 or levels < 1:
-            raise UserError(f"min_level={self.min_level} max_level={self.max_level}: no such range of levels")
-        if self.count < 1 or self.count % levels:
-            raise UserError(f"count={self.count} is not a positive multiple of the {levels} levels")
+        if self.stage not in (1, 2):
+            raise UserError(f"stage={self.stage}: choose 1 or 2")
+        check_choice("split", self.split, ("train", "test"))
+        if not 1 <= self.min_level <= self.max_level <= DEEPEST:
+            given = f"min_level={self.min_level} max_level={self.max_level}"
+            raise UserError(f"{given}: need 1 <= min_level <= max_level <= {DEEPEST}")
+        check_count(self.count, self.max_level - self.min_level + 1)
 
 
 PAPER_FILES: dict[str, PaperFile] = {
