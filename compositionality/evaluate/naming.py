@@ -7,29 +7,46 @@ from pathlib import Path
 from compositionality.errors import UserError
 
 _NAMED = re.compile(r"([\w.-]+)[=:](.+)")
+_PLAIN = re.compile(r"[\w-][\w.-]*")
 # Folders in which a checkpoint lies inside its run: the run's name tells more than theirs.
 _INNER_FOLDERS = ("final", "best")
 
 
 def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
-    """Names → paths from ``name=path``, ``name:path`` or a bare path. UserError if two have the same name."""
+    """Names → paths from ``name=path``, ``name:path`` or a bare path; a name is one of a folder below the results.
+
+    UserError if two have the same name, or one is more than letters, digits and ``. _ -``.
+    """
     if not entries:
         raise UserError(f"{kind}: give at least one, as {kind}=[NAME:PATH,...]")
     named: dict[str, str] = {}
     for entry in entries:
         match = _NAMED.fullmatch(entry)
+        if not match and re.search("[=:]", entry) and not Path(entry).exists():
+            match = re.fullmatch("([^=:]*)[=:](.*)", entry)
         name, path = match.groups() if match else (_name_of(Path(entry)), entry)
+        if not path:
+            raise UserError(f"{kind}: {entry}: no path behind the name; write NAME:PATH")
+        check_name(kind, name)
         if name in named:
             raise UserError(f"{kind}: {named[name]} and {path} are both called {name!r}; write NAME:PATH for one")
         named[name] = path
     return named
 
 
+def check_name(kind: str, name: str) -> None:
+    """UserError for a name that could lead out of the folder in which a file or folder is called so."""
+    if not _PLAIN.fullmatch(name):
+        raise UserError(f"{kind}: name {name!r}: letters, digits, . _ - only, no . in front; write NAME:PATH")
+
+
 def _name_of(path: Path) -> str:
-    """``run`` for run/final, ``folder-test`` for folder/test.parquet, else the last part of the path."""
+    """``run`` for run/final, ``folder-test`` for folder/test.parquet, else the last part of the path; plain."""
     if path.suffix == ".parquet":
-        return "-".join(part for part in (path.parent.name, path.stem) if part)
-    return path.parent.name if path.name in _INNER_FOLDERS and path.parent.name else path.name
+        parts = [part for part in (path.parent.name, path.stem) if part]
+    else:
+        parts = [path.parent.name if path.name in _INNER_FOLDERS and path.parent.name else path.name]
+    return "-".join(re.sub(r"[^\w.-]", "-", part) for part in parts)
 
 
 def with_run_names(entries: Sequence[str]) -> list[str]:

@@ -1,5 +1,7 @@
 """Names of checkpoints and problem files."""
 
+from pathlib import Path
+
 import pytest
 
 from compositionality.errors import UserError
@@ -24,3 +26,18 @@ def test_two_of_one_name_or_none_at_all_are_refused() -> None:
         named_paths("models", ["a/b", "c/b"])
     with pytest.raises(UserError, match="at least one"):
         named_paths("models", [])
+
+
+@pytest.mark.parametrize(
+    "entry", ["..:model", ".hidden:model", "../x:model", "a/b:model", "..", "/", "a b:model", ":model"]
+)
+def test_a_name_that_leads_out_of_the_results_is_refused(entry: str) -> None:
+    with pytest.raises(UserError, match=r"models: name .* letters, digits"):
+        named_paths("models", [entry])
+
+
+def test_names_taken_from_a_path_are_plain(tmp_path: Path) -> None:
+    folder = tmp_path / "donn\u00e9es (1)"
+    assert list(named_paths("problems", [f"{folder}/test.parquet"])) == ["donn\u00e9es--1--test"]
+    (tmp_path / "a" / "b:c").mkdir(parents=True)
+    assert named_paths("models", [f"{tmp_path}/a/b:c"]) == {"b-c": f"{tmp_path}/a/b:c"}

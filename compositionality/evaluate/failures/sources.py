@@ -9,7 +9,7 @@ from compositionality.data.artefact import file_hash, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
-from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.naming import check_name, named_paths
 from compositionality.ranges import Count, WholeNumber
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
@@ -65,6 +65,8 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     if settings.rollouts:
         return _of_rollouts(settings, files)
     folder = Path(settings.evaluation)
+    for name in settings.models:
+        check_name("models", name)
     models = settings.models or _models_in(folder)
     return [_checked(model, name, folder / "rollouts" / model / name, files) for model in models for name in files]
 
