@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -309,9 +309,28 @@ def _changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
 
 
 def _changed_inputs(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    return [f"{key} has changed" for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    """What is different; a name that only one of the two has counts by its content, as names follow their list."""
+    changed = [f"{name} has changed" for name in sorted(old.keys() & new.keys()) if old[name] != new[name]]
+    changed += [f"{name} is new" for name in sorted(new.keys() - old.keys()) if new[name] not in old.values()]
+    changed += [f"{name} is left out" for name in sorted(old.keys() - new.keys()) if old[name] not in new.values()]
+    return changed or [f"{name} is in one of the two only" for name in sorted(old.keys() ^ new.keys())]
 
 
 def _fsync(path: Path) -> None:
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
+
+
+def name_inputs(role: str, paths: Sequence[str | Path]) -> list[str]:
+    """A name for every input of a list: ``role`` and the shortest end of its path that no other path has.
+
+    So a message names the file that was added or left out (``against/stage2_level2/train.parquet``), wherever the data
+    lie. The same path twice has one name.
+    """
+    parts = [Path(path).absolute().parts for path in paths]
+    return [f"{role}/{'/'.join(_shortest_end(mine, set(parts) - {mine}))}" for mine in parts]
+
+
+def _shortest_end(path: tuple[str, ...], others: Set[tuple[str, ...]]) -> tuple[str, ...]:
+    ends = (path[-length:] for length in range(1, len(path)))
+    return next((end for end in ends if all(other[-len(end) :] != end for other in others)), path[1:])

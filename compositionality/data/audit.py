@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from omegaconf import MISSING
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, is_done, new_artefact
+from compositionality.data.artefact import Recipe, name_inputs, write_derived
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -49,21 +49,23 @@ class AuditedRow(NamedTuple):
 
 
 def audit_data(settings: AuditData) -> None:
-    """Audit the files, show the tables, and write the report if ``output`` is given."""
+    """Audit the files, show the tables, and write the report if ``output`` is given; it follows its inputs."""
     files, against = [Path(path) for path in settings.files], [Path(path) for path in settings.against]
-    inputs = {f"file_{i}": path for i, path in enumerate(files)} | {f"against_{i}": p for i, p in enumerate(against)}
-    out, recipe = Path(settings.output), Recipe("audit_data", {}, inputs)
-    if settings.output and is_done(out, recipe, force=settings.force):
+    names = [*name_inputs("files", files), *name_inputs("against", against)]
+    out, recipe = Path(settings.output), Recipe("audit_data", {}, dict(zip(names, [*files, *against], strict=True)))
+
+    def report() -> str:
+        found = {}
+        for path in files:
+            task, levels = audit_file(path, against)
+            show(path, task, levels)
+            found[path.name] = levels
+        return json.dumps(found, indent=1) + "\n"
+
+    if not settings.output:
+        report()
+    elif not write_derived(out, recipe, lambda partial: partial.write_text(report()), force=settings.force):
         print(f"{out} is already there")
-        return
-    report = {}
-    for path in files:
-        task, levels = audit_file(path, against)
-        show(path, task, levels)
-        report[path.name] = levels
-    if settings.output:
-        with new_artefact(out, recipe) as partial:
-            partial.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, is_done, new_artefact
+from compositionality.data.artefact import Recipe, is_done, name_inputs, new_artefact
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -72,7 +72,10 @@ def create_problems(settings: CreateProblems) -> Path:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
-    out, avoid = Path(settings.output), {f"avoid_{i}": Path(path) for i, path in enumerate(settings.avoid)}
+    out, avoid = (
+        Path(settings.output),
+        dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True)),
+    )
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
     recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
     if is_done(out, recipe, force=settings.force):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, tree_hash
+from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact, tree_hash
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import Count, Place, Seed, Share
@@ -105,11 +105,12 @@ def _check(settings: FilterSettings) -> None:
 
 def _recipe(settings: FilterSettings) -> Recipe:
     apart = ("rollouts", "problems", "output", "tokenizer", "force")
-    inputs = {f"rollouts/{number}": Path(path) for number, path in enumerate(settings.rollouts)}
-    inputs["problems"] = Path(settings.problems)
+    names = name_inputs("rollouts", settings.rollouts)
+    inputs = {**dict(zip(names, map(Path, settings.rollouts), strict=True)), "problems": Path(settings.problems)}
     if settings.tokenizer is not None:
         inputs["tokenizer"] = resolve_model(settings.tokenizer)
-    return Recipe(STEP, {key: value for key, value in asdict(settings).items() if key not in apart}, inputs)
+    kept = {key: value for key, value in asdict(settings).items() if key not in apart}
+    return Recipe(STEP, {**kept, "rollouts": names}, inputs)  # in the order of the rows
 
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:

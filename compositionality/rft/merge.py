@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.ranges import Place
@@ -39,7 +39,8 @@ def merge_data(settings: MergeSettings) -> Path:
     if twice is not None:
         raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
     shown = {key: value for key, value in asdict(settings).items() if key == "allow_shared_prompts"}
-    recipe = Recipe(STEP, shown, {str(number): path for number, path in enumerate(inputs)})
+    names = name_inputs("inputs", inputs)
+    recipe = Recipe(STEP, {**shown, "inputs": names}, dict(zip(names, inputs, strict=True)))  # in the order of the rows
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Recipe, name_inputs
 from compositionality.errors import UserError
 from compositionality.ranges import (
     Count,
@@ -196,5 +196,6 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     """What the trained weights depend on: no paths, nothing that only changes how fast or where they are made."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}
-    files = {f"train_file_{number}": Path(path) for number, path in enumerate(settings.data.train_files)}
+    kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
+    files = dict(zip(names, map(Path, settings.data.train_files), strict=True))
     return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files})

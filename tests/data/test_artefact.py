@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from compositionality.data import artefact
-from compositionality.data.artefact import Recipe, exclusive, file_hash, is_done, new_artefact, tree_hash, verify
+from compositionality.data.artefact import (
+    Recipe,
+    exclusive,
+    file_hash,
+    is_done,
+    name_inputs,
+    new_artefact,
+    tree_hash,
+    verify,
+)
 from compositionality.errors import UserError
 
 
@@ -212,3 +221,29 @@ def test_a_large_file_is_hashed_once_and_again_when_it_changes(tmp_path: Path, m
     large.write_bytes(b"01234568")
     assert file_hash(large) != first[0] == first[1]
     assert len(counted) == 2
+
+
+def test_inputs_are_named_by_the_shortest_end_of_their_path() -> None:
+    names = name_inputs("files", ["a/level1/train.parquet", "a/level2/train.parquet", "a/test.parquet"])
+    assert names == ["files/level1/train.parquet", "files/level2/train.parquet", "files/test.parquet"]
+    assert name_inputs("files", ["elsewhere/level1/train.parquet", "elsewhere/level2/train.parquet"]) == names[:2]
+    assert name_inputs("files", ["a/b/x", "c/b/x"]) == ["files/a/b/x", "files/c/b/x"]
+    assert name_inputs("files", ["x", "./x", "a/x"])[:2] == [f"files/{Path.cwd().name}/x"] * 2
+
+
+def test_a_changed_list_of_inputs_is_refused_by_the_name_of_the_file(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "train.parquet" for name in ("level1", "level2", "level1to2")]
+    for number, path in enumerate(paths):
+        path.parent.mkdir()
+        path.write_text(str(number))
+
+    def recipe(*chosen: Path) -> Recipe:
+        return Recipe("step", {}, dict(zip(name_inputs("files", chosen), chosen, strict=True)))
+
+    target = tmp_path / "out"
+    with new_artefact(target, recipe(*paths[:2])) as partial:
+        partial.write_text("made")
+    with pytest.raises(UserError, match=r"other inputs \(files/level1to2/train.parquet is new\)"):
+        is_done(target, recipe(paths[2], *paths[:2]))
+    with pytest.raises(UserError, match=r"other inputs \(files/level2/train.parquet is left out\)"):
+        is_done(target, recipe(paths[0]))

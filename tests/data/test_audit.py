@@ -83,3 +83,19 @@ def test_report_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         audit_file(tmp_path / "none.parquet")
+
+
+def test_an_audit_follows_the_files_that_it_is_held_against(tmp_path: Path) -> None:
+    """A training file that was made later is no reason to refuse: the audit can always be made again."""
+    texts = {"test": "ab", "level1": "cd", "level2": "ab"}
+    for name in texts:
+        (tmp_path / name).mkdir()
+    test, level1, level2 = (
+        str(write_rows(tmp_path / name / "f.parquet", [row("func_3(func_9(x))", text)])) for name, text in texts.items()
+    )
+    found = []
+    for against in ([level1], [level2, level1]):
+        audit_data(AuditData([test], against, str(tmp_path / "audit.json")))
+        ((level,),) = json.loads((tmp_path / "audit.json").read_text()).values()
+        found.append(level["overlap_problems"])
+    assert found == [0, 1]

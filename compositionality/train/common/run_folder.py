@@ -97,7 +97,7 @@ def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     changes = [
         f"{key.partition('.')[2] or key}: {old.get(key)!r} then, {new.get(key)!r} now"
         if key.startswith("settings.")
-        else f"{key.rpartition('.')[2]} has changed"
+        else f"{key.partition('.')[2] or key} has changed"
         for key in keys
     ]
     return "; ".join(changes[:3])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from compositionality.data.artefact import Recipe, exclusive
+from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
@@ -59,7 +59,8 @@ def make_recipe(config: DictConfig) -> Recipe:
         for key, value in flat.items()
         if key.startswith(chosen) and not key.startswith(NOT_THE_RESULT) and ".profiler." not in key
     }
-    files = {f"train_file_{number}": Path(path) for number, path in enumerate(config.run.train_files)}
+    settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
+    files = dict(zip(names, map(Path, config.run.train_files), strict=True))
     return Recipe("train_grpo", settings, {"model": Path(config.run.model), **files})
 
 
