@@ -1,7 +1,33 @@
-"""Mistakes that a user can fix, each reported in one line."""
+"""Mistakes that a user can fix, each reported in one line that holds no secret."""
+
+import os
+import re
+
+SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
+SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") stand for no key, and would blot out words
+HIDDEN = "***"
+_USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#]*@", re.IGNORECASE)
+_KEY_OF_QUERY = re.compile(r"([?&][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#\"'<>]+", re.IGNORECASE)
 
 
 class UserError(Exception):
     """Bad input: the message names the file, the row and the fix. Entry points print it and exit with code 2."""
 
     exit_code = 2
+
+
+def without_secrets(text: str) -> str:
+    """``text`` with *** in place of what a URL tells of user and key, and of the values of secret variables.
+
+    Secret are environment variables named *_API_KEY, *_TOKEN and *PASSWORD with at least six characters.
+    """
+    secrets = {value for name, value in os.environ.items() if name.upper().endswith(SECRET_VARIABLES)}
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, HIDDEN)
+    return public_url(text)
+
+
+def public_url(text: str) -> str:
+    """``text`` with *** for user and password of URLs (http://user:password@host) and for keys in their queries."""
+    return _KEY_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(rf"\g<1>{HIDDEN}@", text))

@@ -1,0 +1,20 @@
+import pytest
+
+from compositionality.errors import without_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://user:pa@ss@host:80/v1: busy", "http://***@host:80/v1: busy"),
+        ("https://token@host/v1", "https://***@host/v1"),
+        ("GET http://h/v1?api_key=abc&n=1&sig_key=x.", "GET http://h/v1?api_key=***&n=1&sig_key=***"),
+        ("wrong key sk-123456 given", "wrong key *** given"),
+        ("none of this: a@b.c, key=5, http://host:8000/v1 none", None),
+        ("", None),
+    ],
+)
+def test_secrets_of_urls_and_of_the_environment_are_left_out(text, shown, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "sk-123456")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    assert without_secrets(text) == (text if shown is None else shown)
