@@ -54,8 +54,8 @@ class Verdict:
     answer: str | None = None
 
 
-STOP, LENGTH = "stop", "length"
-"""Finish reasons: the model ended its response; the limit of tokens ended it."""
+STOP, LENGTH, FAILED = "stop", "length", "failed"
+"""Finish reasons: the model ended its response; the limit of tokens ended it; the server failed, so there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ LONG: dict[str, list[str]] = {
         "test_memory_does_not_grow_with_the_number_of_samples",
     ],
     "rollout/test_hub_model.py": [],
+    "rollout/test_openai_engine.py": [
+        "test_secrets_are_in_no_file_and_no_message",
+    ],
     "rollout/test_sampler.py": [
         "test_greedy_answers_are_those_of_generate",
         "test_logps_are_those_of_a_full_forward_pass",

@@ -35,7 +35,7 @@ class Tally:
 
     @property
     def judged(self) -> Counts:
-        """Responses with a verdict; a verifier's failure is none."""
+        """Responses with a verdict; a failure of judge or server is none."""
         judged: Counts = self.reasons.sum(axis=1) - self.reasons[:, _ERROR]
         return judged
 

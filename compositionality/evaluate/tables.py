@@ -329,7 +329,7 @@ def print_curves(content: Row, ks: Sequence[int], console: Console | None = None
     setting = f"{content['n_samples']} samples of each problem, temperature {content['temperature']:g}"
     for row in content["missing"]:
         console.print(
-            f"{row['model']} on {row['problems']}: {row['samples']} samples have no verdict, as the verifier failed; "
+            f"{row['model']} on {row['problems']}: {row['samples']} samples have no verdict (judge or server failed); "
             f"curves end at the fewest judged samples of a problem",
             highlight=False,
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.tasks.registry import Judge, task_of
 from compositionality.tasks.truth import truth_text
-from compositionality.types import LENGTH, STOP, Reason, Verdict
+from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:
     from compositionality.reward.pool import JudgePool
@@ -15,14 +15,15 @@ _LOG = logging.getLogger(__name__)
 
 
 def judge_response(data_source: str, response: str, ground_truth: Any, finish_reason: str = STOP) -> Verdict:
-    """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says.
+    """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
+    and "failed" (no response) an ERROR.
 
     ``ground_truth`` is JSON text, or the struct of another library's row.
     A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). A task whose judge is
     not trusted is judged in a process of its own.
     """
     task = task_of(data_source)
-    if task.trusted_judge or finish_reason == LENGTH:
+    if task.trusted_judge or finish_reason in (LENGTH, FAILED):
         return judge_with(task.judge, response, ground_truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
@@ -40,6 +41,8 @@ def judge_with(judge: Judge, response: str, ground_truth: Any, finish_reason: st
     """As ``judge_response``, with the judge given."""
     if finish_reason == LENGTH:
         return Verdict(0.0, Reason.OVERLONG)
+    if finish_reason == FAILED:
+        return Verdict(0.0, Reason.ERROR)
     try:
         return judge(response, truth_text(ground_truth))
     except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)

@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import find_judge
-from compositionality.types import STOP, Reason, Verdict
+from compositionality.types import FAILED, STOP, Reason, Verdict
 
 CHUNK = 256
 START_S = 120.0
@@ -131,12 +131,17 @@ class JudgePool:
         return self.errors / self.judged if self.judged else 0.0
 
     def judge(self, items: Sequence[JudgeInput]) -> list[Verdict]:
-        """One verdict per item, in order; an item on which the judge fails gets ERROR."""
+        """One verdict per item, in order; an item on which the judge fails gets ERROR.
+
+        So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
+        """
         if self._limits.judge is None:
             for data_source in {item.data_source for item in items}:
                 find_judge(data_source)
-        self.judged += len(items)
-        return _Batch(self, items).run()
+        responses = [item for item in items if item.finish_reason != FAILED]
+        self.judged += len(responses)
+        verdicts = iter(_Batch(self, responses).run())
+        return [ERROR if item.finish_reason == FAILED else next(verdicts) for item in items]
 
     def count_error(self) -> None:
         """Stop the run as soon as the limit is passed whatever the rest of the batch gives."""

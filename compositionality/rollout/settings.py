@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
-from compositionality.errors import UserError
+from compositionality.errors import UserError, public_url
 from compositionality.ranges import (
     Count,
     NotNegative,
@@ -23,7 +23,10 @@ from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
-ENGINES = {name: name for name in ("vllm", "ray", "transformers", "openai")} | {"builtin": "torch"}  # its package
+ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
+    "openai": "httpx",
+    "builtin": "torch",
+}  # its package
 
 
 @dataclass
@@ -48,9 +51,11 @@ class SamplingSettings:
     ray_address: str = ""  # ray: an existing cluster ("auto" or HOST:PORT); empty: one is started here
     gpu_memory: PositiveShare = 0.9  # vllm, ray: share of the GPU
     concurrency: Count = 64  # openai: requests at a time
+    timeout_s: Positive = 600.0  # openai: seconds that a request may take
+    retries: WholeNumber = 5  # openai: how often a failed request is repeated
     judge_workers: Count = 1  # processes that judge
     judge_timeout_s: Positive = 10.0  # seconds for a verdict; a slower one is an error
-    max_error_rate: Share = 0.01  # share of completions on which the judge may fail
+    max_error_rate: Share = 0.01  # share of completions on which the judge, or the server, may fail
 
     def sampling(self) -> SamplingOptions:
         """The sampling part."""
@@ -92,7 +97,7 @@ def recipe(settings: CollectSettings) -> Recipe:
         for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
     }
     if settings.engine == "openai":
-        same |= {"engine": "openai", "base_url": settings.base_url, "model": settings.model}
+        same |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
     else:
         same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)

@@ -40,6 +40,7 @@ class Judge(ThreadingHTTPServer):
         self.seen: list[tuple[dict[str, Any], str | None]] = []
         self.broken_after = 10**9
         self.delay = 0.0
+        self.spoilt = b""
 
     @property
     def url(self) -> str:
@@ -68,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
                 200,
                 {"id": "1", "object": "chat.completion", "created": 0, "model": "j", "choices": choices},
             )
-        payload = json.dumps(content).encode()
+        payload = self.server.spoilt or json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(payload)))
@@ -199,6 +200,16 @@ def test_p18_a_judge_without_address_is_one_line(home: Path, judge: Judge, monke
     monkeypatch.setenv("JUDGE_BASE_URL", judge.url)
     monkeypatch.setenv("JUDGE_MODEL", "j")
     assert asked(home, judge, judge_base_url="", judge_model="")["n"]
+
+
+@pytest.mark.parametrize("reply", [b"<html>", b"[]", b'{"choices": [{"message": null, "finish_reason": "stop"}]}'])
+def test_a_reply_outside_the_schema_is_no_class(
+    home: Path, judge: Judge, reply: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compositionality.evaluate.failures.judge.RETRIES", 0)
+    judge.spoilt = reply
+    with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server of the judge failed: the reply"):
+        asked(home, judge)
 
 
 def test_kappa_by_hand() -> None:

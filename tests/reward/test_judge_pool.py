@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
+from compositionality.reward.judging import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
@@ -57,6 +58,14 @@ def test_p05_a_run_with_too_many_errors_stops(bad_judges):
         with pytest.raises(UserError, match="judge failed on 2 of 101 responses"):
             pool.judge(items("crash"))
         assert pool.judge(items("good"))[0].reason is Reason.CORRECT
+
+
+def test_p05_what_the_server_failed_on_is_an_error_that_no_judge_sees_or_is_blamed_for(bad_judges):
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, judge=bad_judges) as pool:
+        batch = [JudgeInput("any", "", "good", "failed"), *items("good"), JudgeInput("any", "hang", "good", "failed")]
+        assert [verdict.reason for verdict in pool.judge(batch)] == [Reason.ERROR, Reason.CORRECT, Reason.ERROR]
+        assert (pool.judged, pool.errors) == (1, 0)
+    assert judge_response("string-all-level1", '{"output": "abc"}', GOLD, "failed").reason is Reason.ERROR
 
 
 def test_unknown_data_source_is_refused():

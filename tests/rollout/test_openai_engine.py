@@ -1,6 +1,10 @@
 import json
+import os
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from fake_engine import write_problems
@@ -8,9 +12,10 @@ from fake_engine import write_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.settings import CollectSettings
-from compositionality.rollout.store import read_rollouts
+from compositionality.rollout.store import read_rollouts, rollout_manifest
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -22,18 +27,25 @@ class Handler(BaseHTTPRequestHandler):
         first_try = body["seed"] not in self.server.seeds
         self.server.seeds.add(body["seed"])
         if self.server.broken or (body["seed"] % 3 == 0 and first_try):
-            self.reply(self.server.broken or 503, {"error": {"message": "busy"}})
+            self.reply(self.server.broken or 503, {"error": {"message": f"busy {self.headers['Authorization']}"}})
             return
         text = json.dumps({"output": body["messages"][-1]["content"]})
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         if body["max_tokens"] < 5:
             choice["finish_reason"] = "length"
-        usage = {"prompt_tokens": 3, "completion_tokens": len(text), "total_tokens": 3 + len(text)}
-        self.reply(200, {"id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
-                         "choices": [choice], "usage": usage})  # fmt: skip
+        usage = {
+            "prompt_tokens": 3,
+            "completion_tokens": min(len(text), body["max_tokens"]),
+            "total_tokens": 3 + len(text),
+        }
+        content = {"id": "1", "object": "chat.completion", "created": 0, "model": body["model"],
+                   "choices": [choice], "usage": usage}  # fmt: skip
+        if self.server.spoils(body, first_try):
+            content = self.server.spoil(content)
+        self.reply(200, content)
 
     def reply(self, status, content):
-        payload = json.dumps(content).encode()
+        payload = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(payload)))
@@ -45,11 +57,20 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("compositionality.rollout.engines.server.FIRST_WAIT_S", 0.001)
+
+
 @pytest.fixture
 def server():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.seen, server.seeds, server.broken = [], set(), 0
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    server = Server(("127.0.0.1", 0), Handler)
+    server.seen, server.seeds, server.broken, server.spoils = [], set(), 0, lambda *_: False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield server
     server.shutdown()
@@ -89,7 +110,7 @@ def test_a_server_that_refuses_is_one_line(server):
 
 
 def test_no_server_is_one_line():
-    with pytest.raises(UserError, match="Connection error"):
+    with pytest.raises(UserError, match=r"the server failed on 1 of 1 requests.*no answer \(ConnectError\)"):
         OpenAIEngine("http://127.0.0.1:9/v1", "m", retries=0).generate(*inputs(1), SamplingOptions())
 
 
@@ -100,3 +121,132 @@ def test_a_whole_collection_from_a_server(server, tmp_path):
     assert len(rows) == 40
     assert {row["reason"] for row in rows} == {"correct"}
     assert len({body["seed"] for body, _ in server.seen}) == 40
+
+
+def with_choice(**changes):
+    return lambda content: content | {"choices": [content["choices"][0] | changes]}
+
+
+def with_content(content):
+    return with_choice(message={"role": "assistant", "content": content})
+
+
+def with_tokens(count):
+    return lambda content: content | {"usage": {"completion_tokens": count}}
+
+
+SPOILT = {
+    "truncated": lambda content: json.dumps(content).encode()[:-20],
+    "html": lambda _: b"<html><body>bad gateway</body></html>",
+    "not utf-8": lambda _: b'{"choices": "\xff"}',
+    "nothing": lambda _: b"",
+    "a list": lambda content: [content],
+    "an error": lambda _: {"error": {"message": "out of memory"}},
+    "no message": with_choice(message=None),
+    "choices of text": lambda content: content | {"choices": "none"},
+    "no choices": lambda content: content | {"choices": []},
+    "no usage": lambda content: content | {"usage": None},
+    "negative tokens": with_tokens(-5),
+    "endless tokens": with_tokens(10**9),
+    "tokens as text": with_tokens("12"),
+    "tokens as a yes": with_tokens(True),
+    "content list": with_content([{"type": "text", "text": "ab"}]),
+    "content number": with_content(7),
+    "content null": with_content(None),
+    "filtered": with_choice(finish_reason="content_filter"),
+    "no finish reason": with_choice(finish_reason=None),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_p05_a_reply_outside_the_schema_is_asked_for_again(server, spoil, capsys):
+    server.spoil, server.spoils = spoil, lambda body, first_try: first_try
+    engine = OpenAIEngine(url(server), "m", concurrency=4)
+    answers = engine.generate([inputs(1)[0][0]] * 4, [1, 2, 4, 5], SamplingOptions())
+    assert [(answer.text, answer.finish_reason) for answer in answers] == [('{"output": "w0"}', "stop")] * 4
+    engine.close()
+    assert "0 of 4 requests failed; 4 repeats" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
+    server.spoil, server.spoils = spoil, lambda body, _: body["seed"] == 7
+    engine = OpenAIEngine(url(server), "m", retries=1)
+    with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server failed on 1 of 20 .*; the last: \w"):
+        engine.generate(*inputs(20), SamplingOptions())
+    assert [body["seed"] for body, _ in server.seen].count(7) == 2
+
+
+def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(server, tmp_path):
+    server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
+    problems = write_problems(tmp_path / "problems.parquet", 20)
+    settings = CollectSettings(problems, tmp_path / "out", "m", "openai", url(server), n_samples=2, retries=1)
+    with pytest.raises(UserError, match=r"the server failed on [12] of 40 requests.*not JSON: <html>"):
+        collect(settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(server, tmp_path, capsys):
+    server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
+    problems = write_problems(tmp_path / "problems.parquet", 20)
+    settings = CollectSettings(problems, tmp_path / "out", "m", "openai", url(server), n_samples=2, retries=1)
+    settings.max_error_rate = 0.05
+    collect(settings)
+    rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]
+    failed = [row for row in rows if row["reason"] != "correct"]
+    assert [(row["problem"], row["reason"], row["response"], row["n_tokens"]) for row in failed] == [
+        (3, "error", "", 0)
+    ] * 2
+    assert {row["finish_reason"] for row in failed} == {"failed"}
+    assert "2 of 40 requests failed" in capsys.readouterr().out
+    assert rollout_manifest(tmp_path / "out").facts["reasons"] == {"correct": 38, "error": 2}
+
+
+def test_an_answer_cut_off_while_reasoning_is_overlong(server):
+    server.spoils = lambda *_: True
+    server.spoil = with_choice(message={"role": "assistant", "content": None}, finish_reason="length")
+    answer = OpenAIEngine(url(server), "m").generate(*inputs(1), SamplingOptions())[0]
+    assert (answer.text, answer.finish_reason) == ("", "length")
+
+
+def test_timeout_and_retries_are_settings(server):
+    server.broken = 500
+    settings = CollectSettings(engine="openai", base_url=url(server), model="m", retries=2, timeout_s=7.5)
+    engine = open_engine(settings, 0)
+    with pytest.raises(UserError, match="the server failed on 1 of 1"):
+        engine.generate(*inputs(1), SamplingOptions())
+    assert len(server.seen) == 3
+    assert engine._server._client.timeout.read == 7.5
+
+
+@pytest.mark.parametrize("address", ["nowhere", "ftp://host", "http://", "http://[::1", "http://host:port"])
+def test_no_address_is_one_line(address):
+    with pytest.raises(UserError, match="no address of a server"):
+        OpenAIEngine(address, "m")
+
+
+def test_secrets_are_in_no_file_and_no_message(server, tmp_path):
+    """With a password in the URL, a key in its query and one in the environment; the server echoes what it gets."""
+    problems = write_problems(tmp_path / "problems.parquet", 4)
+    host = f"127.0.0.1:{server.server_port}/v1"
+    environment = os.environ | {"OPENAI_API_KEY": "sk-hidden-1"}
+    script = Path(__file__).parents[2] / "examples" / "collect_rollouts.py"
+    for status, address in ((0, f"http://me:hidden-2@{host}?key=hidden-3"), (401, f"http://{host}?key=hidden-3")):
+        server.broken = status
+        words = [f"problems={problems}", f"output={tmp_path / 'out'}", "model=m", "engine=openai"]
+        done = subprocess.run(
+            [sys.executable, str(script), *words, f"base_url='{address}'", "n_samples=2", "--force"],
+            capture_output=True, text=True, env=environment, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == (2 if status else 0), done.stderr
+        files = [path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
+        for secret in ("hidden-1", "hidden-2", "hidden-3"):
+            assert not [text for text in (done.stdout, done.stderr, *files) if secret in text]
+        assert "***" in (done.stderr if status else (tmp_path / "out" / "manifest.json").read_text())
+
+
+def test_a_server_that_echoes_a_login_does_not_give_it_away(server):
+    server.broken = 401
+    with pytest.raises(UserError, match=r"^http://\*\*\*@127.*refuses .*busy Basic \*\*\*") as found:
+        OpenAIEngine(url(server).replace("//", "//me:hidden@"), "m").generate(*inputs(1), SamplingOptions())
+    assert "hidden" not in str(found.value)

@@ -4,6 +4,7 @@ Answers are kept in a file of lines, each with the hash of its request (model, c
 killed process left unfinished is passed over. The server's address is no part of the hash: a model may move.
 """
 
+import contextlib
 import hashlib
 import heapq
 import json
@@ -23,17 +24,20 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures.labels import responses_of
 from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source
 from compositionality.rollout.engines.base import run_concurrently
+from compositionality.rollout.engines.openai import read_text
+from compositionality.rollout.engines.server import JsonServer, ServerError
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
 from compositionality.types import Failure, Message, Problem
 
 URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
+RETRIES, TIMEOUT_S = 5, 600.0
 Question = tuple[Message, ...]
 
 
 class JudgeClient:
-    """``concurrency`` questions at a time, at temperature 0; the client library repeats failed ones."""
+    """``concurrency`` questions at a time, at temperature 0; one that fails though repeated is a UserError."""
 
     def __init__(
         self, base_url: str, model: str, schema: Mapping[str, Any], answers: Path, *, max_tokens: int, concurrency: int
@@ -66,24 +70,21 @@ class JudgeClient:
         return [known[key] for key in keys]
 
     def _ask_all(self, missing: Mapping[str, Question]) -> list[str]:
-        from openai import OpenAI
-
-        key = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "none")
+        key = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
+        server = JsonServer(
+            self._base_url, key=key, connections=self._concurrency, retries=RETRIES, timeout_s=TIMEOUT_S
+        )
         self._answers.parent.mkdir(parents=True, exist_ok=True)
-        with OpenAI(base_url=self._base_url, api_key=key, max_retries=5, timeout=600.0) as client:
-            calls = [partial(self._ask, client, key, question) for key, question in missing.items()]
+        with contextlib.closing(server):
+            calls = [partial(self._ask, server, key, question) for key, question in missing.items()]
             return run_concurrently(calls, self._concurrency)
 
-    def _ask(self, client: Any, key: str, question: Question) -> str:
-        from openai import OpenAIError
-
+    def _ask(self, server: JsonServer, key: str, question: Question) -> str:
+        content = {"model": self.model, "messages": list(question), **self._options()}
         try:
-            answer = client.chat.completions.create(model=self.model, messages=list(question), **self._options())
-        except OpenAIError as error:
-            raise UserError(f"{self._base_url}: {' '.join(str(error).split())[:300]}") from error
-        if not answer.choices:
-            raise UserError(f"{self._base_url}: the server's answer has no choices")
-        text = answer.choices[0].message.content or ""
+            text = server.call("/chat/completions", content, read_text)
+        except ServerError as error:
+            raise UserError(f"{server.name}: the server of the judge failed: {error}; mend it and run again") from error
         self._keep(key, text)
         return text
 

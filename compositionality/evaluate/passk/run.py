@@ -245,7 +245,7 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
 
 
 def _missing(answers: Counted, n_samples: int) -> Iterator[Row]:
-    """Samples on which the verifier failed: they count neither as right nor as wrong."""
+    """Samples on which judge or server failed: they count neither as right nor as wrong."""
     for (model, name), counts in answers.items():
         samples = int((n_samples - counts.judged).sum())
         if samples:

@@ -13,7 +13,14 @@ from compositionality.rollout.settings import CollectSettings
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
     if settings.engine == "openai":
-        return OpenAIEngine(settings.base_url, settings.model, concurrency=settings.concurrency)
+        return OpenAIEngine(
+            settings.base_url,
+            settings.model,
+            concurrency=settings.concurrency,
+            retries=settings.retries,
+            timeout_s=settings.timeout_s,
+            max_error_rate=settings.max_error_rate,
+        )
     model = resolve_model(settings.model)
     if settings.engine == "builtin":
         return BuiltinEngine(model, dtype=settings.dtype)

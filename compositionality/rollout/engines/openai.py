@@ -1,61 +1,115 @@
 """Any server that speaks the OpenAI chat protocol: vLLM, SGLang, llama.cpp or a paid one."""
 
 import os
+import threading
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick, run_concurrently
-from compositionality.types import LENGTH, STOP, Completion
+from compositionality.rollout.engines.server import Json, JsonServer, ServerError
+from compositionality.types import FAILED, LENGTH, STOP, Completion
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+CUT_BY_THE_SERVER = ("content_filter", "abort", "error")
+"""Finish reasons after which the text is not what the model would have said."""
 
 
 class OpenAIEngine:
-    """``concurrency`` requests at a time; the client library repeats a failed one ``retries`` times, waiting longer."""
+    """``concurrency`` requests at a time; one that fails is repeated ``retries`` times, waiting longer.
+
+    Requests that still fail give a completion with the finish reason FAILED; more of them than ``max_error_rate`` of
+    all requests is a UserError.
+    """
 
     parallel_calls = 1
 
     def __init__(
-        self, base_url: str, model: str, *, concurrency: int = 64, retries: int = 5, timeout_s: float = 600.0
+        self,
+        base_url: str,
+        model: str,
+        *,
+        concurrency: int = 64,
+        retries: int = 5,
+        timeout_s: float = 600.0,
+        max_error_rate: float = 0.01,
     ) -> None:
-        from openai import OpenAI
-
-        key = os.environ.get(KEY_VARIABLE) or "none"  # a local server asks for none, the client for one
-        self._client = OpenAI(base_url=base_url, api_key=key, max_retries=retries, timeout=timeout_s)
-        self._base_url, self._model, self._concurrency = base_url, model, concurrency
+        key = os.environ.get(KEY_VARIABLE, "")
+        self._server = JsonServer(base_url, key=key, connections=concurrency, retries=retries, timeout_s=timeout_s)
+        self._model, self._concurrency, self._max_error_rate = model, concurrency, max_error_rate
+        self._lock = threading.Lock()
+        self.asked = 0
+        self.failed = 0
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
         """One completion per prompt and seed, in order."""
+        self.asked += len(prompts)
         calls = [partial(self._complete, prompt, seed, options) for prompt, seed in zip(prompts, seeds, strict=True)]
         return run_concurrently(calls, self._concurrency, tick)
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Close the connections, and say how many requests were repeated and how many failed."""
+        self._server.close()
+        if self._server.repeated or self.failed:
+            print(
+                f"{self._server.name}: {self.failed} of {self.asked} requests failed; "
+                f"{self._server.repeated} repeats of failed ones"
+            )
 
     def _complete(self, prompt: Chat, seed: int, options: SamplingOptions) -> Completion:
-        from openai import OpenAIError
-
-        extra = {"top_k": options.top_k} if options.top_k else {}  # no part of the protocol, but vLLM knows it
-        messages: Any = list(prompt)
+        content: Json = {
+            "model": self._model,
+            "messages": list(prompt),
+            "temperature": options.temperature,
+            "top_p": options.top_p,
+            "max_tokens": options.max_tokens,
+            "seed": seed,
+        }
+        if options.top_k:  # no part of the protocol, but vLLM knows it
+            content["top_k"] = options.top_k
         try:
-            reply = self._client.chat.completions.create(
-                model=self._model,
-                messages=messages,
-                temperature=options.temperature,
-                top_p=options.top_p,
-                max_tokens=options.max_tokens,
-                seed=seed,
-                extra_body=extra,
+            return self._server.call("/chat/completions", content, partial(read_reply, max_tokens=options.max_tokens))
+        except ServerError as error:
+            self._count_failure(error)
+            return Completion("", 0, FAILED)
+
+    def _count_failure(self, error: ServerError) -> None:
+        """Stop the run as soon as the limit is passed whatever the other requests give."""
+        with self._lock:
+            self.failed += 1
+            failed = self.failed
+        if failed > self._max_error_rate * self.asked:
+            why = UserError(
+                f"{self._server.name}: the server failed on {failed} of {self.asked} requests, more than the "
+                f"{self._max_error_rate:.2%} allowed; the last: {error}; mend the server or raise max_error_rate"
             )
-        except OpenAIError as error:
-            raise UserError(f"{self._base_url}: {' '.join(str(error).split())[:300]}") from error
-        if reply.usage is None or not reply.choices:
-            raise UserError(f"{self._base_url}: the server's reply has no choices or no usage (token counts)")
-        choice = reply.choices[0]
-        reason = LENGTH if choice.finish_reason == LENGTH else STOP
-        return Completion(choice.message.content or "", reply.usage.completion_tokens, reason)
+            self._server.give_up(why)
+            raise why from error
+
+
+def read_reply(reply: Json, max_tokens: int) -> Completion:
+    """The completion in a reply; ServerError if text, number of tokens or finish reason are missing or cannot be."""
+    text = read_text(reply)
+    usage = reply.get("usage")
+    n_tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    if type(n_tokens) is not int or not 0 <= n_tokens <= 2 * max_tokens:
+        raise ServerError(f"the reply's completion_tokens are no number of at most {max_tokens}", repr(n_tokens))
+    return Completion(text, n_tokens, LENGTH if reply["choices"][0]["finish_reason"] == LENGTH else STOP)
+
+
+def read_text(reply: Json) -> str:
+    """The text of a reply's first choice; ServerError if there is none, or it is not what the model said."""
+    try:
+        choice = reply["choices"][0]
+        text, reason = choice["message"]["content"], choice["finish_reason"]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ServerError("the reply has no choices, message, content or finish_reason", reply) from error
+    if not isinstance(reason, str) or reason in CUT_BY_THE_SERVER:
+        raise ServerError("the reply's finish_reason", repr(reason))
+    if text is None and reason == LENGTH:  # cut off while it reasoned, which some servers leave out
+        return ""
+    if not isinstance(text, str):
+        raise ServerError("the reply's content is no text", repr(text))
+    return text
