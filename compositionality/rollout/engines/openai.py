@@ -90,22 +90,17 @@ class OpenAIEngine:
 
 
 def read_reply(reply: Json, max_tokens: int) -> Completion:
-    """The completion in a reply; ServerError if text, number of tokens or finish reason are missing or cannot be."""
-    text = read_text(reply)
-    usage = reply.get("usage")
-    n_tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    """The completion in a reply; ServerError if text, number of tokens or finish reason cannot be."""
+    text, n_tokens = read_text(reply), reply["usage"]["completion_tokens"]
     if type(n_tokens) is not int or not 0 <= n_tokens <= 2 * max_tokens:
         raise ServerError(f"the reply's completion_tokens are no number of at most {max_tokens}", repr(n_tokens))
     return Completion(text, n_tokens, LENGTH if reply["choices"][0]["finish_reason"] == LENGTH else STOP)
 
 
 def read_text(reply: Json) -> str:
-    """The text of a reply's first choice; ServerError if there is none, or it is not what the model said."""
-    try:
-        choice = reply["choices"][0]
-        text, reason = choice["message"]["content"], choice["finish_reason"]
-    except (KeyError, IndexError, TypeError) as error:
-        raise ServerError("the reply has no choices, message, content or finish_reason", reply) from error
+    """The text of a reply's first choice; ServerError if it is not what the model said."""
+    choice = reply["choices"][0]
+    text, reason = choice["message"]["content"], choice["finish_reason"]
     if not isinstance(reason, str) or reason in CUT_BY_THE_SERVER:
         raise ServerError("the reply's finish_reason", repr(reason))
     if text is None and reason == LENGTH:  # cut off while it reasoned, which some servers leave out

@@ -31,9 +31,14 @@ class ServerError(Exception):
 
 
 class JsonServer:
-    """The server at ``url`` (with user and password or a query, if it needs them), for many threads at once."""
+    """The server at ``url``, which may hold a login and a query, for many threads at once.
 
-    def __init__(self, url: str, *, key: str = "", connections: int, retries: int, timeout_s: float) -> None:
+    ``base``: the end of the URL's path that is no part of the address.
+    """
+
+    def __init__(
+        self, url: str, *, key: str = "", base: str = "", connections: int, retries: int, timeout_s: float
+    ) -> None:
         import httpx
 
         self.name = without_secrets(url)
@@ -45,6 +50,7 @@ class JsonServer:
             raise UserError(f"{self.name}: no address of a server; give http://HOST:PORT")
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"{self.name}: the API key holds characters that no HTTP header can have; correct it")
+        self._path = self._url.path.rstrip("/").removesuffix(base)
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.Client(timeout=timeout_s, limits=limits, headers=headers, follow_redirects=True)
@@ -60,12 +66,12 @@ class JsonServer:
     def call(self, path: str, content: Json | None, read: Callable[[Json], Result]) -> Result:
         """POST ``content`` to ``path`` (None: GET) → what ``read`` makes of the JSON object in reply.
 
-        ``read`` raises a ServerError for an object that it cannot use. The last ServerError, its reply in the message,
-        if every repeat fails; UserError if the server refuses the request.
+        ``read`` raises a ServerError, LookupError, TypeError or ValueError for an object that it cannot use. The last
+        ServerError, its reply in the message, if every repeat fails; UserError if the server refuses the request.
         """
         for attempt in range(self._retries + 1):
             try:
-                return read(self._reply(path, content))
+                return _read(self._reply(path, content), read)
             except ServerError as error:
                 if attempt == self._retries:
                     raise ServerError(f"{error}{self._shown(error.reply)}") from error
@@ -87,7 +93,7 @@ class JsonServer:
     def _reply(self, path: str, content: Json | None) -> Json:
         import httpx
 
-        url = self._url.copy_with(path=self._url.path.rstrip("/") + path)
+        url = self._url.copy_with(path=self._path + path)
         try:
             response = self._client.request("GET" if content is None else "POST", url, json=content)
         except httpx.HTTPError as error:
@@ -112,6 +118,13 @@ class JsonServer:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, HIDDEN)
         return f": {without_secrets(text)[:SHOWN]}" if text else ""
+
+
+def _read(reply: Json, read: Callable[[Json], Result]) -> Result:
+    try:
+        return read(reply)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ServerError("the reply lacks what was asked for", reply) from error
 
 
 def _pause(attempt: int, asked_s: float | None) -> float:

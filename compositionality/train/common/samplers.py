@@ -6,27 +6,30 @@ only knows them after top-k or top-p refuses to truncate.
 """
 
 import json
+import math
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
+from compositionality.rollout.engines.server import Json, JsonServer, ServerError
 from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
 from compositionality.train.common.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]
-Json = dict[str, Any]
+Result = TypeVar("Result")
 LARGEST_SEED = 2**63 - 1
 CONCURRENCY = 256
 TIMEOUT_S = 3600.0
+RETRIES = 5
 
 
 class Rollout(Protocol):
@@ -137,13 +140,9 @@ class ServerSampler:
     """
 
     def __init__(self, url: str, model: Path, eos_ids: Sequence[int]) -> None:
-        import httpx
-
-        self._url, self._model, self._eos_ids = url.rstrip("/").removesuffix("/v1"), model, list(eos_ids)
-        limits = httpx.Limits(max_connections=CONCURRENCY, max_keepalive_connections=CONCURRENCY)
-        self._client = httpx.Client(timeout=TIMEOUT_S, transport=httpx.HTTPTransport(limits=limits, retries=3))
-        served = self._call("/v1/models", None)["data"][0]
-        self._name, self._is_sglang = str(served["id"]), served.get("owned_by") == "sglang"
+        self._server = JsonServer(url, base="/v1", connections=CONCURRENCY, retries=RETRIES, timeout_s=TIMEOUT_S)
+        self._model, self._eos_ids = model, list(eos_ids)
+        self._name, self._is_sglang = self._call("/v1/models", None, _served)
         self._sent: TemporaryDirectory[str] | None = None
         self._coming: TemporaryDirectory[str] | None = None
         self._files: dict[str, str] = {}
@@ -170,7 +169,7 @@ class ServerSampler:
 
     def close(self) -> None:
         """Close the connections and remove the handed-over folders."""
-        self._client.close()
+        self._server.close()
         for folder in (self._sent, self._coming):
             if folder is not None:
                 folder.cleanup()
@@ -184,11 +183,8 @@ class ServerSampler:
             "stop_token_ids": self._eos_ids,
             "sampling_seed": seed & LARGEST_SEED,
         }
-        answer = self._call("/generate", {"input_ids": prompt, "sampling_params": sampling, "return_logprob": True})
-        meta = answer["meta_info"]
-        tokens = [int(token) for _, token, *_ in meta["output_token_logprobs"]]
-        logps = [float(logp) for logp, *_ in meta["output_token_logprobs"]]
-        return self._checked(_completion(tokens, logps, meta["finish_reason"]["type"]))
+        content = {"input_ids": prompt, "sampling_params": sampling, "return_logprob": True}
+        return self._checked(self._call("/generate", content, partial(_read_sglang, limit=options.max_tokens)))
 
     def _ask_vllm(self, prompt: list[int], seed: int, options: SamplingOptions) -> Completion:
         content = {
@@ -202,17 +198,12 @@ class ServerSampler:
             "ignore_eos": True,
             "stop_token_ids": self._eos_ids,
         }
-        answer = self._call("/v1/completions", content)
-        choice = answer["choices"][0]
-        logps = [float(logp) for logp in choice["logprobs"]["token_logprobs"]]
-        return self._checked(_completion(list(choice["token_ids"]), logps, choice["finish_reason"]))
+        return self._checked(self._call("/v1/completions", content, partial(_read_vllm, limit=options.max_tokens)))
 
     def _checked(self, sampled: Completion) -> Completion:
-        tokens = sampled.token_ids
-        if len(tokens) != len(sampled.log_probs) or not tokens:
-            raise UserError(f"{self._url}: {len(tokens)} tokens came with {len(sampled.log_probs)} log-probs")
-        if sampled.finish_reason == STOP and tokens[-1] not in self._eos_ids:
-            raise UserError(f"{self._url}: a completion ended with token {tokens[-1]}, which is no EOS of the model")
+        last = sampled.token_ids[-1]
+        if sampled.finish_reason == STOP and last not in self._eos_ids:
+            raise UserError(f"{self._server.name}: a completion ended with token {last}, which is no EOS of the model")
         return sampled
 
     def _write(self, bucket: dict[str, Tensor]) -> None:
@@ -242,10 +233,10 @@ class ServerSampler:
         """Make the server read the folder; the one before is removed."""
         self._complete(Path(coming.name))
         if self._is_sglang:
-            self._call("/update_weights_from_disk", {"model_path": coming.name})
+            self._call("/update_weights_from_disk", {"model_path": coming.name}, _read_success)
         else:
-            self._call("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": coming.name}})
-            self._call("/reset_prefix_cache", {})
+            self._call("/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": coming.name}}, dict)
+            self._call("/reset_prefix_cache", {}, dict)
         if self._sent is not None:
             self._sent.cleanup()
         self._sent, self._coming = coming, None
@@ -261,21 +252,52 @@ class ServerSampler:
         index = {"metadata": {}, "weight_map": self._files}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
-    def _call(self, path: str, content: Json | None) -> Json:
-        """POST ``content`` (None: GET) → the JSON object answered; UserError if the server refuses or is not there."""
-        import httpx
-
+    def _call(self, path: str, content: Json | None, read: Callable[[Json], Result]) -> Result:
+        """POST ``content`` (None: GET) → what ``read`` makes of the reply; UserError if the server fails or refuses."""
         try:
-            response = self._client.request("GET" if content is None else "POST", self._url + path, json=content)
-        except httpx.HTTPError as error:
-            raise UserError(f"{self._url}{path}: no answer from the rollout server ({type(error).__name__})") from error
-        text = " ".join(response.text.split())[:200]
-        if response.is_error:
-            raise UserError(f"{self._url}{path}: the rollout server refuses ({response.status_code}): {text}")
-        answer = response.json() if response.content else {}
-        if not isinstance(answer, dict) or answer.get("success") is False:
-            raise UserError(f"{self._url}{path}: the rollout server answers {text}")
-        return answer
+            return self._server.call(path, content, read)
+        except ServerError as error:
+            raise UserError(
+                f"{self._server.name}: the rollout server failed on {path}, asked {RETRIES + 1} times: {error}; "
+                "mend it and run again"
+            ) from error
+
+
+def _served(reply: Json) -> tuple[str, bool]:
+    """Name of the model that a server has, and whether the server is SGLang."""
+    served = dict(reply["data"][0])
+    return str(served["id"]), served.get("owned_by") == "sglang"
+
+
+def _read_success(reply: Json) -> None:
+    if not reply["success"]:
+        raise ServerError("it does not take the weights", reply)
+
+
+def _read_sglang(reply: Json, limit: int) -> Completion:
+    meta = reply["meta_info"]
+    pairs = [(token, logp) for logp, token, *_ in meta["output_token_logprobs"]]
+    return _read_completion(
+        [token for token, _ in pairs], [logp for _, logp in pairs], meta["finish_reason"]["type"], limit
+    )
+
+
+def _read_vllm(reply: Json, limit: int) -> Completion:
+    choice = reply["choices"][0]
+    return _read_completion(choice["token_ids"], choice["logprobs"]["token_logprobs"], choice["finish_reason"], limit)
+
+
+def _read_completion(tokens: list[Any], log_probs: list[Any], finish_reason: Any, limit: int) -> Completion:
+    """A completion of one to ``limit`` tokens; ServerError for what is none."""
+    if len(tokens) != len(log_probs) or not 0 < len(tokens) <= limit:
+        raise ServerError(f"{len(tokens)} tokens came with {len(log_probs)} log-probs, of at most {limit}")
+    if finish_reason not in (STOP, LENGTH):
+        raise ServerError("finish_reason", repr(finish_reason))
+    if not all(type(token) is int and token >= 0 for token in tokens):
+        raise ServerError("tokens that are no whole numbers", tokens)
+    if not all(isinstance(logp, float | int) and math.isfinite(logp) for logp in log_probs):
+        raise ServerError("log-probs that are no finite numbers", log_probs)
+    return _completion(tokens, [float(logp) for logp in log_probs], finish_reason)
 
 
 def _completion(token_ids: list[int], log_probs: list[float], finish_reason: str) -> Completion:

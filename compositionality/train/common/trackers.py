@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from compositionality.errors import without_secrets
 from compositionality.train.common.metrics import loggers, numbers
 from compositionality.train.common.run_folder import WANDB_ID
 
@@ -55,8 +56,15 @@ def _wandb(out: Path, settings: Mapping[str, Any]) -> Any:
             dir=str(out),
             id=(out / WANDB_ID).read_text().strip(),
             resume="allow",
-            config=dict(settings),
+            config=_public(settings),
         )
     except wandb.errors.Error as error:
         print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
         return None
+
+
+def _public(settings: Any) -> Any:
+    """The settings without the secrets that they may hold, such as a password in the URL of a server."""
+    if isinstance(settings, Mapping):
+        return {name: _public(value) for name, value in settings.items()}
+    return without_secrets(settings) if isinstance(settings, str) else settings

@@ -36,7 +36,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.seen.append((self.path, body))
-        if self.path in self.server.broken:
+        if self.path in self.server.spoilt:
+            self.spoil(self.server.spoilt.pop(self.path))
+        elif self.path in self.server.broken:
             self.reply({"error": "busy"}, 503)
         elif self.path == "/update_weights_from_disk":
             self.read_weights(body["model_path"])
@@ -59,6 +61,12 @@ class Handler(BaseHTTPRequestHandler):
             choice["logprobs"] = {"token_logprobs": [logp for _, logp in pairs][: self.server.told]}
             choice["finish_reason"] = "stop" if pairs[-1][0] == END else "length"
             self.reply({"choices": [choice]})
+
+    def spoil(self, payload):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
 
     def answer(self, prompt, seed, limit):
         return [(prompt[0], -0.5), (seed % 100, -1.5), (END, -2.5)][:limit]
@@ -84,12 +92,17 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 256
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch):
+    monkeypatch.setattr("compositionality.rollout.engines.server.FIRST_WAIT_S", 0.001)
+
+
 @pytest.fixture(params=["sglang", "vllm"])
 def server(request):
     server = Server(("127.0.0.1", 0), Handler)
     server.kind, server.seen, server.weights, server.broken = request.param, [], [], set()
-    server.takes, server.told = True, None
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.takes, server.told, server.spoilt = True, None, {}
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
@@ -158,11 +171,11 @@ def test_half_a_model_is_refused(server, folder):
 def test_a_server_that_refuses_is_one_line(server, folder):
     sampler = sampler_of(server, folder)
     server.broken = {"/generate", "/v1/completions"}
-    with pytest.raises(UserError, match=r"refuses \(503\): .*busy"):
+    with pytest.raises(UserError, match=r"the rollout server failed on /.*asked 6 times: status 503: .*busy"):
         sampler.sample([[1]] * 5, range(5), SamplingOptions())
     sampler.load(WEIGHTS.items())
     server.broken, server.takes = {"/collective_rpc"}, False
-    with pytest.raises(UserError, match=r"no room|refuses \(503\)"):
+    with pytest.raises(UserError, match=r"no room|status 503"):
         sampler.sample([[1]], [0], SamplingOptions())
 
 
@@ -186,6 +199,33 @@ def test_answers_that_do_not_fit_together_are_refused(server, folder):
             sampler_of(server, folder).sample([[1]], [0], SamplingOptions())
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"<html>",
+        b"[]",
+        b'{"choices": [{"token_ids": [1], "logprobs": {"tok',
+        b'{"choices": [null], "meta_info": null}',
+        b'{"choices": [{"token_ids": ["1"], "logprobs": {"token_logprobs": [-1]}, "finish_reason": "stop"}],'
+        b' "meta_info": {"output_token_logprobs": [[-1, "1"]], "finish_reason": {"type": "stop"}}}',
+        b'{"choices": [{"token_ids": [1], "logprobs": {"token_logprobs": [NaN]}, "finish_reason": "stop"}],'
+        b' "meta_info": {"output_token_logprobs": [[NaN, 1]], "finish_reason": {"type": "stop"}}}',
+        b'{"choices": [{"token_ids": [1], "logprobs": {"token_logprobs": [-1]}, "finish_reason": "abort"}],'
+        b' "meta_info": {"output_token_logprobs": [[-1, 1]], "finish_reason": {"type": "abort"}}}',
+    ],
+)
+def test_p05_a_reply_outside_the_schema_is_asked_for_again(server, folder, payload, monkeypatch):
+    path = "/generate" if server.kind == "sglang" else "/v1/completions"
+    sampler = sampler_of(server, folder)
+    server.spoilt = {path: payload}
+    assert sampler.sample([[1]], [0], SamplingOptions())[0].token_ids == [1, 0, END]
+    assert len(calls(server, path)) == 2
+    monkeypatch.setattr(sampler._server, "_retries", 0)
+    server.spoilt = {path: payload}
+    with pytest.raises(UserError, match=rf"http://127.0.0.1:\d+/v1: the rollout server failed on {path}"):
+        sampler.sample([[1]], [0], SamplingOptions())
+
+
 def settings(**changes):
     given = {"engine": "server", "max_tokens": 8, "seed": 0, "gpu_memory": 0.4, "server_url": None}
     return SimpleNamespace(**given | changes)
@@ -193,7 +233,7 @@ def settings(**changes):
 
 def test_no_server_and_no_such_engine_are_one_line(folder):
     for changes, message in (
-        ({"server_url": "http://127.0.0.1:9"}, "no answer from the rollout server"),
+        ({"server_url": "http://127.0.0.1:9"}, "the rollout server failed on /v1/models.*: no answer"),
         ({}, "give rollout.server_url"),
         ({"engine": "llama.cpp"}, "known: builtin, vllm, server"),
     ):
