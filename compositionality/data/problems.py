@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.tasks.registry import check_ground_truth
+from compositionality.tasks.registry import check_ground_truth, task_of
 from compositionality.tasks.truth import truth_text
 from compositionality.types import Problem
 
@@ -88,32 +88,42 @@ def _one_turn(prompts: list[str]) -> pa.ListArray:
 
 
 def read_problems(path: Path) -> pa.Table:
-    """A problem file; columns, data sources and ground truths are checked, and ground truths are text.
+    """A problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
 
-    UserError that names file and row where a judge could not read one.
+    UserError that names file and row where a model could not be asked, or a judge could not judge.
     """
-    table = with_level_and_group(read_table(path, COLUMNS, optional=("level", "group")))
-    sources = map(str, table["data_source"].to_pylist())
+    table = read_table(path, COLUMNS, optional=("level", "group"))
+    _check_sources(path, table["data_source"])
     truths = _truths(path, table)
-    for row, (data_source, truth) in enumerate(zip(sources, truths, strict=True)):
+    _check_prompts(path, table["prompt"])
+    for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
             truths[row] = truth_text(truth)
             check_ground_truth(data_source, truths[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-    return _with_truths(table, truths)
+    return _with_truths(with_level_and_group(table, path), truths)
 
 
-def with_level_and_group(table: pa.Table) -> pa.Table:
+def with_level_and_group(table: pa.Table, path: Path) -> pa.Table:
     """The table with the columns ``level`` and ``group``; where a file of others lacks them they are inferred."""
-    if {"level", "group"} <= set(table.column_names):
+    columns = {"level": pa.int32(), "group": pa.string()}
+    missing = [name for name in columns if name not in table.column_names]
+    for name in columns.keys() - set(missing):
+        _check_column(path, name, table[name], columns[name])
+    if not missing:
         return table
+    found: dict[str, list[Any]] = {name: [] for name in columns}
     sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
-    found = [level_and_group(source, info) for source, info in zip(sources, infos, strict=True)]
-    columns = {"level": pa.array([level for level, _ in found], pa.int32()), "group": [group for _, group in found]}
-    for name, values in columns.items():
-        if name not in table.column_names:
-            table = table.append_column(name, [values])
+    for row, (source, info) in enumerate(zip(sources, infos, strict=True)):
+        try:
+            level, group = level_and_group(source, info)
+        except UserError as error:
+            raise UserError(f"{path}: row {row}: {error}") from error
+        found["level"].append(level)
+        found["group"].append(group)
+    for name in missing:
+        table = table.append_column(name, pa.array(found[name], columns[name]))
     return table
 
 
@@ -126,8 +136,60 @@ def level_and_group(data_source: str, extra_info: Mapping[str, Any] | None = Non
     info = extra_info if isinstance(extra_info, Mapping) else {}
     name, number = _ENDS_IN_NUMBER.fullmatch(data_source).groups()  # type: ignore[union-attr]
     level = next((info[key] for key in ("level", "depth") if info.get(key) is not None), number or 0)
+    try:
+        depth = int(level)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"extra_info: level {level!r} is no whole number; give the problem's depth, or none") from error
     group = info.get("group") or next((word for word in GROUPS if word in name), _LEVEL.sub("", name))
-    return int(level), str(group)
+    return depth, str(group)
+
+
+def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
+    """UserError that names the first row whose ``data_source`` no task knows."""
+    for source in sources.unique():
+        try:
+            task_of(str(source))
+        except UserError as error:
+            row = pc.index(pc.is_null(sources), True) if source.as_py() is None else pc.index(sources, source)
+            raise UserError(f"{path}: row {row}: {error}") from error
+
+
+def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
+    """UserError that names the first row whose prompt is no list of turns with a role and a content of text."""
+    turn = "a list of turns, [{role: user, content: text}, …]"
+    kind = prompts.type.value_type if _is_list(prompts.type) else None
+    if kind is None or not pa.types.is_struct(kind):
+        raise UserError(f"{path}: row 0: the prompt is {prompts.type}; give {turn}")
+    for name in ("role", "content"):
+        if kind.get_field_index(name) < 0 or not _is_text(kind.field(name).type):
+            raise UserError(f"{path}: row 0: the prompt's turns have no {name} of text; give {turn}")
+    empty = pc.index(pc.fill_null(pc.list_value_length(prompts), 0), 0).as_py()
+    if empty >= 0:
+        raise UserError(f"{path}: row {empty} has an empty prompt; give {turn}")
+    first = 0
+    for chunk in prompts.chunks:
+        for name in ("role", "content"):
+            bad = pc.index(pc.is_null(pc.struct_field(chunk.flatten(), name)), True).as_py()
+            if bad >= 0:
+                row = first + pc.list_parent_indices(chunk)[bad].as_py()
+                raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
+        first += len(chunk)
+
+
+def _check_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> None:
+    """UserError for a column of another kind, or with a gap."""
+    fits = pa.types.is_integer(column.type) if pa.types.is_integer(kind) else _is_text(column.type)
+    row = 0 if not fits else pc.index(pc.is_null(column), True).as_py()
+    if row >= 0:
+        raise UserError(f"{path}: row {row}: {name} must be {kind} in every row; correct it or leave the column out")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _truths(path: Path, table: pa.Table) -> list[Any]:

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich.console import Console
 
 from compositionality.console import new_console
 from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
-from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
 from compositionality.rollout.engines.factory import open_engine
@@ -67,10 +65,6 @@ def shard_plan(settings: CollectSettings, n_problems: int) -> ShardPlan:
 
 def _problems(settings: CollectSettings) -> pa.Table:
     problems = read_problems(settings.problems)
-    turns = pc.fill_null(pc.list_value_length(problems["prompt"]), 0)
-    empty = pc.index(turns, 0).as_py()
-    if empty >= 0:
-        raise UserError(f"{settings.problems}: row {empty} has an empty prompt; make the problem file again")
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 

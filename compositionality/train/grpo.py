@@ -313,12 +313,12 @@ class GrpoTrainer:
         self.out = Path(settings.trainer.output)
         self.steps = self.out / "steps"
         model = check_model(Path(settings.model.path))
-        longest = settings.data.max_prompt_tokens + settings.rollout.max_tokens
-        check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
         self.tokenizer = model.tokenizer
         data, limit = settings.data, settings.trainer.eval_limit
         self.problems = tokenize_problems(data.train_files, self.tokenizer, data.max_prompt_tokens)
         self.val_problems = tokenize_problems(data.val_files, self.tokenizer, data.max_prompt_tokens, limit)
+        longest = data.max_prompt_tokens + settings.rollout.max_tokens
+        check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
         self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
         self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)

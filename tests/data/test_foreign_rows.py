@@ -103,6 +103,63 @@ def test_a_damaged_row_is_named(tmp_path, truths, problem):
 def test_rows_without_ground_truth_are_refused(tmp_path):
     path = tmp_path / "rows.parquet"
     columns = ("data_source", "prompt", "ability", "reward_model", "extra_info")
-    pq.write_table(pa.Table.from_pylist([dict.fromkeys(columns, "x")]), path)
+    pq.write_table(pa.Table.from_pylist([dict.fromkeys(columns, "countdown")]), path)
     with pytest.raises(UserError, match=r"rows.parquet: reward_model has no ground_truth"):
+        read_problems(path)
+
+
+def with_prompts(path, prompts, **columns):
+    table = pq.read_table(write(path, [TINYZERO] * len(prompts)))
+    for name, values in {"prompt": prompts, **columns}.items():
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        table = table.append_column(name, pa.array(values))
+    pq.write_table(table, path, row_group_size=2)
+    return path
+
+
+ASK = [{"role": "user", "content": "?"}]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "problem"),
+    [
+        ([ASK, ASK, ASK, None], "row 3 has an empty prompt"),
+        ([ASK, []], "row 1 has an empty prompt"),
+        ([None, None], "row 0: the prompt is null; give a list of turns"),
+        (["What is 1+1?"] * 3, "row 0: the prompt is string; give a list of turns"),
+        ([["What is 1+1?"]], "row 0: the prompt is list<.*>; give a list of turns"),
+        ([[{"role": "user"}]], "row 0: the prompt's turns have no content of text"),
+        ([[{"role": "user", "content": 5}]], "row 0: the prompt's turns have no content of text"),
+        ([ASK, ASK, [*ASK, {"role": "user", "content": None}]], "row 2: a turn of the prompt has no content"),
+        ([ASK, [None]], "row 1: a turn of the prompt has no role"),
+    ],
+)
+def test_p18_a_prompt_that_is_none_is_named_by_row(tmp_path, prompts, problem):
+    with pytest.raises(UserError, match=f"rows.parquet: {problem}") as error:
+        read_problems(with_prompts(tmp_path / "rows.parquet", prompts))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"data_source": ["countdown", None]}, "row 1: unknown data_source 'None'"),
+        ({"extra_info": [{"level": "2"}, {"level": "hard"}]}, "row 1: extra_info: level 'hard' is no whole number"),
+        ({"level": [1, None]}, "row 1: level must be int32 in every row"),
+        ({"level": ["easy", "hard"]}, "row 0: level must be int32 in every row"),
+        ({"group": [None, "ood"]}, "row 0: group must be string in every row"),
+    ],
+)
+def test_p18_a_source_level_or_group_that_is_none_is_named_by_row(tmp_path, columns, problem):
+    with pytest.raises(UserError, match=f"rows.parquet: {problem}"):
+        read_problems(with_prompts(tmp_path / "rows.parquet", [ASK, ASK], **columns))
+
+
+def test_p18_the_unknown_data_source_is_said_first(tmp_path):
+    path = write(tmp_path / "rows.parquet", ["71", "72"])
+    table = pq.read_table(path).set_column(0, "data_source", pa.array(["countdown", "openai/gsm8k"]))
+    with_text = table.drop_columns(["prompt"]).append_column("prompt", pa.array(["?", "?"]))
+    pq.write_table(with_text, path)
+    with pytest.raises(UserError, match=r"rows.parquet: row 1: unknown data_source 'openai/gsm8k'; known: .*countdown"):
         read_problems(path)

@@ -44,11 +44,11 @@ def check_everything(config: DictConfig) -> None:
     """All checks that need the model, the files or the cluster."""
     model = check_model(Path(config.run.model))
     check_template(model.path, model.tokenizer)
-    longest = config.data.max_prompt_length + config.data.max_response_length
-    check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.run.train_files]
     for path in config.run.val_files:
         check_prompts(Path(path), model, config.data.max_prompt_length)
+    longest = config.data.max_prompt_length + config.data.max_response_length
+    check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     if sum(rows) < config.run.generation_batch_size:
         raise UserError(
             f"{', '.join(config.run.train_files)}: {sum(rows)} problems are less than one generation batch; "
