@@ -51,6 +51,14 @@ def test_p13_weights_are_exact_and_reload(
     verify(tmp_path / "model")
 
 
+def test_p20_transformers_4_finds_its_words(checkpoint: Path, tmp_path: Path) -> None:
+    run(checkpoint, tmp_path / "model", "bfloat16")
+    config = json.loads((tmp_path / "model/config.json").read_text())
+    assert (config["rope_theta"], config["dtype"], config["torch_dtype"]) == (1000.0, "bfloat16", "bfloat16")
+    tokenizer = json.loads((tmp_path / "model/tokenizer_config.json").read_text())
+    assert tokenizer["tokenizer_class"] == "PreTrainedTokenizerFast"
+
+
 def test_the_same_export_is_not_made_twice(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

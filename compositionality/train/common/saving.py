@@ -15,6 +15,7 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, mark_complete
 from compositionality.train.common.metrics import STEP_ROW
+from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.processes import rank
 
 STATE = "state.json"
@@ -52,6 +53,7 @@ def export(policy: Any, tokenizer: Any, target: Path) -> None:
         policy.model.config.save_pretrained(target)
         policy.model.generation_config.save_pretrained(target)
         tokenizer.save_pretrained(target)
+        write_for_both_generations(target)
         save_torch_state_dict(weights, target)
 
 

@@ -17,6 +17,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, is_done, new_artefact, write_text
 from compositionality.errors import UserError
 from compositionality.ranges import Place
+from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
@@ -136,9 +137,8 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
         if path.is_file() and path.suffix != ".safetensors" and not path.name.endswith(".index.json"):
             shutil.copyfile(path, target / path.name)
     config = json.loads((target / "config.json").read_text())
-    config.pop("torch_dtype", None)
-    config["dtype"] = dtype
-    write_text(target / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
+    write_text(target / "config.json", json.dumps(config | {"dtype": dtype}))
+    write_for_both_generations(target)
 
 
 def whole_tensors(shards: Sequence[dict[str, Any]], names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
