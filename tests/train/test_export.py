@@ -1,6 +1,9 @@
 """A checkpoint of verl becomes a model folder with the same weights, or is refused by name."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,6 +99,47 @@ def test_p18_what_is_no_checkpoint_is_refused_by_name(checkpoint: Path, tmp_path
     with pytest.raises(UserError, match="missing shard"):
         run(checkpoint, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_p16_a_checkpoint_that_would_run_code_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    import torch
+
+    shard, trace = checkpoint / "model_world_size_1_rank_0.pt", tmp_path / "trace"
+    torch.save({"lm_head.weight": Attack(trace)}, shard)
+    with pytest.raises(UserError, match=r"rank_0\.pt: holds more than tensors and would run code"):
+        run(checkpoint, tmp_path / "model")
+    assert not trace.exists()
+    assert not (tmp_path / "model").exists()
+
+
+def test_p13_sharded_tensors_are_read(tmp_path: Path) -> None:
+    """What FSDP2 saves, unpickled where there is no process group."""
+    script = (
+        "import sys, torch, torch.distributed as dist\n"
+        "from torch.distributed.fsdp import fully_shard\n"
+        "dist.init_process_group('gloo', store=dist.HashStore(), rank=0, world_size=1)\n"
+        "layer = torch.nn.Linear(4, 4)\n"
+        "fully_shard(layer, mesh=dist.device_mesh.init_device_mesh('cpu', (1,)))\n"
+        "torch.save(layer.state_dict(), sys.argv[1] + '/model_world_size_1_rank_0.pt')\n"
+        "torch.save(layer.weight.full_tensor(), sys.argv[1] + '/whole.pt')\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+    (tmp_path / "fsdp_config.json").write_text(json.dumps({"FSDP_version": 2, "world_size": 1}))
+    import torch
+
+    shards = module.load_shards(tmp_path)
+    assert type(shards[0]["weight"]).__name__ == "DTensor"
+    assert torch.equal(module.merge([shards[0]["weight"]]), torch.load(tmp_path / "whole.pt"))
+
+
+class Attack:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.trace),)
 
 
 def test_a_weight_that_was_not_written_right_is_noticed(

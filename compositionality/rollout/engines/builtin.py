@@ -1,5 +1,6 @@
 """The built-in sampler as an engine: small Llama, Qwen2 and Qwen3 models on CPU or GPU, faster than ``generate``."""
 
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,10 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
                 yield name, stream.get_tensor(name)
     if not files:
         for file in sorted(folder.glob("pytorch_model*.bin")):
-            yield from torch.load(file, map_location="cpu", weights_only=True).items()
+            try:
+                yield from torch.load(file, map_location="cpu", weights_only=True).items()
+            except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+                raise UserError(f"{file}: damaged, or holds more than tensors; use safetensors") from error
 
 
 def _dtype(name: str, config: Any, device: str) -> Any:

@@ -1,6 +1,7 @@
 """Whole weights of a sharded policy; checkpoints of model and optimizer that any number of ranks can load."""
 
 import json
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from compositionality.train.common.checkpoints import folder, mark_complete
 from compositionality.train.common.metrics import STEP_ROW
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.processes import rank
+from compositionality.train.common.safe_loading import CheckpointPlanner, CheckpointReader
 
 STATE = "state.json"
 MODEL_FOLDER = "huggingface"
@@ -89,8 +91,8 @@ def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -
 
     state = distributed_state(policy, optimizer)
     try:
-        dcp.load(state, checkpoint_id=path)
-    except (RuntimeError, ValueError, KeyError, dcp.api.CheckpointException) as error:
+        dcp.load(state, storage_reader=CheckpointReader(path), planner=CheckpointPlanner())
+    except (RuntimeError, ValueError, KeyError, pickle.UnpicklingError, dcp.api.CheckpointException) as error:
         raise UserError(f"{path}: not a checkpoint of this model: {' '.join(str(error).split())[:200]}") from error
     options = StateDictOptions(flatten_optimizer_state_dict=True)
     set_state_dict(

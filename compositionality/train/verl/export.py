@@ -82,19 +82,11 @@ def state_files(source: Path) -> list[Path]:
 
 def load_shards(source: Path) -> list[dict[str, Any]]:
     """The state of every rank, memory-mapped."""
-    import torch
-    import torch.distributed.tensor  # the class of the pickled tensors
+    from compositionality.train.common.safe_loading import load_state
 
     # It warns that a mesh was unpickled outside a process group, which is the point here.
     logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
-
-    shards = []
-    for path in state_files(source):
-        try:
-            shards.append(torch.load(path, map_location="cpu", weights_only=False, mmap=True))
-        except (RuntimeError, EOFError, OSError) as error:
-            raise UserError(f"{path}: damaged checkpoint; use another one") from error
-    return shards
+    return [load_state(path) for path in state_files(source)]
 
 
 def merge(pieces: Sequence[Any]) -> Any:
