@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.types import Problem
@@ -142,3 +143,16 @@ def test_verifiers_score(files: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -
     for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
         for row, text in zip(rows, answers, strict=True):
             assert scope["correct"](completion=turns(text), info=row["info"]) == value
+
+
+@pytest.mark.full
+def test_a_folder_of_problem_files_is_a_dataset_of_hugging_face(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifests are hidden: ``load_dataset`` would take them for data."""
+    datasets = pytest.importorskip("datasets")
+    for split in ("train", "test"):
+        output = str(tmp_path / "stage2_level2" / f"{split}.parquet")
+        create_problems(settings_for("string", output=output, split=split, levels=[2], count=20))
+    found = datasets.load_dataset(str(tmp_path / "stage2_level2"), cache_dir=str(tmp_path / "cache"))
+    assert {split: rows.num_rows for split, rows in found.items()} == {"train": 20, "test": 20}

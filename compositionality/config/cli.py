@@ -27,7 +27,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.config.overrides import hydra_word
 from compositionality.config.profile import Layer, layers_of, leaves, merge_layer
-from compositionality.errors import UserError
+from compositionality.errors import UserError, without_secrets
 from compositionality.ranges import check_ranges, range_of
 
 Settings = TypeVar("Settings")
@@ -61,7 +61,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     except UserError as error:
         code = UserError.exit_code
         if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
-            print(f"error: {error}", file=sys.stderr, flush=True)
+            print(f"error: {without_secrets(str(error))}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
         if os.environ.get("RANK", "0") == "0":
@@ -71,7 +71,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
         code = 128 + signal.SIGPIPE
     except (OSError, MemoryError) as error:  # of one process alone, so each says it
         code = UserError.exit_code
-        print(f"error: {of_the_machine(error)}", file=sys.stderr, flush=True)
+        print(f"error: {without_secrets(of_the_machine(error))}", file=sys.stderr, flush=True)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
@@ -252,6 +252,6 @@ def _run(
         overrides.append("dry_run=true")
     settings = parse(schema, overrides, layers)
     if "--cfg" in arguments:
-        print((show(settings) if show else "") or with_sources(settings, overrides, layers))
+        print(without_secrets((show(settings) if show else "") or with_sources(settings, overrides, layers)))
     elif "--dry-run" not in arguments or "dry_run=true" in overrides:
         step(settings)

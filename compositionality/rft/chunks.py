@@ -11,7 +11,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Count, Place, Seed
+from compositionality.ranges import Count, Place, Seed, check_ranges
 
 STEP = "split_chunks"
 
@@ -40,6 +40,7 @@ class ChunkSettings:
 
 def split_chunks(settings: ChunkSettings) -> Path:
     """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
+    check_ranges(settings)
     output = Path(settings.output)
     recipe = _recipe(settings)
     with exclusive(output):

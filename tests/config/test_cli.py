@@ -166,6 +166,15 @@ def test_user_errors_exit_with_2_and_one_line() -> None:
     assert outcome(*lines) == (2, "error: file.parquet: row 3: mend it\n")
 
 
+def test_no_secret_is_in_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    lines = (
+        "from compositionality.errors import UserError",
+        "raise UserError('http://me:hush@host/v1?api_key=abcdef refuses sk-very-secret')",
+    )
+    assert outcome(*lines) == (2, "error: http://***@host/v1?api_key=*** refuses ***\n")
+
+
 def test_a_reader_that_stops_reading_is_no_error() -> None:
     """As ``… --help | head -1`` does."""
     command = [sys.executable, "examples/evaluate.py", "--help"]

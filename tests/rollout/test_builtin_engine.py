@@ -57,7 +57,9 @@ def test_greedy_answers_are_those_of_the_transformers_engine(engine, tiny_model)
 def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
     problems = write_problems(tmp_path / "problems.parquet", 10)
     for name in ("one", "two"):
-        settings = CollectSettings(problems, tmp_path / name, str(tiny_model), "builtin", n_samples=3)
+        settings = CollectSettings(
+            "builtin", problems=problems, output=tmp_path / name, model=str(tiny_model), n_samples=3
+        )
         settings.max_tokens = 8
         collect(settings)
     one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))

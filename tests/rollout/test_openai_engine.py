@@ -116,7 +116,7 @@ def test_no_server_is_one_line():
 
 def test_a_whole_collection_from_a_server(server, tmp_path):
     problems = write_problems(tmp_path / "problems.parquet", 20)
-    collect(CollectSettings(problems, tmp_path / "out", "m", "openai", url(server), n_samples=2))
+    collect(CollectSettings("openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2))
     rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]
     assert len(rows) == 40
     assert {row["reason"] for row in rows} == {"correct"}
@@ -180,7 +180,9 @@ def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
 def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(server, tmp_path):
     server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
     problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(problems, tmp_path / "out", "m", "openai", url(server), n_samples=2, retries=1)
+    settings = CollectSettings(
+        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
+    )
     with pytest.raises(UserError, match=r"the server failed on [12] of 40 requests.*not JSON: <html>"):
         collect(settings)
     assert not (tmp_path / "out").exists()
@@ -189,7 +191,9 @@ def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(ser
 def test_p05_failed_requests_under_the_limit_are_errors_and_no_wrong_answers(server, tmp_path, capsys):
     server.spoil, server.spoils = SPOILT["html"], lambda body, _: body["messages"][-1]["content"] == "word3"
     problems = write_problems(tmp_path / "problems.parquet", 20)
-    settings = CollectSettings(problems, tmp_path / "out", "m", "openai", url(server), n_samples=2, retries=1)
+    settings = CollectSettings(
+        "openai", url(server), problems=problems, output=tmp_path / "out", model="m", n_samples=2, retries=1
+    )
     settings.max_error_rate = 0.05
     collect(settings)
     rows = [row for table in read_rollouts(tmp_path / "out") for row in table.to_pylist()]

@@ -78,7 +78,9 @@ def test_top_k_and_top_p_keep_the_likeliest(options, kept):
 def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
     problems = write_problems(tmp_path / "problems.parquet", 10)
     for name in ("one", "two"):
-        settings = CollectSettings(problems, tmp_path / name, str(tiny_model), "transformers", n_samples=3)
+        settings = CollectSettings(
+            "transformers", problems=problems, output=tmp_path / name, model=str(tiny_model), n_samples=3
+        )
         settings.max_tokens = 8
         collect(settings)
     one, two = ((tmp_path / name / "shard-00000.parquet").read_bytes() for name in ("one", "two"))
@@ -89,7 +91,7 @@ def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
 
 def test_p18_prompts_and_answers_must_fit(tiny_model, tmp_path):
     problems = write_problems(tmp_path / "problems.parquet", 3)
-    settings = CollectSettings(problems, tmp_path / "out", str(tiny_model), "transformers")
+    settings = CollectSettings("transformers", problems=problems, output=tmp_path / "out", model=str(tiny_model))
     settings.max_prompt_tokens = 3
     with pytest.raises(UserError, match=r"3 prompts are longer than max_prompt_tokens=3"):
         collect(settings)

@@ -87,7 +87,11 @@ def kill_twice(command, working):
 def test_an_openai_server_answers(tiny_model, tmp_path):
     problems, output = write_problems(tmp_path / "problems.parquet", 32), tmp_path / "out"
     with served(tiny_model) as url:
-        collect(CollectSettings(problems, output, str(tiny_model), "openai", url, n_samples=2, max_tokens=16))
+        collect(
+            CollectSettings(
+                "openai", url, problems=problems, output=output, model=str(tiny_model), n_samples=2, max_tokens=16
+            )
+        )
     rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
     assert len(rows) == 64
     assert all(1 <= row["n_tokens"] <= 16 for row in rows)

@@ -29,7 +29,7 @@ from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, larges
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
 from compositionality.evaluate.tables import print_curves
-from compositionality.ranges import Count, WholeNumber
+from compositionality.ranges import Count, WholeNumber, check_ranges
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 STEP = "passk"
@@ -75,6 +75,7 @@ class PasskSettings(SamplingSettings):
 
 def check_settings(settings: PasskSettings) -> None:
     """UserError for values that mean nothing."""
+    check_ranges(settings)
     if not settings.models and not settings.rollouts:
         raise UserError("models, rollouts: give at least one, as models=[NAME:PATH,...] or rollouts=[NAME:FOLDER,...]")
     if settings.rollouts and len(settings.problems) != 1:
