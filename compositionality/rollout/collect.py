@@ -20,7 +20,7 @@ from compositionality.rollout.engines.base import Chat, Engine, Tick, request_se
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
-from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens
+from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.store import ROWS_PER_SHARD, ShardPlan, WorkingFolder, shard_table, working_path
 from compositionality.rollout.summary import RolloutSummary
@@ -74,7 +74,8 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table) -> int:
         return 0
     model = check_model(settings.model)
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
-    lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in chats)
+    known = readable(chats, model.tokenizer, str(settings.problems))
+    lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in known)
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, str(settings.problems))
     check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
     return longest

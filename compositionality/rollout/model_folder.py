@@ -73,11 +73,18 @@ def check_model(path_or_id: str | Path) -> ModelFolder:
     config = _read_json(path / "config.json", "no model folder: config.json is missing")
     _check_weights(path)
     tokenizer = load_tokenizer(path)
-    vocabulary = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
-    if vocabulary is not None and len(tokenizer) > vocabulary:
+    vocabulary = text_config(config).get("vocab_size")
+    if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
-    max_positions = config.get("max_position_embeddings")
-    return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), max_positions)
+    max_positions = text_config(config).get("max_position_embeddings")
+    longest = max_positions if isinstance(max_positions, int) else None
+    return ModelFolder(path, tokenizer, _eos_ids(path, config, tokenizer), longest)
+
+
+def text_config(config: dict[str, Any]) -> dict[str, Any]:
+    """The part of a config.json that describes the language model; models that also see have it in ``text_config``."""
+    part = config.get("text_config")
+    return config | part if isinstance(part, dict) else config
 
 
 def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
@@ -95,7 +102,7 @@ def load_tokenizer(path_or_id: str | Path) -> Any:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(path), local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # of a damaged file anything; tokenizers raises Exception itself
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
     if not tokenizer.chat_template:
         raise UserError(f"{path}: the tokenizer has no chat template; add one (tokenizer_config.json, chat_template)")
@@ -108,22 +115,29 @@ def _read_json(path: Path, missing: str) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"{path.parent}: {missing}")
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
-    except ValueError as error:
-        raise UserError(f"{path}: not readable as JSON (truncated?)") from error
+        content = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not readable as JSON (truncated?); download or export the model again") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: holds {type(content).__name__}, no JSON object; download or export the model again")
     return content
 
 
 def _check_weights(path: Path) -> None:
     index = path / "model.safetensors.index.json"
-    if index.is_file():
-        names = set(_read_json(index, "no weights")["weight_map"].values())
-    else:
-        names = {file.name for file in path.glob("*.safetensors")}
+    names = _indexed_files(index) if index.is_file() else {file.name for file in path.glob("*.safetensors")}
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
     for name in sorted(names):
         _check_safetensors(path / name)
+
+
+def _indexed_files(index: Path) -> set[str]:
+    """The names of the weight files in an index."""
+    files = _read_json(index, "no weights").get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
+    return set(files.values())
 
 
 def _check_safetensors(path: Path) -> None:
@@ -134,11 +148,12 @@ def _check_safetensors(path: Path) -> None:
         header_bytes = int.from_bytes(stream.read(8), "little")
         try:
             header = json.loads(stream.read(min(header_bytes, path.stat().st_size)))
-        except ValueError as error:
-            raise UserError(f"{path}: damaged weights (truncated?)") from error
-    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    if path.stat().st_size != 8 + header_bytes + max(ends, default=0):
-        raise UserError(f"{path}: damaged weights (truncated?)")
+            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+            whole = path.stat().st_size == 8 + header_bytes + max(ends, default=0)
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+            raise UserError(f"{path}: damaged weights (truncated?); download or export the model again") from error
+    if not whole:
+        raise UserError(f"{path}: damaged weights (truncated?); download or export the model again")
 
 
 def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:

@@ -1,10 +1,14 @@
-"""Chats to prompt tokens, by the tokenizer's own template, and the check that they fit."""
+"""Chats to prompt tokens, by the tokenizer's own template, and the checks that they fit and lose nothing."""
 
-from collections.abc import Iterable
-from typing import Any
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Chat
+
+AnyChat = TypeVar("AnyChat", bound=Chat)
+SHOWN = 5  # characters in a message
 
 
 def prompt_tokens(tokenizer: Any, messages: Chat) -> list[int]:
@@ -37,3 +41,32 @@ def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int
             f"(the longest, row {longest_row}, has {longest}); raise the limit or drop them"
         )
     return longest
+
+
+def readable(chats: Iterable[AnyChat], tokenizer: Any, source: str) -> Iterator[AnyChat]:
+    """The chats as they are; UserError names the first row with characters that ``tokenizer`` leaves out."""
+    for row, chat in enumerate(chats):
+        lost = lost_characters("".join(turn["content"] or "" for turn in chat), tokenizer)
+        if lost:
+            shown = ", ".join(f"{char} (U+{ord(char):04X})" for char in lost[:SHOWN])
+            raise UserError(
+                f"{source}: row {row}: the tokenizer has no tokens for {shown} and would leave them out; "
+                "write the text without them or take another model"
+            )
+        yield chat
+
+
+def lost_characters(text: str, tokenizer: Any) -> str:
+    """The characters of ``text`` that are gone once it is encoded and decoded; ASCII is taken to survive.
+
+    Tokenizers may compose letters, or change their case or width: that is no loss. Nor is another kind of space.
+    """
+    if text.isascii():
+        return ""
+    there = set(_folded(tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"])))
+    lost = {char for char in _folded(text) if char not in there and char.isprintable() and not char.isspace()}
+    return "".join(sorted(char for char in set(text) if lost & set(_folded(char))) or sorted(lost))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

@@ -4,8 +4,14 @@ import shutil
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_model
-from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, prompts_as_tokens
+from compositionality.rollout.model_folder import check_model, load_tokenizer
+from compositionality.rollout.prompts import (
+    check_prompt_lengths,
+    lost_characters,
+    prompt_tokens,
+    prompts_as_tokens,
+    readable,
+)
 
 
 @pytest.fixture
@@ -60,6 +66,39 @@ def test_p18_config_is_damaged(copy):
         check_model(copy)
 
 
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "model.safetensors.index.json"])
+@pytest.mark.parametrize("content", [b"[]", b"7", b"\xff\xfe{}", b"[" * 100_000])
+def test_p18_json_that_is_no_object_is_one_line(copy, name, content):
+    (copy / name).write_bytes(content)
+    with pytest.raises(UserError, match=rf"{name}: .*; download or export the model again"):
+        check_model(copy)
+
+
+@pytest.mark.parametrize("weight_map", [None, [], {"a": 1}])
+def test_p18_an_index_without_files_is_one_line(copy, weight_map):
+    (copy / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(UserError, match="has no weight_map of file names"):
+        check_model(copy)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"[]", b'{"a": 1}', b'{"a": {}}', b'{"a": {"data_offsets": []}}', b'{"a": {"data_offsets": [0, "x"]}}', b"\xff"],
+)
+def test_p18_a_header_of_another_shape_is_one_line(copy, header):
+    (copy / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(UserError, match=r"model\.safetensors: damaged weights"):
+        check_model(copy)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("content", ["[]", "7", '{"model": 1}'])
+def test_p18_a_damaged_tokenizer_is_one_line(copy, name, content):
+    (copy / name).write_text(content)
+    with pytest.raises(UserError, match=r"copy: the tokenizer"):
+        check_model(copy)
+
+
 def test_p18_no_tokenizer(copy):
     for path in copy.glob("tokenizer*"):
         path.unlink()
@@ -97,3 +136,33 @@ def test_the_models_own_template_makes_the_prompt(tiny_model):
     tokens = prompt_tokens(tokenizer, chat)
     assert tokenizer.decode(tokens) == "<|user|>héllo<|assistant|>"
     assert prompts_as_tokens(tokenizer, [chat, chat]) == [tokens, tokens]
+
+
+@pytest.fixture(scope="module")
+def ascii_tokenizer():
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    return build_tokenizer([])
+
+
+def test_p18_characters_that_the_tokenizer_loses_are_named(ascii_tokenizer, tiny_model):
+    chats = [[{"role": "user", "content": text}] for text in ("hello", "«hello»", "héllo ✓")]
+    assert list(readable(chats[:2], ascii_tokenizer, "p.parquet")) == chats[:2]
+    with pytest.raises(UserError, match=r"^p\.parquet: row 2: the tokenizer has no tokens for é \(U\+00E9\), ✓"):
+        list(readable(chats, ascii_tokenizer, "p.parquet"))
+    assert list(readable(chats, check_model(tiny_model).tokenizer, "p.parquet")) == chats
+
+
+@pytest.mark.parametrize(
+    "normalizer",
+    ["NFC", "NFD", "NFKC", "NFKD", "Lowercase"],
+)
+def test_a_tokenizer_that_normalises_loses_nothing(tiny_model, normalizer):
+    from tokenizers import normalizers
+
+    tokenizer = load_tokenizer(tiny_model)
+    tokenizer.backend_tokenizer.normalizer = getattr(normalizers, normalizer)()
+    text = "Caf\u00e9 Cafe\u0301 ÅÉ ﬁ ２ 한\u00a0글 x²"
+    assert lost_characters(text, tokenizer) == ""
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("é", "")
+    assert lost_characters("Caf\u00e9", tokenizer) == "é"

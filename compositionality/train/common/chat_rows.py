@@ -6,8 +6,10 @@ from typing import Any
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
+from compositionality.rollout.prompts import readable
+from compositionality.types import Message
 
-Messages = list[dict[str, str]]
+Messages = list[Message]
 
 
 @dataclass(frozen=True)
@@ -67,13 +69,15 @@ def read_messages(path: Path, tokenizer: Any) -> list[Messages]:
         problem = row_problem(messages, tokenizer)
         if problem:
             raise UserError(f"{path}: row {number}: {problem}")
-    return rows
+    return list(readable(rows, tokenizer, str(path)))
 
 
 def row_problem(messages: Any, tokenizer: Any) -> str | None:
     """What is wrong with one row, or None."""
     if not isinstance(messages, list) or len(messages) < 2:
         return "messages must hold a user's and an assistant's turn"
+    if not all(isinstance(turn, dict) and isinstance(turn.get("content"), str | None) for turn in messages):
+        return "every one of its messages must have a role and a content of text"
     last = messages[-1]
     if last.get("role") != "assistant" or not last.get("content"):
         return "the last of its messages must be an assistant's, with content"
@@ -111,9 +115,9 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
 
 def check_template(path: Path, tokenizer: Any) -> None:
     """UserError unless the chat template ends an answer with exactly one EOS: a model must learn to stop."""
-    question = {"role": "user", "content": "1"}
+    question = Message(role="user", content="1")
     prompt = token_ids(tokenizer, [question], add_generation_prompt=True)
-    whole = token_ids(tokenizer, [question, {"role": "assistant", "content": "1"}])
+    whole = token_ids(tokenizer, [question, Message(role="assistant", content="1")])
     if whole[: len(prompt)] != prompt:
         raise UserError(
             f"{path}: the chat template renders a question differently once it is answered; fix the template"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from compositionality.data.problems import read_problems
-from compositionality.rollout.prompts import check_prompt_lengths
+from compositionality.rollout.prompts import check_prompt_lengths, readable
 
 HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
 
@@ -38,7 +38,8 @@ def tokenize_problems(
     seen: Counter[str] = Counter()
     for path in map(Path, paths):
         rows = read_problems(path).select(["data_source", "prompt", "reward_model"]).to_pylist()
-        prompts = tokenize_prompts([row["prompt"] for row in rows], tokenizer)
+        chats = list(readable((row["prompt"] for row in rows), tokenizer, str(path)))
+        prompts = tokenize_prompts(chats, tokenizer)
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
             seen[row["data_source"]] += 1

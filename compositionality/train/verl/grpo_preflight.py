@@ -2,15 +2,15 @@
 
 import socket
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 from omegaconf import DictConfig
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
+from compositionality.train.common.prompt_stream import tokenize_prompts
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
 
 CONNECT_SECONDS = 5.0
@@ -65,7 +65,8 @@ def check_everything(config: DictConfig) -> None:
 
 def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
     """Number of problems of a file, none of them longer than ``limit`` tokens: verl would cut off its beginning."""
-    lengths = prompt_lengths(read_problems(path), model.tokenizer)
+    chats = list(readable(read_problems(path)["prompt"].to_pylist(), model.tokenizer, str(path)))
+    lengths = [len(ids) for ids in tokenize_prompts(chats, model.tokenizer)]
     over = [number for number, length in enumerate(lengths) if length > limit]
     if over:
         raise UserError(
@@ -73,13 +74,6 @@ def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
             f"(longest {max(lengths)}, first is row {over[0]}); raise it or filter the problems"
         )
     return len(lengths)
-
-
-def prompt_lengths(problems: pa.Table, tokenizer: Any) -> list[int]:
-    """Tokens of every prompt, chat template included."""
-    chats = problems["prompt"].to_pylist()
-    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
-    return [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
 
 
 def check_cluster(address: str) -> None:

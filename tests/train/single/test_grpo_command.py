@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from runs import ROOT, assert_same_update, settings, weights, words
 
@@ -127,6 +129,22 @@ def broken(small: Path, folder: Path, what: str) -> Path:
 def test_bad_settings_are_one_line(small, tmp_path, changes, told):
     assert told in refusal(small, tmp_path / "run", *changes)
     assert not (tmp_path / "run" / "recipe.json").exists()  # the folder is still free for another run
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("data_source", "openai/gsm8k", "row 0: unknown data_source 'openai/gsm8k'; known: "),
+        ("prompt", "What is 1+1?", "row 0: the prompt is string"),
+        ("prompt", [{"role": "user", "content": "func_16:é"}], "row 0: the tokenizer has no tokens for é"),
+    ],
+)
+def test_p18_bad_problems_are_said_before_the_lengths(small, tmp_path, column, value, told):
+    table = pq.read_table(small / "train.parquet")
+    table = table.set_column(table.schema.get_field_index(column), column, pa.array([value] * table.num_rows))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    files = f"data.train_files=[{tmp_path / 'rows.parquet'}]"
+    assert told in refusal(small, tmp_path / "run", files, "rollout.max_tokens=5000")
 
 
 @pytest.mark.parametrize(

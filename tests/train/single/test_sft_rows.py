@@ -110,3 +110,27 @@ def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: An
     with pytest.raises(UserError, match=r"1 of 3 rows are longer than data\.max_length=20 tokens") as error:
         load_rows(path, tokenizer, 20)
     assert "longest 34, first is row 2" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (turns("a", "é"), "row 2: the tokenizer has no tokens for é"),
+        (turns("ß", "b"), "row 2: the tokenizer has no tokens for ß"),
+        ([None, *turns("a", "b")], "row 2: every one of its messages must have a role and a content of text"),
+        (None, "row 2: messages must hold"),
+    ],
+)
+def test_p18_a_bad_row_is_named(tmp_path: Path, tokenizer: Any, bad: Any, said: str) -> None:
+    import pyarrow as pa
+
+    from compositionality.data.parquet import write_table
+    from compositionality.train.common.chat_rows import load_rows
+
+    path = tmp_path / "rows.parquet"
+    write_table(pa.table({"messages": [turns("a", "b"), turns("«", "»"), bad]}), path)
+    with pytest.raises(UserError, match=f"rows.parquet: {said}"):
+        load_rows(path, tokenizer, 40)
+    write_table(pa.table({"messages": ["a", "b"]}), path)
+    with pytest.raises(UserError, match=r"rows.parquet: row 0: messages must hold"):
+        load_rows(path, tokenizer, 40)
