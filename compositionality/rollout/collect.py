@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from compositionality.data.artefact import exclusive, is_done, remove
 from compositionality.data.problems import read_problems
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
-from compositionality.rollout.engines.factory import open_engine
+from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
@@ -34,6 +34,8 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
 
     ``engine``: an open one to use for many problem files with one model; it is not closed.
     """
+    chosen = choose_engine(settings.engine, settings.base_url, [settings.model])
+    settings = replace(settings, engine=chosen)
     check_settings(settings)
     output, console = settings.output, new_console()
     with exclusive(output):

@@ -70,7 +70,7 @@ def _why_not_the_hub(error: Exception) -> str:
 def check_model(path_or_id: str | Path) -> ModelFolder:
     """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing."""
     path = resolve_model(path_or_id)
-    config = _read_json(path / "config.json", "no model folder: config.json is missing")
+    config = read_config(path)
     _check_weights(path)
     tokenizer = load_tokenizer(path)
     vocabulary = text_config(config).get("vocab_size")
@@ -85,6 +85,20 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     """The part of a config.json that describes the language model; models that also see have it in ``text_config``."""
     part = config.get("text_config")
     return config | part if isinstance(part, dict) else config
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config.json of a model folder."""
+    return _read_json(path / "config.json", "no model folder: config.json is missing")
+
+
+def head_width(path: Path) -> int | None:
+    """Width of the attention heads of the model in a folder; None if its config does not tell."""
+    config = text_config(read_config(path))
+    width, heads = config.get("head_dim"), config.get("num_attention_heads")
+    if not width and isinstance(heads, int) and isinstance(config.get("hidden_size"), int):
+        width = config["hidden_size"] // max(heads, 1)
+    return width if isinstance(width, int) else None
 
 
 def check_context(model: ModelFolder, tokens: int, settings: str) -> None:

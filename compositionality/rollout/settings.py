@@ -33,7 +33,7 @@ ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
 class SamplingSettings:
     """How completions are sampled and judged; those in the second block change speed or safety, never the result."""
 
-    engine: str = "vllm"  # builtin, vllm, ray, transformers, openai
+    engine: str = "auto"  # builtin, vllm, ray, transformers, openai; auto: what serves the model here
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY
     n_samples: Count = 1  # completions of a problem
     temperature: NotNegative = 1.0  # logits are divided by it; 0: greedy
@@ -81,7 +81,7 @@ def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
     check_ranges(settings)
     if settings.engine not in ENGINES:
-        raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}")
+        raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
     package = ENGINES[settings.engine]
     if importlib.util.find_spec(package) is None:
         raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")

@@ -60,7 +60,14 @@ def test_greedy_answers_agree_with_transformers(engine, tiny_model):
 
 
 def arguments(problems, output, model, *more):
-    settings = {"problems": problems, "output": output, "model": model, "n_samples": 4, "max_tokens": 32}
+    settings = {
+        "problems": problems,
+        "output": output,
+        "model": model,
+        "engine": "vllm",
+        "n_samples": 4,
+        "max_tokens": 32,
+    }
     return [*COLLECT, *(f"{key}={value}" for key, value in settings.items()), "rows_per_shard=256", *more]
 
 

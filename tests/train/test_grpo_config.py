@@ -263,6 +263,13 @@ def test_p18_trouble_with_files_is_told_before_the_start(model, tmp_path):
             grpo_preflight.check_everything(config)
 
 
+def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_told_before_the_start(model, tmp_path, monkeypatch):
+    config, _ = composed(*MACHINES["two cores"], model=model, out=tmp_path / "out")
+    monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
+    with pytest.raises(UserError, match="its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single"):
+        grpo_preflight.check_everything(config)
+
+
 def test_p18_no_cluster_at_the_address():
     with pytest.raises(UserError, match=r"no Ray cluster answers at localhost:9 .*ray start --head --port=9"):
         grpo_preflight.check_cluster("localhost:9")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from compositionality.evaluate.counts import (
 )
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import print_results
+from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 from compositionality.rollout.store import read_rollouts
@@ -70,6 +71,7 @@ def evaluate(settings: EvaluateSettings) -> Path:
     """Write ``output``/accuracy.{json,parquet}, by_problem.parquet and the rollouts behind them; print the table."""
     models = named_paths("models", settings.models)
     files = named_paths("problems", settings.problems)
+    settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
     output = settings.output
     if settings.answers_only:
         for model, path in models.items():

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -30,6 +30,7 @@ from compositionality.evaluate.passk.plan import detectable, print_detectable, p
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
 from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import Count, WholeNumber, check_ranges
+from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 STEP = "passk"
@@ -111,6 +112,8 @@ def passk(settings: PasskSettings) -> Path:
     """Write ``output``/passk.{json,parquet}, by_problem.parquet and the rollouts behind them; print the curves."""
     check_settings(settings)
     names = _names(settings)
+    engine = choose_engine(settings.engine, settings.base_url, list(names.models.values()))
+    settings = replace(settings, engine=engine)
     jobs = _jobs(settings, names)
     if settings.plan or (_missing_jobs(jobs) and not settings.answers_only):
         _print_plan(settings, names, jobs)

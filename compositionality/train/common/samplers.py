@@ -20,7 +20,7 @@ from torch import Tensor
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
 from compositionality.rollout.engines.server import Json, JsonServer, ServerError
-from compositionality.rollout.engines.vllm import VllmOptions, run_requests, set_environment, start_vllm
+from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
 from compositionality.train.common.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
@@ -66,6 +66,7 @@ def open_sampler(
 ) -> AnySampler:
     """The engine ``vllm`` or ``server``, with the weights of ``model`` (a server: with those it was started with)."""
     if rollout.engine == "vllm":
+        check_heads(model, "rollout.engine=builtin")
         dtype = "float32" if torch.device(device).type == "cpu" else dtype
         length = max_prompt_tokens + rollout.max_tokens
         options = VllmOptions(length, dtype=dtype, gpu_memory=rollout.gpu_memory, seed=rollout.seed)

@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
@@ -43,6 +44,8 @@ def check_settings(config: DictConfig) -> None:
 def check_everything(config: DictConfig) -> None:
     """All checks that need the model, the files or the cluster."""
     model = check_model(Path(config.run.model))
+    if config.actor_rollout_ref.rollout.name == "vllm":
+        check_heads(model.path, "engine=single")
     check_template(model.path, model.tokenizer)
     rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.run.train_files]
     for path in config.run.val_files:
