@@ -87,6 +87,7 @@ LONG: dict[str, list[str]] = {
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_p07_a_run_may_go_on_with_another_number_of_processes",
         "test_p10_two_processes_give_the_model_of_one",
+        "test_wandbs_run_stays_and_a_resumed_one_is_the_same",
     ],
     "train/test_tiny_single.py": [
         "test_a_small_model_starts_to_learn_it",

@@ -101,13 +101,23 @@ class Fit:
             dist.all_reduce(tally, group=self.group)
         return float(tally[0] / tally[1])
 
-    def run(self, batches: Batches, out: Path, start: int, validation: Sequence[MicroBatch] = ()) -> float:
-        """Train from step ``start`` to the last, saving on the way; the mean loss since the row before the last."""
+    def run(
+        self,
+        batches: Batches,
+        out: Path,
+        start: int,
+        validation: Sequence[MicroBatch] = (),
+        result: Path | None = None,
+    ) -> float:
+        """Train from step ``start`` to the last, saving on the way; the mean loss since the row before the last.
+
+        ``result`` is what stays where the run folder ``out`` does not.
+        """
         trainer, tally = self.trainer, torch.zeros(3, dtype=torch.float64, device=device())
         save_every = trainer.save_every or batches.epoch_steps
         if start:
             self.loss = load_checkpoint(checkpoints.folder(out / "steps", start), self.policy, self.optimizer)["loss"]
-        log = RunLog(out, trainer.logger, start, batches.steps) if rank() == 0 else None
+        log = RunLog(out, trainer.logger, start, batches.steps, result) if rank() == 0 else None
         for step, parts in enumerate(batches.stream(start, self.rank, self.ranks), start + 1):
             rate = learning_rate_at(step - 1, batches.steps, self.optim)
             sums, norm = self.update(parts, rate)

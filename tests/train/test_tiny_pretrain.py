@@ -1,6 +1,7 @@
 """Pretraining: kill it and it goes on to the same bytes; one process or two, the same model; it refuses nonsense."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -60,9 +61,10 @@ def children(pid):
     return [*direct, *(below for child in direct for below in children(child))]
 
 
-def kill_after_a_checkpoint(words, out):
+def kill_after_a_checkpoint(words, out, **variables):
     """SIGKILL the command once a checkpoint is complete, and wait until its ranks are gone too."""
-    process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(words, cwd=ROOT, env={**os.environ, **variables}, **quiet)
     while not latest_step(progress_path(out) / "steps") and process.poll() is None:
         time.sleep(0.001)
     ranks = children(process.pid)
@@ -71,6 +73,23 @@ def kill_after_a_checkpoint(words, out):
     while any(Path(f"/proc/{pid}/exe").exists() for pid in ranks):
         time.sleep(0.01)
     assert not out.exists()
+
+
+@pytest.mark.full
+def test_wandbs_run_stays_and_a_resumed_one_is_the_same(tmp_path):
+    """A real offline run: its files outlast the run folder, and its end fills no log."""
+    out, offline = tmp_path / "base", {"WANDB_MODE": "offline"}
+    kill_after_a_checkpoint(command(out), out, **offline)
+    done = subprocess.run(
+        command(out), cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True, check=True
+    )
+    assert not progress_path(out).exists()
+    kept = list(tmp_path.glob("base.wandb/wandb/offline-run-*"))
+    assert len(kept) == 2
+    assert len({path.name.rpartition("-")[2] for path in kept}) == 1
+    assert any(b"base" in next(path.glob("*.wandb")).read_bytes() for path in kept)
+    told = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("wandb:")]
+    assert len(told) <= 3, "only where the run's files are"
 
 
 @pytest.mark.parametrize(("processes", "expected"), [((), "whole"), (TWO, "whole_by_two")], ids=["one", "two"])

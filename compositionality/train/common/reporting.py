@@ -69,13 +69,15 @@ class Progress:
 
 
 class RunLog:
-    """The rows of a supervised run, everywhere; on the screen at most every ``seconds`` seconds."""
+    """The rows of a supervised run, everywhere; on the screen at most every ten seconds. ``result``: see Trackers."""
 
-    def __init__(self, out: Path, loggers: Sequence[str], first: int, steps: int, seconds: float = 10.0) -> None:
+    seconds = 10.0
+
+    def __init__(self, out: Path, loggers: Sequence[str], first: int, steps: int, result: Path | None = None) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
-        self.trackers = Trackers(out, loggers, {"steps": steps})
+        self.trackers = Trackers(out, loggers, {"steps": steps}, result)
         self.progress = Progress(steps, first)
-        self.steps, self.seconds = steps, seconds
+        self.steps = steps
         self.last = self.shown = time.monotonic()
 
     def write(self, row: Mapping[str, Any], tokens: float) -> None:

@@ -13,10 +13,13 @@ from compositionality.train.common.run_folder import WANDB_ID
 class Trackers:
     """The trackers of one run; a resumed run continues the same wandb run."""
 
-    def __init__(self, out: Path, chosen: Sequence[str], settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, out: Path, chosen: Sequence[str], settings: Mapping[str, Any], result: Path | None = None
+    ) -> None:
+        """``result``: what stays of a run folder that does not; wandb takes its name and keeps its files beside it."""
         names = loggers(chosen, os.environ)
         self._board: Any = _tensorboard(out) if "tensorboard" in names else None
-        self._wandb: Any = _wandb(out, settings) if "wandb" in names else None
+        self._wandb: Any = _wandb(out, settings, result or out) if "wandb" in names else None
 
     def write(self, row: Mapping[str, Any]) -> None:
         """The metrics of ``row["step"]``."""
@@ -42,21 +45,24 @@ def _tensorboard(out: Path) -> Any:
     return SummaryWriter(str(out / "tensorboard"))
 
 
-def _wandb(out: Path, settings: Mapping[str, Any]) -> Any:
+def _wandb(out: Path, settings: Mapping[str, Any], result: Path) -> Any:
     """The wandb run of this folder; None, with a line, if wandb is not installed, refuses or does not answer."""
     try:
         import wandb
     except ImportError:
         print("wandb is left out: it is not installed (bash bash/setup.sh --full)", flush=True)
         return None
+    files = out if result == out else result.with_name(f"{result.name}.wandb")
+    files.mkdir(parents=True, exist_ok=True)
     try:
         return wandb.init(
             project="compositionality",
-            name=out.name,
-            dir=str(out),
+            name=result.name,
+            dir=str(files),
             id=(out / WANDB_ID).read_text().strip(),
             resume="allow",
             config=_public(settings),
+            settings=wandb.Settings(quiet=True),
         )
     except wandb.errors.Error as error:
         print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)

@@ -91,7 +91,7 @@ def _pretrain(
     batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
     policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)
     fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh)
-    loss = fit.run(batches, run, start)
+    loss = fit.run(batches, run, start, result=out)
     publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
     if rank() == 0:
         remove(run)

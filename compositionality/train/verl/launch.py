@@ -71,9 +71,10 @@ def shell_line(command: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def wandb_run(out: Path) -> dict[str, str]:
-    """wandb's variables by which a resumed run goes on as the same one."""
+    """wandb's variables by which a resumed run goes on as the same one, and ends without a block of its own."""
     path = out / WANDB_ID
-    return {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
+    run = {"WANDB_RUN_ID": path.read_text().strip(), "WANDB_RESUME": "allow"} if path.is_file() else {}
+    return {"WANDB_QUIET": "true", **run}
 
 
 def report_failure(message: str) -> None:
