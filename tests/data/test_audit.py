@@ -1,7 +1,9 @@
 """P3: the audit sees what is wrong with a file, and that clean files are right."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from string_rows import row, write_rows
@@ -28,6 +30,39 @@ def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
     assert level["input_named"] == level["input_matters"] == 0.8
     assert (level["with_no_op"], level["with_constant"], level["real_depth"]) == (0.2, 0.4, 0.4)
     assert (level["functions"]["func_9"], level["balance"]) == (4, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("func_1(x, 1000000000)", "not an expression of the string task"),
+        ("func_19(x, 1000000000000)", "not an expression of the string task"),
+        ("func_1(func_18(func_1(x, 900), 900), 900)", "func_18 would work on over 1,000,000 characters"),
+        ("func_9(" * 40 + "x" + ")" * 40, "func_9 would work"),
+        ("func_13(func_1(x, 1000), '" + "-" * 5000 + "')", "func_13 would work"),
+        ("func_1(x, 'a')", "not an expression of the string task"),
+        ("+".join("x" * 900), "not an expression of the string task"),
+        ("x" + ".upper()" * 900, "not an expression of the string task"),
+    ],
+    ids=["repeat", "rotate", "repeats", "doubled", "separated", "no number", "long sum", "long chain"],
+)
+def test_p04_a_program_that_needs_gigabytes_is_one_line(tmp_path: Path, expression: str, said: str) -> None:
+    import resource
+
+    path = write_rows(tmp_path / "f.parquet", [row("func_17(x)", "cab")])
+    bad = write_rows(tmp_path / "bad.parquet", [with_program(expression)])
+    audit_file(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(UserError, match=re.escape(f"{bad}: row 0: ") + ".*" + said):
+        audit_file(bad)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
+
+
+def with_program(expression: str) -> dict[str, Any]:
+    """A row that asks for a program which is not evaluated here."""
+    made = row("func_17(x)", "cab")
+    made["reward_model"]["ground_truth"] = made["reward_model"]["ground_truth"].replace("func_17(x)", expression)
+    return made
 
 
 def test_an_input_that_is_named_but_cannot_matter(tmp_path: Path) -> None:

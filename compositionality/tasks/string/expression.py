@@ -9,6 +9,9 @@ from compositionality.tasks.string.functions import ALIASES, Chain, Operation, P
 
 METHODS = ("upper", "lower", "capitalize", "swapcase")
 CONCAT = "+"
+MAX_LENGTH = 1_000_000  # characters of a value; the paper's longest have some thousand
+MAX_DEPTH = 200
+MAX_PARAMETER = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,24 @@ def apply_operator(node: Apply, values: list[str]) -> str:
     return run(*values) if node.parameter is None else run(*values, node.parameter)
 
 
+def apply_bounded(node: Apply, values: list[str]) -> str:
+    """``apply_operator``, or a UserError before a value of over ``MAX_LENGTH`` characters can arise.
+
+    No function writes more than its arguments times its number, or its text behind every character.
+    """
+    times = len(node.parameter) + 1 if isinstance(node.parameter, str) else node.parameter or 1
+    if sum(map(len, values)) * times > MAX_LENGTH:
+        raise UserError(f"{node.operator} would work on over {MAX_LENGTH:,} characters")
+    return apply_operator(node, values)
+
+
 def evaluate(expression: Expression, x: str) -> str:
-    """The value of an expression for the input ``x``."""
+    """The value of an expression for the input ``x``. UserError if a value on the way gets too long."""
     if isinstance(expression, Input):
         return x
     if isinstance(expression, Text):
         return expression.text
-    return apply_operator(expression, [evaluate(argument, x) for argument in expression.arguments])
+    return apply_bounded(expression, [evaluate(argument, x) for argument in expression.arguments])
 
 
 def nodes(expression: Expression) -> Iterator[Expression]:
@@ -132,30 +146,35 @@ def parse(text: str) -> Expression:
         raise UserError(f"not an expression of the string task: {text[:60]!r}") from error
 
 
-def _convert(node: ast.expr) -> Expression:
+def _convert(node: ast.expr, depth: int = 0) -> Expression:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
     match node:
         case ast.Name(id="x"):
             return Input()
         case ast.Constant(value=str(literal)):
             return Text(literal)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return Apply(CONCAT, (_convert(left), _convert(right)))
+            return Apply(CONCAT, (_convert(left, depth + 1), _convert(right, depth + 1)))
         case ast.Call(func=ast.Attribute(value=inner, attr=method), args=[], keywords=[]) if method in METHODS:
-            return Apply(method, (_convert(inner),))
+            return Apply(method, (_convert(inner, depth + 1),))
         case ast.Call(func=ast.Name(id=alias), args=arguments, keywords=[]) if alias in ALIASES:
-            return _convert_call(alias, arguments)
+            return _convert_call(alias, arguments, depth + 1)
     raise ValueError(ast.dump(node)[:60])
 
 
-def _convert_call(alias: str, arguments: list[ast.expr]) -> Apply:
+def _convert_call(alias: str, arguments: list[ast.expr], depth: int) -> Apply:
     function = ALIASES[alias]
     if len(arguments) != 1 + function.parametrised:
         raise ValueError(f"{alias} with {len(arguments)} arguments")
     if function.binary:
-        return Apply(alias, (_convert(arguments[0]), _convert(arguments[1])))
+        return Apply(alias, (_convert(arguments[0], depth), _convert(arguments[1], depth)))
     if not function.parametrised:
-        return Apply(alias, (_convert(arguments[0]),))
+        return Apply(alias, (_convert(arguments[0], depth),))
+    kind = str if function.takes_text else type(function.choices[0])
     match arguments[1]:
-        case ast.Constant(value=int(parameter) | str(parameter)):
-            return Apply(alias, (_convert(arguments[0]),), parameter)
-    raise ValueError(f"{alias} with a parameter that is no literal")
+        case ast.Constant(value=int(parameter) | str(parameter)) if isinstance(parameter, kind):
+            if isinstance(parameter, int) and parameter > MAX_PARAMETER:
+                raise ValueError(f"{alias} with a number over {MAX_PARAMETER}")
+            return Apply(alias, (_convert(arguments[0], depth),), parameter)
+    raise ValueError(f"{alias} with a parameter that is no {kind.__name__}")

@@ -13,7 +13,7 @@ from compositionality.tasks.string.expression import (
     Expression,
     Input,
     Text,
-    apply_operator,
+    apply_bounded,
     evaluate,
     function_names,
     parse_program,
@@ -97,7 +97,7 @@ def walk(expression: Expression, x: str) -> tuple[str, int, int, int]:
         return expression.text, -1, 0, 0
     parts = [walk(argument, x) for argument in expression.arguments]
     values = [part[0] for part in parts]
-    value, depth = apply_operator(expression, values), max(part[1] for part in parts)
+    value, depth = apply_bounded(expression, values), max(part[1] for part in parts)
     constant, idle = depth < 0, value in values
     real = depth if constant or idle else depth + 1
     return value, real, sum(part[2] for part in parts) + idle, sum(part[3] for part in parts) + constant

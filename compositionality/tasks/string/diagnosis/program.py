@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.expression import Apply, Expression, Text, apply_operator, parse_program
+from compositionality.tasks.string.expression import (
+    Apply,
+    Expression,
+    Text,
+    apply_bounded,
+    apply_operator,
+    parse_program,
+)
 from compositionality.tasks.string.functions import ALIASES
 from compositionality.tasks.string.prompts import hide_definitions
 from compositionality.types import Problem
@@ -108,7 +115,7 @@ def _add(expression: Expression, x: str, steps: list[ProgramStep]) -> int | str:
     sources = tuple([_add(argument, x, steps) for argument in expression.arguments])
     values = [s if isinstance(s, str) else x if s == INPUT else steps[s].value for s in sources]
     name = expression.operator if expression.operator in ALIASES else ""
-    steps.append(ProgramStep(name, expression, sources, apply_operator(expression, values)))
+    steps.append(ProgramStep(name, expression, sources, apply_bounded(expression, values)))
     return len(steps) - 1
 
 
