@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from omegaconf import MISSING
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, name_inputs, write_derived
+from compositionality.data.artefact import Recipe, exclusive, name_inputs, write_derived
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -26,6 +26,7 @@ FIRST_COLUMNS = (
 LAST_COLUMNS = (
     Column("overlap", lambda level: "{overlap_problems}+{overlap_compositions}".format(**level)),
     Column("wrong", lambda level: str(sum(value for name, value in level.items() if name.startswith("wrong_")))),
+    Column("unchecked", lambda level: str(level["prompt_unchecked"])),
 )
 
 
@@ -45,6 +46,7 @@ class AuditedRow(NamedTuple):
     problem: Problem
     key: str
     facts: Any
+    asks: bool | None
     overlap: str
 
 
@@ -64,22 +66,26 @@ def audit_data(settings: AuditData) -> None:
 
     if not settings.output:
         report()
-    elif not write_derived(out, recipe, lambda partial: partial.write_text(report()), force=settings.force):
-        print(f"{out} is already there")
+        return
+    with exclusive(out):
+        if not write_derived(out, recipe, lambda partial: partial.write_text(report()), force=settings.force):
+            print(f"{out} is already there")
 
 
 def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:
     """The task of a problem file, and its figures level by level; shares are of rows, from 0 to 1.
 
     ``duplicates`` and ``overlap_…`` (with the files ``against``) are by ``Task.identity``; ``wrong_…`` count rows that
-    are not what they say. UserError if the file mixes tasks or a row is damaged.
+    are not what they say, ``prompt_unchecked`` those whose prompt the task cannot compare with the truth. UserError if
+    the file mixes tasks or a row is damaged.
     """
     table = read_problems(path)
     task, overlaps = _one_task(path, table["data_source"].unique().to_pylist()), _overlaps(path, against)
     levels: dict[int, list[AuditedRow]] = defaultdict(list)
     for number, problem in enumerate(iterate_problems(table)):
         try:
-            row = AuditedRow(problem, task.identity(problem).problem, task.facts(problem), overlaps.get(number, ""))
+            key, asks = task.identity(problem).problem, task.asks_its_truth(problem)
+            row = AuditedRow(problem, key, task.facts(problem), asks, overlaps.get(number, ""))
         except UserError as error:
             raise UserError(f"{path}: row {number}: {error}") from error
         levels[task.level(problem)].append(row)
@@ -109,6 +115,8 @@ def _audit_level(task: Task, level: int, rows: Sequence[AuditedRow]) -> dict[str
         "duplicates": len(rows) - len({row.key for row in rows}),
         **task.figures([row.facts for row in rows]),
         "wrong_level": sum(row.problem.level != level for row in rows),
+        "wrong_prompt": sum(row.asks is False for row in rows),
+        "prompt_unchecked": sum(row.asks is None for row in rows),
         "overlap_problems": kinds["problem"],
         "overlap_compositions": kinds["composition"] + kinds["behaviour"],
     }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, is_done, name_inputs, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -24,8 +24,9 @@ from compositionality.types import Problem
 class CreateProblems:
     """What every task has; ``problem_settings`` adds the options of a task's mode.
 
-    ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. ``avoid``:
-    problem files that the new one may share no problem with (nor, where functions were held out, a composition).
+    ``split`` and ``seed`` name the stream that the problems are taken from, ``count`` is over all levels. Seeds that
+    are equal modulo 8 (Countdown: 4) may share problems. ``avoid``: problem files that the new one may share no
+    problem with (nor, where functions were held out, a composition).
     ``workers`` changes the speed only.
     """
 
@@ -78,14 +79,16 @@ def create_problems(settings: CreateProblems) -> Path:
     )
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
     recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
-    if is_done(out, recipe, force=settings.force):
-        print(f"{out} is already there")
-        return out
-    problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
-    facts = _facts(problems)
-    with new_artefact(out, recipe, facts) as partial:
-        write_table(to_table(problems, settings.split), partial)
-        _refuse_leaks(partial, out, list(avoid.values()))
+    with exclusive(out):
+        if is_done(out, recipe, force=settings.force):
+            print(f"{out} is already there")
+            return out
+        _warn_of_shared_seeds(task, mode, settings.seed)
+        problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
+        facts = _facts(problems)
+        with new_artefact(out, recipe, facts) as partial:
+            write_table(to_table(problems, settings.split), partial)
+            _refuse_leaks(partial, out, list(avoid.values()))
     print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
 
@@ -95,6 +98,16 @@ def _mode(task: Task, name: str) -> tuple[str, Mode]:
     if name not in task.modes:
         raise UserError(f"mode={name}: choose {' or '.join(task.modes)}")
     return name, task.modes[name]
+
+
+def _warn_of_shared_seeds(task: Task, mode: Mode, seed: int) -> None:
+    """A line on the screen if a smaller seed may give some of the same problems."""
+    classes = task.seed_classes
+    if classes and "seed" in mode.uses and not 0 <= seed < classes:
+        print(
+            f"note: seed={seed} may share problems with other seeds that are {seed % classes} modulo {classes}; "
+            f"0 to {classes - 1} share none, and avoid=[FILE] refuses what a file holds"
+        )
 
 
 def _plain(kind: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, verify, write_derived
+from compositionality.data.artefact import Recipe, exclusive, verify, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.failures.run import SUMMARY as FAILURES
@@ -101,10 +101,11 @@ def _write(
     from matplotlib import __version__
 
     paths = [output.with_name(f"{output.name}.{ending}") for ending in formats]
-    for path, ending in zip(paths, formats, strict=True):
-        settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
-        body = partial(_save, drawing, ending)
-        write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
+    with exclusive(output):
+        for path, ending in zip(paths, formats, strict=True):
+            settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
+            body = partial(_save, drawing, ending)
+            write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
     print(f"{output}.{{{','.join(formats)}}}")
     return paths
 

@@ -58,7 +58,8 @@ class Task(ABC):
 
     ``data_sources`` are regular expressions that match whole names; ``modes`` begins with the default mode. ``styles``
     are the values that an option ``style`` can have. ``trusted_judge``: False if judging text of a model may run into
-    code that is not safe on it, so that only the processes of the judge pool may do it.
+    code that is not safe on it, so that only the processes of the judge pool may do it. ``seed_classes``: seeds from 0
+    up to this one share no problem of a split, and larger ones do with those that are equal modulo it; 0: not known.
     """
 
     name: ClassVar[str]
@@ -69,6 +70,7 @@ class Task(ABC):
     columns: ClassVar[tuple[Column, ...]] = ()
     trusted_judge: ClassVar[bool] = True
     too_few: ClassVar[str] = "ask for fewer problems or widen the options"
+    seed_classes: ClassVar[int] = 0
 
     # ---- problems
 
@@ -115,6 +117,14 @@ class Task(ABC):
     def level(self, problem: Problem) -> int:
         """The level that a problem really has, as far as it can be read off the problem."""
         return problem.level
+
+    def asks_its_truth(self, problem: Problem) -> bool | None:
+        """Whether the prompt asks what the ground truth answers; None where that cannot be told, as by default.
+
+        UserError for a row that is none of this task.
+        """
+        del problem
+        return None
 
     def facts(self, problem: Problem) -> Any:
         """What the audit finds out about one problem. UserError for a row that is none of this task."""

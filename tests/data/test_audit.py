@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from compositionality.data.audit import AuditData, audit_data, audit_file
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
+from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.paper import PAPER_FILES, paper_problems
@@ -63,6 +66,30 @@ def with_program(expression: str) -> dict[str, Any]:
     made = row("func_17(x)", "cab")
     made["reward_model"]["ground_truth"] = made["reward_model"]["ground_truth"].replace("func_17(x)", expression)
     return made
+
+
+def test_prompts_and_levels_that_are_not_the_truths_are_counted(tmp_path: Path) -> None:
+    task = StringGenerator(StringOptions(levels=(2,)))
+    rows = to_table([task.problem("train", 1, index) for index in range(20)], "train").to_pylist()
+    rows[3]["prompt"], rows[4]["level"] = rows[5]["prompt"], 1
+    rows[6]["prompt"][0]["content"] = rows[6]["prompt"][0]["content"].replace("Work it out", "Guess")
+    _, (level,) = audit_file(write_rows(tmp_path / "clean.parquet", rows))
+    assert (level["level"], level["wrong_prompt"], level["wrong_level"], level["prompt_unchecked"]) == (2, 2, 1, 0)
+    others = [row("func_3(func_9(x))", "cab"), row("func_3(func_9(x))", "cab"), row("func_9(x)", "cab", level=2)]
+    others[1]["prompt"][0]["content"] = others[2]["prompt"][0]["content"]
+    one, two = audit_file(write_rows(tmp_path / "others.parquet", others))[1]
+    assert (two["wrong_prompt"], two["wrong_level"]) == (1, 0)
+    assert (one["level"], one["wrong_prompt"], one["wrong_level"]) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("shown", [True, False])
+def test_compact_prompts_are_told_apart(frozen: bool, shown: bool) -> None:
+    options = StringOptions(levels=(1, 3), style="compact", frozen_parameters=frozen, show_definitions=shown)
+    problems = [TASK.problem(options, "train", 1, index) for index in range(60)]
+    assert all(TASK.asks_its_truth(problem) and TASK.level(problem) == problem.level for problem in problems)
+    mixed = [replace(problem, prompt=other.prompt) for problem, other in pairwise(problems)]
+    assert not any(map(TASK.asks_its_truth, mixed))
 
 
 def test_an_input_that_is_named_but_cannot_matter(tmp_path: Path) -> None:

@@ -48,6 +48,20 @@ def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> N
     assert (level["wrong_gold"], level["wrong_stream"]) == (1, 20)
 
 
+@pytest.mark.parametrize("style", ["text", "compact"])
+def test_prompts_that_are_not_the_truths_are_counted(tmp_path: Path, style: str) -> None:
+    task = CountdownGenerator(CountdownOptions(levels=(3,), style=style))
+    table = to_table([task.render(item, 1) for item in task.items("train", 1, range(20))], "train").to_pylist()
+    table[3]["prompt"] = table[5]["prompt"]
+    _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", table))
+    assert (level["wrong_prompt"], level["wrong_level"], level["prompt_unchecked"]) == (1, 0, 0)
+    others = [countdown_row([3, 5, 7], 22) for _ in range(3)]
+    others[1]["prompt"][0]["content"] = "Reach 22 from [3, 5, 8]."
+    others[2]["prompt"][0]["content"] = "Reach the target."
+    _, (level,) = audit_file(write_rows(tmp_path / "others.parquet", others))
+    assert (level["wrong_prompt"], level["prompt_unchecked"]) == (1, 1)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -7,7 +7,8 @@ import pytest
 from string_rows import row, write_rows
 
 from compositionality.config.cli import parse
-from compositionality.data.artefact import file_hash, read_manifest
+from compositionality.data.artefact import exclusive, file_hash, read_manifest
+from compositionality.data.audit import AuditData, audit_data
 from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.data.problems import read_problems, to_table
 from compositionality.errors import UserError
@@ -45,6 +46,22 @@ def test_p07_same_settings_same_bytes_and_nothing_twice(tmp_path: Path, capsys: 
         make(tmp_path / "a.parquet", count=50, seed=2)
     make(tmp_path / "a.parquet", count=50, seed=2, force=True)
     assert file_hash(one) != file_hash(two)
+
+
+def test_p08_two_at_once_do_not_share_a_file(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "a.parquet"), pytest.raises(UserError, match="another process is writing it"):
+        make(tmp_path / "a.parquet", count=50)
+    with exclusive(tmp_path / "audit.json"), pytest.raises(UserError, match="another process is writing it"):
+        audit_data(AuditData(files=[str(make(tmp_path / "a.parquet", count=50))], output=str(tmp_path / "audit.json")))
+
+
+def test_seeds_that_may_share_problems_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make(tmp_path / "a.parquet", count=50, seed=7)
+    assert "note" not in capsys.readouterr().out
+    make(tmp_path / "b.parquet", count=50, seed=9)
+    assert (
+        "seed=9 may share problems with other seeds that are 1 modulo 8; 0 to 7 share none" in capsys.readouterr().out
+    )
 
 
 def test_p02_a_leak_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

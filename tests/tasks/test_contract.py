@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,16 @@ def test_p02_splits_and_neighbouring_seeds_share_no_problem(case: tuple[Task, An
         assert len(set.union(*keys)) == 60
 
 
+def test_p02_seeds_share_no_problem_up_to_the_number_that_the_task_names(case: tuple[Task, Any]) -> None:
+    """All pairs of the seeds from 0 on; the next one begins again with the first's class."""
+    task, options = case
+    keys = [
+        {task.identity(task.problem(options, "train", seed, index)).problem for index in range(12)}
+        for seed in range(task.seed_classes)
+    ]
+    assert len(set().union(*keys)) == sum(map(len, keys))
+
+
 def test_identity_and_skills_are_stable(case: tuple[Task, Any]) -> None:
     task, _ = case
     for problem, again in zip(some(case), some(case), strict=True):
@@ -136,6 +147,15 @@ def test_the_audit_finds_nothing_wrong_with_clean_problems(case: tuple[Task, Any
     assert not any(value for name, value in figures.items() if name.startswith("wrong_"))
     json.dumps(figures)
     assert all(isinstance(column.cell(figures), str) for column in task.columns)
+
+
+def test_a_prompt_that_is_not_its_truths_is_seen(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    problems = some(case)
+    for problem, other in pairwise(problems):
+        if task.identity(problem).problem != task.identity(other).problem:
+            mixed = replace(problem, prompt=other.prompt)
+            assert (task.asks_its_truth(problem), task.asks_its_truth(mixed)) in ((True, False), (None, None))
 
 
 def test_every_completion_has_one_class_of_failure(case: tuple[Task, Any]) -> None:

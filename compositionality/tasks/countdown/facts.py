@@ -1,5 +1,7 @@
 """What Countdown problems really hold: every row is solved again."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -7,10 +9,13 @@ from typing import Any
 
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.partition import SEED_CLASSES, owner
-from compositionality.tasks.countdown.prompts import ground_truth, text_answer
+from compositionality.tasks.countdown.prompts import compact_prompt, ground_truth, text_answer, text_prompt
 from compositionality.tasks.countdown.solver import solve
 from compositionality.tasks.countdown.truth import Truth, read_ground_truth
 from compositionality.types import Problem
+
+_LISTED = re.compile(r"\ACountdown: reach .*\n\nNumbers: (?P<numbers>\d{1,15}(?:, \d{1,15})*)\n")
+_COMPACT = re.compile(r"[-+*/]+:(?P<numbers>\d{1,15}(?:\|\d{1,15})*)>\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,22 @@ def level_figures(rows: Sequence[CountdownFacts]) -> dict[str, Any]:
         "target_lowest": min(targets),
         "target_highest": max(targets),
     }
+
+
+def asks_its_truth(problem: Problem) -> bool | None:
+    """Whether the prompt asks for this target with these numbers; None where it writes no digits."""
+    truth = read_ground_truth(problem.ground_truth)
+    found = _LISTED.search(problem.prompt) if truth.style == "text" else _COMPACT.fullmatch(problem.prompt)
+    if found is None:  # the words of others
+        digits = Counter(map(int, re.findall(r"\d{1,15}", problem.prompt)))
+        return Counter([*truth.numbers, truth.target]) <= digits if digits else None
+    listed = [int(number) for number in re.findall(r"\d+", found["numbers"])]
+    rendered = (
+        text_prompt(listed, truth.target, truth.operators, truth.use)
+        if truth.style == "text"
+        else compact_prompt(listed, truth.target, truth.operators)
+    )
+    return tuple(sorted(listed)) == truth.numbers and problem.prompt == rendered
 
 
 def _in_wrong_stream(problem: Problem, truth: Truth) -> bool:

@@ -34,6 +34,7 @@ class CountdownTask(Task):
     }
     styles = ("text", "compact")
     too_few = "ask for fewer rows, or widen numbers or target"
+    seed_classes = 4
     columns = (
         Column("solvable", lambda level: f"{level['solvable']:.1%}"),
         Column("whole", lambda level: f"{level['whole']:.1%}"),
@@ -91,6 +92,12 @@ class CountdownTask(Task):
     def level(self, problem: Problem) -> int:
         """How many numbers are given."""
         return len(read_ground_truth(problem.ground_truth).numbers)
+
+    def asks_its_truth(self, problem: Problem) -> bool | None:
+        """The prompt is rendered again; one in the words of others must hold the numbers and the target in digits."""
+        from compositionality.tasks.countdown.facts import asks_its_truth
+
+        return asks_its_truth(problem)
 
     def facts(self, problem: Problem) -> "CountdownFacts":
         """The problem is solved again."""

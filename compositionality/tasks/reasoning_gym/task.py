@@ -104,6 +104,11 @@ class ReasoningGymTask(Task):
             raise UserError(f"{problem.data_source} gives no answer with its problems")
         return f"{_OPEN}{answer}{_CLOSE}"
 
+    def asks_its_truth(self, problem: Problem) -> bool | None:
+        """Whether the prompt holds the entry's question; None for an entry without one."""
+        question = self.parse_truth(problem.ground_truth).get("question")
+        return question in problem.prompt if isinstance(question, str) and question else None
+
     def facts(self, problem: Problem) -> dict[str, Any]:
         """Whether the library gives an answer; it is not judged here, where its scorer must not run."""
         return {"with_answer": self.parse_truth(problem.ground_truth)["answer"] is not None}

@@ -9,6 +9,7 @@ from statistics import fmean, quantiles
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.tasks.string.asked import parsed_program
 from compositionality.tasks.string.expression import (
     Expression,
     Input,
@@ -16,7 +17,6 @@ from compositionality.tasks.string.expression import (
     apply_bounded,
     evaluate,
     function_names,
-    parse_program,
     uses_input,
 )
 from compositionality.tasks.string.identity import PROBES
@@ -46,7 +46,7 @@ def problem_facts(problem: Problem) -> StringFacts:
     """Evaluate a problem again and see what its parts do. UserError if it is no row of the string task."""
     try:
         truth = json.loads(problem.ground_truth)
-        expression, x, output = _parse(truth["ref_code"]), truth["ref_input"]["x"], truth["ref_output"]
+        expression, x, output = parsed_program(truth["ref_code"]), truth["ref_input"]["x"], truth["ref_output"]
     except (KeyError, TypeError, UserError) as error:
         raise UserError(f"is no row of the string task ({error})") from error
     value, depth, no_ops, constants = walk(expression, x)
@@ -101,11 +101,6 @@ def walk(expression: Expression, x: str) -> tuple[str, int, int, int]:
     constant, idle = depth < 0, value in values
     real = depth if constant or idle else depth + 1
     return value, real, sum(part[2] for part in parts) + idle, sum(part[3] for part in parts) + constant
-
-
-@lru_cache(maxsize=200_000)
-def _parse(code: str) -> Expression:
-    return parse_program(code)
 
 
 @lru_cache(maxsize=200_000)

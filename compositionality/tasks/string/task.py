@@ -31,6 +31,7 @@ class StringTask(Task):
     }
     styles = ("json", "compact")
     too_few = "ask for fewer rows, longer inputs or more functions"
+    seed_classes = 8
     columns = (
         Column("x matters", lambda level: f"{level['input_matters']:.1%}"),
         Column("no-op", lambda level: f"{level['with_no_op']:.1%}"),
@@ -85,6 +86,18 @@ class StringTask(Task):
         from compositionality.tasks.string.identity import string_identity
 
         return string_identity(problem)
+
+    def level(self, problem: Problem) -> int:
+        """How many operators the program nests."""
+        from compositionality.tasks.string.asked import program_level
+
+        return program_level(problem)
+
+    def asks_its_truth(self, problem: Problem) -> bool:
+        """The prompt is rendered again; one in the words of others must hold program and input."""
+        from compositionality.tasks.string.asked import asks_its_truth
+
+        return asks_its_truth(problem)
 
     def facts(self, problem: Problem) -> "StringFacts":
         """The problem is evaluated again, operator by operator."""

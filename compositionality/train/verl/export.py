@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, is_done, new_artefact, write_text
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
 from compositionality.errors import UserError
 from compositionality.ranges import Place
 from compositionality.train.common.model_texts import write_for_both_generations
@@ -39,12 +39,13 @@ def export_step(settings: ExportSettings) -> None:
     source, target = find_state(Path(settings.checkpoint)), Path(settings.output)
     inputs = {path.name: path for path in [*state_files(source), source / "huggingface"]}
     recipe = Recipe("export_checkpoint", {"dtype": settings.dtype}, inputs)
-    if is_done(target, recipe, force=settings.force):
-        print(f"{target} is already there")
-        return
     facts: dict[str, Any] = {}
-    with new_artefact(target, recipe, facts) as partial:
-        facts |= export(source, partial, settings.dtype)
+    with exclusive(target):
+        if is_done(target, recipe, force=settings.force):
+            print(f"{target} is already there")
+            return
+        with new_artefact(target, recipe, facts) as partial:
+            facts |= export(source, partial, settings.dtype)
     print(f"{target}: {facts['parameters']:,} parameters, {settings.dtype}, verified")
 
 
