@@ -8,20 +8,13 @@
 export SECTION=section41_42
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
-name=${RESULTS_DIR##*/}
-COUNTDOWN_RESULTS_DIR=${COUNTDOWN_RESULTS_DIR:-$(dirname "$RESULTS_DIR")/${name/#$STUDY/$COUNTDOWN_STUDY}}
 OUTPUT=${OUTPUT:-$RESULTS_DIR/claims.json}
+results=( # names as in compositionality/config/claims
+  accuracy "$RESULTS_DIR" section41_42/accuracy.json
+  countdown "$COUNTDOWN_RESULTS_DIR" section43/accuracy.json
+  passk "$RESULTS_DIR" section44/by_problem.parquet
+  failures "$RESULTS_DIR" section45/by_problem.parquet
+)
+made=$("$PYTHON" -m compositionality.study results "${results[@]}")
 
-# made RESULTS FOLDER FILE: RESULTS/SEED:FOLDER/FILE of every seed that has it; RESULTS as in compositionality/config/claims.
-results=()
-made() {
-  local found
-  found=$(RESULTS_DIR=$2 "$PYTHON" -m compositionality.study seeds --made "$3" | tr , ' ')
-  for word in $found; do results+=("$1/$word"); done
-}
-
-made accuracy "$RESULTS_DIR" section41_42/accuracy.json
-made countdown "$COUNTDOWN_RESULTS_DIR" section43/accuracy.json
-made passk "$RESULTS_DIR" section44/by_problem.parquet
-made failures "$RESULTS_DIR" section45/by_problem.parquet
-run claims "results=[$(IFS=,; echo "${results[*]}")]" output="$OUTPUT" "$@"
+run claims results="[$made]" output="$OUTPUT" "$@"

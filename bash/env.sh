@@ -21,11 +21,14 @@
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
 #   PYTHON      the interpreter (default .venv/bin/python)
 #   DRY_RUN=1   print every command and check the training settings; run nothing
+# Lists of files are a.parquet,b.parquet: an element with blanks, commas … in quotes.
 
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
+started=$(realpath "$0")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-fail() { echo "error: $*" >&2; exit 2; }
+source bash/functions.sh
 
 export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
@@ -46,32 +49,3 @@ esac
 # verl starts a process for every GPU by itself, and validates on one file.
 TRAIN_PROCESSES=$PROCESSES RL_VALIDATION_FILES=$STRING_VALIDATION_FILES
 if [[ $ENGINE == verl ]]; then TRAIN_PROCESSES=${N_GPUS:-null} RL_VALIDATION_FILES=${STRING_VALIDATION_FILES%% *}; fi
-
-# A command that ends when the script that started it is killed, even with -9: the script can be started again at once.
-bound=() with=()
-if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi
-
-# run NAME [key=value …]: print and run examples/NAME.py with this profile.
-run() {
-  local words=(profile="$PROFILE/$ENGINE" "${@:2}")
-  { printf '+ %s examples/%s.py' "$PYTHON" "$1" && printf ' %q' "${words[@]}" && echo; } >&2
-  if [[ -z ${DRY_RUN:-} ]]; then "${bound[@]}" "$PYTHON" "examples/$1.py" "${words[@]}"; return; fi
-  if [[ $1 == train_* ]]; then "$PYTHON" "examples/$1.py" "${words[@]}" --dry-run; fi
-}
-
-# script NAME [options]: another script of bash/, with the variables ${with[@]}; its seconds go to $TIMES.
-script() {
-  local began=$SECONDS
-  printf '== %(%H:%M:%S)T  bash/%s.sh%s\n' -1 "$1" "${2:+ ${*:2}}" >&2
-  DEPTH=$((${DEPTH:-0} + 1)) "${bound[@]}" env "${with[@]}" bash "bash/$1.sh" "${@:2}"
-  printf '== %(%H:%M:%S)T  bash/%s.sh%s: done in %s s\n' -1 "$1" "${2:+ ${*:2}}" $((SECONDS - began)) >&2
-  if [[ -n ${TIMES:-} ]]; then
-    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "$SEED" $((${DEPTH:-0} + 1)) "$*" $((SECONDS - began)) >>"$TIMES"
-  fi
-}
-
-# files NAME…: problem files by their names below $DATA_DIR, "a.parquet,b.parquet".
-files() { local all=("${@/#/$DATA_DIR/}") && (IFS=,; echo "${all[*]/%/.parquet}"); }
-
-# only_force "$@": --force if it is among the arguments, for the second command of a script.
-only_force() { if [[ " $* " == *" --force "* ]]; then echo --force; fi; }

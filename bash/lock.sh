@@ -2,6 +2,7 @@
 # Resolves pyproject.toml into requirements-{cpu,gpu}{,-small}.lock and requirements-dev.lock; takes a minute. Pins that
 # still fit are kept; delete a lock file first to get the newest versions. Needs uv, and in TORCH_WHEELS a folder or an
 # index page with the CPU wheel of torch.
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 common=(--no-header --no-annotate --python-platform x86_64-manylinux_2_28 --python-version 3.11 --quiet)

@@ -6,19 +6,19 @@
 # and bash/study.sh adds all of the profile's to what is there.
 # Reads nothing. Writes .venv, data/tiny, checkpoints/tiny, results/tiny (more seeds: tiny-seed1 …). A second run re-uses
 # what is there, and a run that was stopped continues.
-# Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force]
+# Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force] [key=value …]
 # --full installs verl, Ray and vLLM too; ENGINE=verl bash bash/quickstart.sh takes them instead of the single-file trainers.
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-setup=()
-force=()
+setup=() words=()
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu | --full) setup+=("$word") ;;
-    --force) force+=("$word") ;;
+    --force | *=*) words+=("$word") ;;
     *)
-      echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --full --force" >&2
+      echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --full --force and key=value of the steps" >&2
       exit 2
       ;;
   esac
@@ -30,7 +30,7 @@ bash bash/setup.sh "${setup[@]}"
 ready=$(date +%s)
 export PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1 rft} BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command
 source bash/env.sh
-"${bound[@]}" bash bash/study.sh "${force[@]}"
+"${bound[@]}" bash bash/study.sh "${words[@]}"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
 
 seeds=""

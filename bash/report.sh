@@ -8,24 +8,27 @@
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
 export SECTION=section41_42
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+share "$@"
 
-name=${RESULTS_DIR##*/}
-COUNTDOWN_RESULTS_DIR=${COUNTDOWN_RESULTS_DIR:-$(dirname "$RESULTS_DIR")/${name/#$STUDY/$COUNTDOWN_STUDY}}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/report}
 
-# made PATH…: those that are there.
-made() { for path in "$@"; do if [[ -e $path || -n ${DRY_RUN:-} ]]; then echo "$path"; fi; done; }
+there() { [[ -e $1 || -n ${DRY_RUN:-} ]]; }
+
+# made NAME…: those of the problem files that are there.
+made() {
+  local name names=()
+  for name in "$@"; do if there "$DATA_DIR/$name.parquet"; then names+=("$name"); fi; done
+  files "${names[@]}"
+}
 
 folders=()
 for word in countdown="$COUNTDOWN_RESULTS_DIR" checkpoints="$CKPT_DIR" data="$DATA_DIR"; do
-  if [[ -n $(made "${word#*=}") ]]; then folders+=("$word"); fi
+  if there "${word#*=}"; then folders+=("$word"); fi
 done
-names=(stage2_level1 stage2_level2)
-if [[ $STRING_MODE == clean ]]; then names+=(stage2_level1to2); fi
-tests=$(made $(files $STRING_TEST_FILES | tr , ' ') | paste -sd,)
-names=("${names[@]/#/string_task/}")
-training=$(made $(files "${names[@]/%//train}" | tr , ' ') | paste -sd,)
+tests=$(made $STRING_TEST_FILES)
+training=$(made string_task/stage2_level{1,2,1to2}/train)
 
 if [[ -n $tests && " $* " != *" --check "* ]]; then
-  run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" $(only_force "$@")
+  run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" "$@"
 fi
-run report study="$RESULTS_DIR" output="$RESULTS_DIR/report" "${folders[@]}" "$@"
+run report study="$RESULTS_DIR" output="$OUTPUT" "${folders[@]}" "$@"

@@ -5,6 +5,7 @@
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium, for the tests of the HTML page
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one.
 # Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python chooses the interpreter (3.11 or 3.12).
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

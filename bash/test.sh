@@ -5,6 +5,7 @@
 #                              about 4 minutes on 2 cores after set-up
 #   bash bash/test.sh --slow   then also the tests that take a minute or more each, and the benchmarks (tests/benchmarks)
 # Further arguments go to pytest. Tests marked gpu run by hand: pytest -m gpu.
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -155,7 +155,7 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
         ("stage1_rft", [], {"PROFILE": "paper", "ENGINE": "single"}, "profile paper has no numbers for ENGINE=single"),
         ("stage2_rft_loop", [], {"RFT_BUDGET": "large"}, "RFT_BUDGET=large: choose original or rl"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
-        ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: whole numbers"),
+        ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
         ("stage2_rl_control", [], {"PROFILE": "tiny"}, "CONTROL=: choose shuffled or format"),
@@ -168,6 +168,9 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
             r"arm rl-level2 starts from stage1, whose model \S+/stage1-rft/final does not exist",
         ),
         ("stage1_create_problems", ["colour=red"], {"PROFILE": "tiny"}, "colour"),
+        ("arm", ["base", "rollout.n=8"], {}, "rollout.n=8: no step of bash/section41_42/arm.sh has this setting"),
+        ("arm", ["base", "n_samples=few"], {"DRY_RUN": "1"}, "n_samples=few.*examples/evaluate.py"),
+        ("stage1_create_train_data", ["n_sample=8"], {"DRY_RUN": "1"}, "n_sample=8: .*; near: n_samples"),
         ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "no: no such model folder"),
     ],
 )
@@ -202,6 +205,77 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "data" / "string_task" / "stage1_level1" / "train.parquet").is_file()
+
+
+def test_an_override_reaches_the_steps_that_know_it() -> None:
+    told = dry(f"{SECTION}/arm.sh", "rl-level2", "trainer.steps=4", "n_samples=2", "--force", PROFILE="tiny")
+    assert [(command[0], "trainer.steps=4" in command, "n_samples=2" in command) for command in told] == [
+        ("train_grpo", True, False),
+        ("evaluate", False, True),
+    ]
+    assert all("--force" in command for command in told)
+    told = dry(f"{SECTION}/stage1_create_train_data.sh", "temperature=0.5", "val_fraction=0.5", PROFILE="tiny")
+    assert [sorted({"temperature", "val_fraction"} & values(command).keys()) for command in told] == [
+        ["temperature"],
+        ["val_fraction"],
+    ]
+
+
+@pytest.mark.long
+def test_an_override_of_a_whole_study() -> None:
+    quick = {"PROFILE": "smoke", "ARMS": "rl-level2", "PYTHON": str(ROOT / "tests/dry_python"), "DRY_RUN": "1"}
+    told = dry("bash/study.sh", "rollout.n=8", "markdown=x.md", **quick)
+    assert {command[0] for command in told if "rollout.n=8" in command} == {"train_grpo"}
+    assert {command[0] for command in told if "markdown=x.md" in command} == {"summarise_seeds", "claims"}
+    done = run(f"{SECTION}/run_all.sh", "rollout.m=8", **quick, REAL_PYTHON=sys.executable)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == "error: rollout.m=8: no step of section41_42 has this setting; near: rollout.n, rollouts, rollout.seed\n"
+    )
+
+
+SCRIPTS = sorted(
+    path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
+)
+SOURCED = {"bash/env.sh", "bash/functions.sh", "bash/help.sh"}
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
+    for script in sorted({*SCRIPTS} - SOURCED):
+        done = subprocess.run(
+            ["bash", ROOT / script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", (ROOT / script).read_text())
+        assert head, script
+        expected = [line[2:] for line in head[1].splitlines()]
+        assert done.stdout.splitlines()[: len(expected)] == expected, script
+        assert (done.returncode, done.stderr) == (0, ""), script
+    assert not [*tmp_path.iterdir()]
+
+
+def test_every_script_of_several_steps_shares_its_arguments() -> None:
+    """Its steps have other keys: of the same entry point, or of one alone, the arguments go straight on."""
+    for script in sorted({*SCRIPTS} - SOURCED):
+        text = (ROOT / script).read_text()
+        steps = set(re.findall(r"^[^#\n]*\b(?:run|script) (\S+) ", text, re.MULTILINE))
+        assert len(steps) < 2 or 'share "$@"' in text or script == "bash/section43/stage2_rl_level1to2.sh", script
+
+
+def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
+    folder = tmp_path / "donn\u00e9es (1), d'\u00e9t\u00e9"
+    variables = {"PROFILE": "tiny", "DATA_DIR": f"{folder}/d", "CKPT_DIR": f"{folder}/c", "RESULTS_DIR": f"{folder}/r"}
+    quoted = str(folder).replace("'", "\\'")
+    (told,) = of(dry(f"{SECTION}/evaluate.sh", **variables), "evaluate")
+    assert f"'stage1:{quoted}/c/stage1-rft/final'" in told["models"]
+    audit, _ = dry("bash/report.sh", **variables)
+    assert values(audit)["files"].startswith(f"['{quoted}/d/string_task/test_trained.parquet',")
+    (claims,) = of(dry("bash/claims.sh", **variables), "claims")
+    assert f"'accuracy/seed0:{quoted}/r/section41_42/accuracy.json'" in claims["results"]
+    (training,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **variables), "train_grpo")
+    assert training["data.train_files"] == f"['{quoted}/d/string_task/stage2_level2/train.parquet']"
 
 
 NO_NETWORK = ["unshare", "--net", "--map-root-user"]

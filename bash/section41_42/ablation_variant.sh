@@ -2,8 +2,9 @@
 # One line of the ablation: a base model pretrained with one thing changed, then Stage 1 and RL on level 2 as ever, and
 # the validation problems. Those after more-composition differ from it, not from the recipe, in one more thing.
 # Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
-# Usage: bash bash/section41_42/ablation_variant.sh NAME [--force]
+# Usage: bash bash/section41_42/ablation_variant.sh NAME [--force] [key=value …]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 name=${1:?which variant? See the list in this file}
 shift
@@ -30,5 +31,5 @@ script section41_42/stage1_create_train_data "$@"
 script section41_42/stage1_rft "$@"
 script section41_42/stage2_create_problems "$@"
 script section41_42/stage2_rl_level2 "data.val_files=[]" "$@"
-models=stage1:$CKPT_DIR/stage1-rft/final,rl-level2:$CKPT_DIR/stage2-rl-level2/final
+models=$(list "stage1:$CKPT_DIR/stage1-rft/final" "rl-level2:$CKPT_DIR/stage2-rl-level2/final")
 script section41_42/evaluate "models=[$models]" "$@"

@@ -4,6 +4,7 @@
 # Reads $MODEL_PATH (default: the profile's base model) and stage1_level1/train.parquet.
 # Writes stage1_level1_rft/{rollouts/,data/{train,test}.parquet}. Tiny: a minute. Paper: 500,000 completions, hours on 8 GPUs.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
 PROBLEMS=${PROBLEMS:-$DATA_DIR/string_task/stage1_level1/train.parquet}
@@ -13,4 +14,4 @@ run collect_rollouts experiment=section41_42/stage1_create_train_data model="$MO
   output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
   n_samples="$RFT_STAGE1_SAMPLES" "$@"
 run filter_rollouts experiment=section41_42/stage1_create_train_data problems="$PROBLEMS" \
-  rollouts="[$OUTPUT/rollouts]" output="$OUTPUT/data" hide_definitions=true $(only_force "$@")
+  rollouts="[$(list "$OUTPUT/rollouts")]" output="$OUTPUT/data" hide_definitions=true "$@"

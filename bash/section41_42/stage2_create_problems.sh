@@ -31,4 +31,4 @@ create validation_heldout "${validation[@]}" functions=heldout "$@"
 create validation_trained "${validation[@]}" "$@"
 create test_trained "${tests[@]}" "$@"
 create test_heldout "${tests[@]}" functions=heldout \
-  "avoid=[$OUTPUT/stage2_level1to2/train.parquet,$OUTPUT/stage2_level2/train.parquet]" "$@"
+  avoid="[$(list "$OUTPUT"/{stage2_level1to2,stage2_level2}/train.parquet)]" "$@"

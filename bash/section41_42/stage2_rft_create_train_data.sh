@@ -5,6 +5,7 @@
 # $ITERATION. Writes stage2_level2_rft/iteration$ITERATION/{rollouts/,data/}; with RFT_BUDGET=rl stage2_level2_rft_matched/….
 # Tiny: half a minute.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
 if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
@@ -17,4 +18,4 @@ run collect_rollouts experiment=section41_42/stage2_rft_create_train_data model=
   output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
   n_samples="$RFT_SAMPLES" "$@"
 run filter_rollouts experiment=section41_42/stage2_rft_create_train_data problems="$PROBLEMS" \
-  rollouts="[$OUTPUT/rollouts]" output="$OUTPUT/data" $(only_force "$@")
+  rollouts="[$(list "$OUTPUT/rollouts")]" output="$OUTPUT/data" "$@"

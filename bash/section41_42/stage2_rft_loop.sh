@@ -5,6 +5,7 @@
 # RFT_BUDGET=rl samples as many completions in all as RL does ($RFT_RL_ROLLOUTS), and as many of a problem, instead of the
 # original's smaller number; in $CKPT_DIR/stage2-rft-matched-iteration{0,1,…}. Tiny: four minutes on one core.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 unset MODEL_PATH # each iteration starts from the model before it
 export RFT_BUDGET

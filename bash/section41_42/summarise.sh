@@ -3,9 +3,10 @@
 # Reads accuracy.json of the seeds 0 … SEEDS-1. Writes section41_42/seeds.json, seeds.parquet and
 # accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 OUTPUT=${OUTPUT:-$RESULTS_DIR/section41_42}
 INPUTS=${INPUTS:-$("$PYTHON" -m compositionality.study seeds section41_42/accuracy.json)}
 
 run summarise_seeds inputs="[$INPUTS]" output="$OUTPUT/seeds.json" place=section41_42 "$@"
-run draw_figure seeds="$OUTPUT/seeds.json" output="$OUTPUT/accuracy_by_level" title="$STUDY" $(only_force "$@")
+run draw_figure seeds="$OUTPUT/seeds.json" output="$OUTPUT/accuracy_by_level" title="$STUDY" "$@"

@@ -7,7 +7,7 @@
 export SECTION=section43
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+${MODEL_NAME:-model}:$MODEL_PATH}
+MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 on=${EVALUATE_ON:-test}
 names=(countdown_task/"$on"_level2 countdown_task/"$on")

@@ -6,6 +6,7 @@
 # string_countdown_task/stage1_rft_data/{train,test}.parquet. Tiny: a minute.
 export SECTION=section43
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
 PROBLEMS=${PROBLEMS:-$DATA_DIR/countdown_task/stage1_level2/train.parquet}
@@ -16,5 +17,5 @@ run collect_rollouts experiment=section43/stage1_collect_train_data model="$MODE
   output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
   n_samples="$COUNTDOWN_SAMPLES" "$@"
 run filter_rollouts experiment=section43/stage1_collect_train_data problems="$PROBLEMS" \
-  rollouts="[$OUTPUT/rollouts]" output="$OUTPUT/data" $(only_force "$@")
-run merge_data inputs="[$STRING_DATA,$OUTPUT/data]" output="$DATA_DIR/string_countdown_task/stage1_rft_data" $(only_force "$@")
+  rollouts="[$(list "$OUTPUT/rollouts")]" output="$OUTPUT/data" "$@"
+run merge_data inputs="[$(list "$STRING_DATA" "$OUTPUT/data")]" output="$DATA_DIR/string_countdown_task/stage1_rft_data" "$@"

@@ -5,9 +5,10 @@
 # accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
 export SECTION=section43
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+share "$@"
 
 OUTPUT=${OUTPUT:-$RESULTS_DIR/section43}
 INPUTS=${INPUTS:-$("$PYTHON" -m compositionality.study seeds section43/accuracy.json)}
 
 run summarise_seeds inputs="[$INPUTS]" output="$OUTPUT/seeds.json" place=section43 "$@"
-run draw_figure seeds="$OUTPUT/seeds.json" output="$OUTPUT/accuracy_by_level" title="$STUDY" $(only_force "$@")
+run draw_figure seeds="$OUTPUT/seeds.json" output="$OUTPUT/accuracy_by_level" title="$STUDY" "$@"

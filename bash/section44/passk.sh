@@ -8,7 +8,7 @@
 # PLAN=1: the note alone.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+${MODEL_NAME:-model}:$MODEL_PATH}
+MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models $PASSK_MODELS)}
 [[ -n $MODELS ]] || fail "no model of $PASSK_MODELS in $CKPT_DIR; run: bash bash/section41_42/run_all.sh"
 PROBLEMS=${PROBLEMS:-$(files $PASSK_FILES)}
@@ -22,7 +22,9 @@ run passk "${words[@]}" plan=true "${prior[@]}" "$@"
 if [[ -n ${PLAN:-} ]]; then exit; fi
 if [[ -z ${MODEL_PATH:-} ]]; then
   lanes=()
-  for model in ${MODELS//,/ }; do lanes+=("section44/collect ${model%%:*}"); done
+  for name in $PASSK_MODELS; do
+    if [[ ,$MODELS =~ [,\']"$name": ]]; then lanes+=("section44/collect $name"); fi
+  done
   "${bound[@]}" "$PYTHON" examples/run_study.py scripts="[$(IFS=,; echo "${lanes[*]}")]" -- "$@"
 fi
 run passk "${words[@]}" "$@"

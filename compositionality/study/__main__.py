@@ -1,8 +1,9 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
 ``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose models are there; ``seeds [--made] PATH``
-seedN:FOLDER/PATH,… of every seed (that has it). Reads the environment; writes nothing.
+``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,…
+of every seed; ``results [NAME FOLDER PATH]…`` NAME/seedN:FOLDER/PATH,… of every seed that has it;
+``left_out SCRIPT [WORD…]`` which of the words the steps of a script do not know. Reads the environment; writes nothing.
 """
 
 import os
@@ -10,8 +11,9 @@ import sys
 
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
-from compositionality.study.arms import arm_start, find_arms, load_study, models_made, of_seeds
+from compositionality.study.arms import arm_start, as_list, find_arms, load_study, models_made, of_seeds
 from compositionality.study.environment import as_shell, environment
+from compositionality.study.overrides import left_out, steps_of
 
 
 def main(words: list[str]) -> None:
@@ -22,13 +24,17 @@ def main(words: list[str]) -> None:
         case ["arm", name]:
             print(arm_start(load_study(os.environ["SECTION"]), name, os.environ))
         case ["models", *names]:
-            print(",".join(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
-        case ["seeds", "--made", path]:
-            print(",".join(of_seeds(path, os.environ, made=True)))
+            print(as_list(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
         case ["seeds", path]:
-            print(",".join(of_seeds(path, os.environ, made=False)))
+            print(as_list(of_seeds(os.environ["RESULTS_DIR"], path, os.environ, made=False)))
+        case ["results", *words] if len(words) % 3 == 0:
+            found = zip(*[iter(words)] * 3, strict=True)
+            made = ((name, of_seeds(folder, path, os.environ, made=True)) for name, folder, path in found)
+            print(as_list(f"{name}/{seed}" for name, seeds in made for seed in seeds))
+        case ["left_out", script, *words]:
+            print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
-            raise UserError("give environment, arm NAME, models [NAME ...] or seeds [--made] PATH")
+            raise UserError("give environment, arm NAME, models [NAME …], seeds PATH, results … or left_out SCRIPT …")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The studies of ``config/study/``: arms, the models that these stand for, what an arm's script is started with."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from compositionality.types import Arm, Study
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
 BASH = Path(__file__).parents[2] / "bash"
+PLAIN = re.compile("[A-Za-z0-9_./:-]*")
 
 
 def study_names(folder: Path = FOLDER) -> list[str]:
@@ -90,7 +92,7 @@ def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
     created = [f"{key}={_word(value)}" for key, value in arm.new_problems.items()]
     own = {"MODEL_PATH": start, **arm.variables}
     if files:
-        own["TRAIN_FILES"] = ",".join(files)
+        own["TRAIN_FILES"] = as_list(files)
     if arm.script and "{last}" not in arm.model:  # a loop of iterations names its folders itself
         own["OUTPUT"] = str(Path(variables["CKPT_DIR"], arm.model).parent)
     if created:
@@ -105,12 +107,20 @@ def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
     return "\n".join(f"{key}={value}" for key, value in lines.items())
 
 
-def of_seeds(path: str, variables: Mapping[str, str], *, made: bool) -> list[str]:
-    """``seedN:FOLDER/path`` of the seeds SEED … SEED+SEEDS-1; with ``made`` of those where it is there (or DRY_RUN)."""
+def as_list(words: Iterable[str]) -> str:
+    """The inside of ``key=[a,b]``; a word with more than the letters of a plain path is quoted, as by bash/env.sh."""
+    return ",".join(word if PLAIN.fullmatch(word) else "'" + word.replace("'", "\\'") + "'" for word in words)
+
+
+def of_seeds(folder: str, path: str, variables: Mapping[str, str], *, made: bool) -> list[str]:
+    """``seedN:FOLDER/path`` of the seeds SEED … SEED+SEEDS-1, the first of which has ``folder``, the others -seedN.
+
+    With ``made`` of those where it is there (or DRY_RUN).
+    """
     first = int(variables["SEED"])
     seeds = range(first, first + int(variables["SEEDS"]))
     ends = {seed: "" if seed == first else f"-seed{seed}" for seed in seeds}
-    paths = {seed: f"{variables['RESULTS_DIR']}{end}/{path}" for seed, end in ends.items()}
+    paths = {seed: f"{folder}{end}/{path}" for seed, end in ends.items()}
     every = not made or bool(variables.get("DRY_RUN"))
     return [f"seed{seed}:{file}" for seed, file in paths.items() if every or Path(file).is_file()]
 

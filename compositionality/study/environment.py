@@ -1,9 +1,11 @@
 """The variables of ``bash/env.sh``: settings that a person gave, the profile's numbers for the rest."""
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from compositionality.config.profile import Profile, in_training, load_profile
@@ -14,12 +16,19 @@ from compositionality.study.machine import count_gpus
 MARK = "SETTINGS_OF"
 MOST_LANES = 4
 """On a CPU."""
+AT_LEAST = {
+    **dict.fromkeys(("SEED", "TEST_SEED", "ITERATION", "WORKERS"), 0),
+    **dict.fromkeys(("SEEDS", "LANES", "PROCESSES", "CORES", "NNODES", "N_GPUS"), 1),
+}
+AT_MOST = 10**9
+CHOICES = {"DRY_RUN": ("1",), "DEVICE": ("cpu", "gpu"), "EVALUATE_ON": ("test", "validation")}
+PATHS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "BASE_MODEL", "MODEL_PATH", "OUTPUT")
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """Every variable of bash/env.sh. What ``given`` has is kept; an empty value counts as not given.
 
-    UserError for a profile, an engine or a number that there is not.
+    UserError for a profile, an engine, a choice or a number that there is not, or a path that no list can hold.
     """
     chosen = {key: value for key, value in given.items() if value or key == "CUDA_VISIBLE_DEVICES"}
     name = chosen.get("PROFILE") or ("single" if count_gpus(chosen) and chosen.get("DEVICE") != "cpu" else "tiny")
@@ -36,13 +45,28 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
         "ITERATION": "0",
         **numbers(profile),
     }
+    check_given(chosen, profile)
     variables = {key: chosen.get(key, value) for key, value in defaults.items()}
-    for key in ("SEED", "SEEDS"):
-        if not variables[key].isdecimal() or (key, variables[key]) == ("SEEDS", "0"):
-            raise UserError(f"SEED={variables['SEED']} SEEDS={variables['SEEDS']}: whole numbers, SEEDS at least 1")
     variables["RL_ROLLOUT_ENGINE"] = "vllm" if profile.engine == "verl" else in_training(variables["ROLLOUT_ENGINE"])
     variables |= _folders(profile, variables, chosen)
     return variables | resources(profile, variables, chosen) | {MARK: mark(variables)}
+
+
+def check_given(chosen: Mapping[str, str], profile: Profile) -> None:
+    """UserError for the first variable that is out of its range. A profile's 0 is a size that it does without."""
+    sizes = {key: min(int(value), 1) for key, value in numbers(profile).items() if value.isdecimal()}
+    for key, least in {**AT_LEAST, **sizes}.items():
+        value = chosen.get(key, str(least))
+        if (key, value) == ("PROCESSES", "null"):
+            continue
+        if not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= AT_MOST:  # to bash, 08 is octal
+            raise UserError(f"{key}={value}: give a whole number from {least} to {AT_MOST}, without leading zeros")
+    for key, choices in CHOICES.items():
+        if chosen.get(key, choices[0]) not in choices:
+            raise UserError(f"{key}={chosen[key]}: choose {' or '.join(choices)}, or leave it out")
+    for key in PATHS:
+        if found := re.search(r"[\x00-\x1f\\]|\$\{", chosen.get(key, "")):
+            raise UserError(f"{key}={chosen[key]!r}: a path with {found[0]!r} in it; choose another")
 
 
 def mark(variables: Mapping[str, str]) -> str:
@@ -74,24 +98,30 @@ def study_name(profile: Profile, variables: Mapping[str, str], engine: str) -> s
 def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
     group = study_name(profile, variables, chosen.get("STUDY_ENGINE", variables["ENGINE"]))
     study = group if variables["SEED"] == "0" else f"{group}-seed{variables['SEED']}"
+    results = chosen.get("RESULTS_DIR", f"results/{study}")
     folders = {
         "DATA_DIR": f"data/{study}",
         "CKPT_DIR": f"checkpoints/{study}",
-        "RESULTS_DIR": f"results/{study}",
+        "RESULTS_DIR": results,
+        "COUNTDOWN_RESULTS_DIR": _of_countdown(results, study, profile, variables["PROFILE"]),
         "WANDB_RUN_GROUP": group,
     }
     folders = {key: chosen.get(key, value) for key, value in folders.items()}
-    base = chosen.get("BASE_MODEL") or profile.base_model or f"{folders['CKPT_DIR']}/base"
-    pretrains = not profile.base_model
-    twin = study.replace(variables["PROFILE"], f"{variables['PROFILE']}-countdown", 1) if pretrains else study
     return {
         **folders,
         "STUDY": study,
         "WANDB_TAGS": f"seed{variables['SEED']}",
-        "BASE_MODEL": base,
-        "PRETRAINS": "1" if pretrains else "",
-        "COUNTDOWN_STUDY": twin,
+        "BASE_MODEL": chosen.get("BASE_MODEL") or profile.base_model or f"{folders['CKPT_DIR']}/base",
+        "PRETRAINS": "" if profile.base_model else "1",
     }
+
+
+def _of_countdown(results: str, study: str, profile: Profile, name: str) -> str:
+    """Where section 4.3 puts its results beside the ``results`` of sections 4.1 and 4.2."""
+    folder = Path(results)
+    if profile.base_model or not folder.name.startswith(study):
+        return results
+    return str(folder.with_name(folder.name.replace(name, f"{name}-countdown", 1)))
 
 
 def resources(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:

@@ -58,7 +58,7 @@ def of_seed(variables: Mapping[str, str], number: int) -> dict[str, str]:
     mine = {key: value for key, value in variables.items() if key not in OF_A_STEP}
     base = variables.get("MODEL_PATH") or variables["BASE_MODEL"]
     if number:
-        for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "STUDY", "COUNTDOWN_STUDY"):
+        for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY"):
             mine[key] = f"{variables[key]}-seed{seed}"
         base = base if base != f"{variables['CKPT_DIR']}/base" else f"{mine['CKPT_DIR']}/base"
     mine |= {"SEED": str(seed), "SEEDS": "1", "WANDB_TAGS": f"seed{seed}", "BASE_MODEL": base}
@@ -80,18 +80,17 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
     for mine in seeds:
         jobs += _seed_jobs(study, request, mine, len(jobs), variables.get("MODEL_PATH", ""))
     evaluations = [number for number, job in enumerate(jobs) if job.ends]
-    force = only_force(request.words)
     whole = {key: value for key, value in variables.items() if key not in OF_A_STEP} | {"SEEDS": str(request.seeds)}
     whole |= {MARK: mark(whole)}
     if request.summary:
-        jobs.append(Job(f"{request.study}/summarise", force, whole, tuple(evaluations), depth=1, timed=False))
+        jobs.append(Job(f"{request.study}/summarise", request.words, whole, tuple(evaluations), depth=1, timed=False))
     if request.report:
         for mine, end in zip(seeds, evaluations, strict=True):
-            jobs.append(Job("section44/passk", force, mine, (end,), depth=1))
-            jobs.append(Job("section45/failure_modes", force, mine, (end,), depth=1))
-        jobs.append(Job("claims", force, whole, tuple(range(len(jobs))), depth=1))
+            jobs.append(Job("section44/passk", request.words, mine, (end,), depth=1))
+            jobs.append(Job("section45/failure_modes", request.words, mine, (end,), depth=1))
+        jobs.append(Job("claims", request.words, whole, tuple(range(len(jobs))), depth=1))
         # The page holds the times: a line of its own would make it out of date.
-        jobs.append(Job("report", force, whole, (len(jobs) - 1,), depth=1, timed=False))
+        jobs.append(Job("report", request.words, whole, (len(jobs) - 1,), depth=1, timed=False))
     return jobs
 
 
@@ -107,11 +106,6 @@ def script_jobs(scripts: Sequence[str], words: Sequence[str], variables: Mapping
                 raise UserError(f"bash/{script}.sh: no such script")
             jobs.append(Job(script, (*own, *words), mine, one_lane=True, depth=2))
     return jobs
-
-
-def only_force(words: Sequence[str]) -> tuple[str, ...]:
-    """``--force`` if it is among the words."""
-    return tuple(word for word in words if word == "--force")
 
 
 def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:

@@ -4,16 +4,18 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.ranges import Count, Seed
-from compositionality.study.backends import choose_backend
+from compositionality.study.backends import choose_backend, command_of
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
 from compositionality.study.machine import count_gpus, machine
+from compositionality.study.overrides import left_out, steps_of
 from compositionality.study.runner import Runner
 
 
@@ -40,7 +42,8 @@ class RunStudySettings:
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     """Run every job; ``words`` go to every script. SystemExit with the first failure's exit code.
 
-    UserError for a study, a script, an arm, a profile or a backend that there is not.
+    UserError for a study, a script, an arm, a profile or a backend that there is not, and for an override that no step
+    of the scripts knows or takes.
     """
     if bool(settings.study) == bool(settings.scripts):
         raise UserError("give study=NAME or scripts=[...]")
@@ -58,6 +61,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         settings.ray_address or variables.get("RAY_ADDRESS", ""),
         settings.slurm_options,
     )
+    if words and "LEFT_OUT" not in os.environ:
+        jobs = with_overrides(jobs, words, settings.study or " ".join(settings.scripts))
     runner = Runner(jobs, backend)
     if "BEGAN" in os.environ:
         runner.began = int(os.environ["BEGAN"])
@@ -82,8 +87,28 @@ def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[s
     base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
     base |= {key: value for key, value in chosen.items() if value}
     base["SEEDS"] = str(settings.seeds)
-    kept = ("MODEL_PATH", "RAY_ADDRESS", "DRY_RUN", "N_GPUS", "NNODES", "RFT_BUDGET", "EVALUATE_ON", "STUDY_ENGINE")
+    kept = (
+        "MODEL_PATH",
+        "RAY_ADDRESS",
+        "DRY_RUN",
+        "N_GPUS",
+        "NNODES",
+        "RFT_BUDGET",
+        "EVALUATE_ON",
+        "STUDY_ENGINE",
+        "LEFT_OUT",
+    )
     return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}
+
+
+def with_overrides(jobs: Sequence[Job], words: Sequence[str], shown: str) -> list[Job]:
+    """The jobs with what their steps leave out of the ``words``; UserError for a word that fits no step."""
+    of_one_seed = {(job.script, job.words): job for job in reversed(jobs)}.values()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = pool.map(lambda job: steps_of(command_of(job), {**os.environ, **job.variables}), of_one_seed)
+        steps = [step for of_job in found for step in of_job]
+    unknown = left_out(words, steps, shown)
+    return [replace(job, variables={**job.variables, "LEFT_OUT": unknown}) for job in jobs]
 
 
 def times_file(study: str, variables: Mapping[str, str], given: Mapping[str, str]) -> Path | None:

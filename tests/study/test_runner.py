@@ -171,7 +171,7 @@ def test_every_lane_has_a_gpu_of_its_own_where_there_are_several() -> None:
 
 VARIABLES = {
     "SEED": "0", "ARMS": "rl-level2", "DATA_DIR": "d", "CKPT_DIR": "c", "RESULTS_DIR": "r", "BASE_MODEL": "c/base",
-    "STUDY": "s", "COUNTDOWN_STUDY": "s", "PROFILE": "tiny", "ENGINE": "single", "SECTION": "section41_42",
+    "STUDY": "s", "COUNTDOWN_RESULTS_DIR": "c", "PROFILE": "tiny", "ENGINE": "single", "SECTION": "section41_42",
     "SEEDS": "1", "OUTPUT": "of a single script",
 }  # fmt: skip
 

@@ -1,0 +1,56 @@
+# What the scripts under bash/ call. Sourced by bash/env.sh, never run.
+
+fail() { echo "error: $*" >&2; exit 2; }
+
+# A command that ends when the script that started it is killed, even with -9: the script can be started again at once.
+bound=() with=()
+if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi
+
+# share "$@", said by a script of several steps: an override reaches the steps that know it; one that none knows, or a step
+# cannot take, is refused. LEFT_OUT, STEP:KEY …, is what steps do not know.
+share() {
+  if [[ -n ${LEFT_OUT+set} || " $* " != *=* && " $* " != *" --"* ]]; then return; fi # set: by the script that started this one
+  LEFT_OUT=$("$PYTHON" -m compositionality.study left_out "$started" "$@")
+  export LEFT_OUT
+}
+
+# run NAME [key=value …]: print and run examples/NAME.py with this profile.
+run() {
+  local word words=(profile="$PROFILE/$ENGINE") step=$1
+  if [[ " $* " =~ " task="([^ ]+) ]]; then step+=/${BASH_REMATCH[1]}; fi
+  for word in "${@:2}"; do
+    if [[ " ${LEFT_OUT:-} " != *" $step:${word%%=*} "* ]]; then words+=("$word"); fi
+  done
+  if [[ -n ${LIST_STEPS:-} ]]; then printf '%s\0' + "$1" "${words[@]}" && return; fi
+  { printf '+ %s examples/%s.py' "$PYTHON" "$1" && printf ' %q' "${words[@]}" && echo; } >&2
+  if [[ -z ${DRY_RUN:-} ]]; then "${bound[@]}" "$PYTHON" "examples/$1.py" "${words[@]}"; return; fi
+  if [[ $1 == train_* ]]; then "$PYTHON" "examples/$1.py" "${words[@]}" --dry-run; fi
+}
+
+# script NAME [options]: another script of bash/, with the variables ${with[@]}; its seconds go to $TIMES.
+script() {
+  local began=$SECONDS
+  printf '== %(%H:%M:%S)T  bash/%s.sh%s\n' -1 "$1" "${2:+ ${*:2}}" >&2
+  DEPTH=$((${DEPTH:-0} + 1)) "${bound[@]}" env "${with[@]}" bash "bash/$1.sh" "${@:2}"
+  printf '== %(%H:%M:%S)T  bash/%s.sh%s: done in %s s\n' -1 "$1" "${2:+ ${*:2}}" $((SECONDS - began)) >&2
+  if [[ -n ${TIMES:-} ]]; then
+    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "$SEED" $((${DEPTH:-0} + 1)) "$*" $((SECONDS - began)) >>"$TIMES"
+  fi
+}
+
+# list WORD…: a,b for key=[a,b]; a word with more than the letters of a plain path is quoted.
+list() {
+  local LC_ALL=C word words=()
+  for word in "$@"; do
+    if [[ $word == *[!A-Za-z0-9_./:-]* ]]; then word="'${word//\'/\\\'}'"; fi
+    words+=("$word")
+  done
+  (IFS=,; echo "${words[*]}")
+}
+
+# files NAME…: problem files by their names below $DATA_DIR, a.parquet,b.parquet.
+files() {
+  local name paths=()
+  for name in "$@"; do paths+=("$DATA_DIR/$name.parquet"); done
+  list "${paths[@]}"
+}
