@@ -30,7 +30,7 @@ def hydra_word(schema: type[Any], word: str) -> str:
     if not equals:
         raise UserError(f"{word}: no value; give it as {key}=VALUE")
     if kind is dict:
-        return f"++{word}"  # Hydra wants ++ before a key that a mapping does not hold yet
+        return f"++{word.lstrip('+')}"  # Hydra wants ++ before a key that a mapping does not hold yet
     if kind is Path and not value:
         raise UserError(f"{key}: is empty; give a path")
     if kind in (str, Path):

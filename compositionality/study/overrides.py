@@ -6,12 +6,13 @@ The scripts say themselves what their steps are: with LIST_STEPS they print the 
 import difflib
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
 from compositionality.config.cli import SWITCHES, parse, split_layers
+from compositionality.config.overrides import keys_of, kind_of
 from compositionality.config.profile import schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
@@ -61,10 +62,10 @@ def left_out(overrides: Sequence[str], steps: Sequence[Step], script: str) -> st
 
     UserError for a key that no step has, for a value that one of them cannot take, and for one output of several steps.
     """
-    keys = {step: list(keys_of(step.schema())) for step in steps}
+    schemas = {step: step.schema() for step in steps}
     for word in dict.fromkeys(overrides):
-        _check_override(word, keys, script)
-    unknown = {step: {_head(word) for word in step.words if not _knows(keys[step], word)} for step in steps}
+        _check_override(word, schemas, script)
+    unknown = {step: {_head(word) for word in step.words if not _knows(schemas[step], word)} for step in steps}
     valued = {word for word in overrides if "=" in word}
     reached = {(step.name, frozenset(valued & set(step.words))): step for step in reversed(steps)}
     for (_, given), step in reached.items():
@@ -73,28 +74,18 @@ def left_out(overrides: Sequence[str], steps: Sequence[Step], script: str) -> st
     return " ".join(sorted({f"{step.name}:{head}" for step in steps for head in unknown[step]}))
 
 
-def keys_of(schema: type[Any], prefix: str = "") -> Iterator[str]:
-    """The dotted keys of a settings dataclass; that of a mapping, below which any key goes, ends in a dot."""
-    for entry in fields(schema):
-        value = entry.default if entry.default_factory is MISSING else entry.default_factory()
-        if is_dataclass(value) and not isinstance(value, type):
-            yield from keys_of(type(value), f"{prefix}{entry.name}.")
-        else:
-            yield f"{prefix}{entry.name}{'.' if get_origin(entry.type) is dict else ''}"
-
-
-def _check_override(word: str, keys: Mapping[Step, Sequence[str]], script: str) -> None:
+def _check_override(word: str, schemas: Mapping[Step, type[Any]], script: str) -> None:
     if word in OF_EVERY_STEP or not ("=" in word or word.startswith("-")):  # the name of an arm
         return
     key = _key(word)
     if key in FROM_THE_SCRIPT:
         raise UserError(f"{word}: the steps of {script} have their own; give PROFILE=NAME before the command")
-    reached = [step for step, known in keys.items() if word in step.words and _knows(known, word)]
+    reached = [step for step, schema in schemas.items() if word in step.words and _knows(schema, word)]
     if not reached:
-        near = difflib.get_close_matches(key, sorted({key for known in keys.values() for key in known}))
-        raise UserError(
-            f"{word}: no step of {script} has this setting" + (f"; near: {', '.join(near)}" if near else "")
-        )
+        known = sorted({name for schema in set(schemas.values()) for name in keys_of(schema)})
+        near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise UserError(f"{word}: no step of {script} has this setting{hint}")
     own = {other for step in reached for other in step.words if _key(other) == key and other != word}
     if key in OUTPUTS and len(own) > 1:
         folders = "DATA_DIR, CKPT_DIR or RESULTS_DIR, or a script's OUTPUT"
@@ -121,8 +112,6 @@ def _key(word: str) -> str:
     return _head(SWITCHES.get(word, word)).lstrip("+~")
 
 
-def _knows(keys: Sequence[str], word: str) -> bool:
+def _knows(schema: type[Any], word: str) -> bool:
     key = _key(word)
-    if word in OF_EVERY_STEP or key in FROM_THE_SCRIPT:
-        return True
-    return any(key == one or one.startswith(f"{key}.") or (one.endswith(".") and key.startswith(one)) for one in keys)
+    return word in OF_EVERY_STEP or key in FROM_THE_SCRIPT or kind_of(schema, key) is not None

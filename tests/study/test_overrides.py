@@ -51,9 +51,10 @@ def test_flags_and_keys_below_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("trainer.stepz=4", "trainer.stepz=4: no step of x.sh has this setting; near: trainer.steps"),
-        ("--fore", "--fore: no step of x.sh has this setting; near: force"),
+        ("trainer.stepz=4", "trainer.stepz=4: no step of x.sh has this setting; did you mean trainer.steps"),
+        ("--fore", "--fore: no step of x.sh has this setting; did you mean force"),
         ("profile=paper", "profile=paper: .* give PROFILE=NAME before the command"),
+        ("trainer.steps=-4", r"trainer.steps=-4: must be at least .*examples/train_grpo.py"),
         ("trainer.steps=four", r"trainer.steps=four.*examples/train_grpo.py"),
         ("output=x", "output=x: .* places of their own; give DATA_DIR"),
     ],
