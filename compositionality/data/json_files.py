@@ -1,6 +1,7 @@
 """JSON files of ours, read so that a missing or damaged one is one line that names the file and the fix."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,27 @@ def read_json_object(path: Path, fix: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path}: damaged (a JSON {type(content).__name__}, not an object); {fix}")
     return content
+
+
+Shape = Mapping[str, Any]
+"""What an object must hold: key → a type, a shape (a list of such objects), or None (anything)."""
+NUMBER = int | float
+
+
+def check_shape(content: Any, shape: Shape, where: object, fix: str) -> None:
+    """UserError that names ``where`` (the file) and the first key of ``content`` that is missing or of another type."""
+    if not isinstance(content, dict):
+        raise UserError(f"{where}: is no JSON object; {fix}")
+    for key, needed in shape.items():
+        if key not in content:
+            raise UserError(f"{where}: has no key {key!r}; {fix}")
+        value: Any = content[key]
+        kind = list if isinstance(needed, Mapping) else needed or object
+        if not isinstance(value, kind):
+            raise UserError(f"{where}: {key}: a {type(value).__name__} of JSON does not belong there; {fix}")
+        if isinstance(needed, Mapping):
+            for number, row in enumerate(content[key]):
+                check_shape(row, needed, f"{where}: {key}[{number}]", fix)
 
 
 def parse_json_object(text: str, where: str, fix: str) -> dict[str, Any]:

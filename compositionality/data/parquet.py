@@ -10,11 +10,17 @@ from compositionality.errors import UserError
 
 
 def read_table(
-    path: Path, columns: Sequence[str] | None = None, *, optional: Sequence[str] = (), allow_empty: bool = False
+    path: Path,
+    columns: Sequence[str] | None = None,
+    *,
+    optional: Sequence[str] = (),
+    allow_empty: bool = False,
+    types: pa.Schema | None = None,
 ) -> pa.Table:
     """Read a parquet file; ``columns`` are required, ``optional`` ones read where they are there.
 
-    UserError for a missing, damaged or empty file or column.
+    ``types``: of some columns, which then have no empty cell. UserError for a missing, damaged or empty file or column,
+    and for one of another type.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
@@ -29,6 +35,21 @@ def read_table(
         raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:
         raise UserError(f"{path}: has no rows")
+    return _typed(path, table, types) if types else table
+
+
+def _typed(path: Path, table: pa.Table, types: pa.Schema) -> pa.Table:
+    for number, name in enumerate(table.column_names):
+        if name not in types.names:
+            continue
+        kind = types.field(name).type
+        try:
+            column = table[name].cast(kind)
+        except pa.ArrowException as error:
+            raise UserError(f"{path}: column {name} holds {table[name].type}, not {kind}; make it again") from error
+        if column.null_count:
+            raise UserError(f"{path}: column {name} has {column.null_count} empty cells; make it again")
+        table = table.set_column(number, name, column)
     return table
 
 

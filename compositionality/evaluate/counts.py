@@ -136,13 +136,15 @@ def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """Counts by (checkpoint, problem file). UserError if the file lacks a column or has rows twice."""
     return {
         key: ProblemCounts(_strata(part), _column(part, "judged"), _column(part, "correct"))
-        for key, part in _parts(path, read_table(path, BY_PROBLEM_SCHEMA.names))
+        for key, part in _parts(path, read_table(path, BY_PROBLEM_SCHEMA.names, types=BY_PROBLEM_SCHEMA))
     }
 
 
 def read_class_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """The same from a table with ``responses`` and a column of counts for every class in place of ``judged``."""
-    table = read_table(path, [*BY_PROBLEM_SCHEMA.names[:6], "responses", *FAILURES])
+    counted = [(name, pa.int64()) for name in ("responses", *FAILURES)]
+    types = pa.schema([*list(BY_PROBLEM_SCHEMA)[:6], *counted])
+    table = read_table(path, types.names, types=types)
     return {
         key: ProblemCounts(
             _strata(part),

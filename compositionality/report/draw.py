@@ -1,6 +1,5 @@
 """The figures that steps write beside their tables: accuracy by level of a study, failure modes of one seed."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, exclusive, verify, write_derived
+from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.failures.run import SUMMARY as FAILURES
@@ -20,6 +20,30 @@ from compositionality.report.styles import Styles, arm_styles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SUMMARY_SHAPE: Shape = {
+    "models": list,
+    "accuracy": {
+        "model": str,
+        "group": str,
+        "level": int,
+        "data_source": str,
+        "accuracy": NUMBER | None,
+        "low": NUMBER | None,
+        "high": NUMBER | None,
+        "values": list | None,
+        "interval": str | None,
+        "n_problems": int,
+        "n_seeds": int,
+    },
+}
+"""What a figure reads of a seeds.json."""
+FAILURES_SHAPE: Shape = {
+    "models": list,
+    "classes": list,
+    "shares": {"model": str, "problems": str, "group": str, "level": int, "class": str, "share": NUMBER | None},
+    "by_function": {"model": str, "problems": str, "function": str},
+    "by_pair": {"model": str, "problems": str, "outer": str, "inner": str},
+}
 STEP, FAILURE_STEP = "draw_figure", "draw_failures"
 
 
@@ -58,7 +82,9 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     """Write failure_modes.{svg,png,pdf} and functions.{svg,png,pdf} beside ``folder``/failure_modes.json."""
     source = folder / FAILURES
     verify(source)
-    summary = json.loads(source.read_text())
+    fix = "run examples/failure_modes.py again with --force"
+    summary = read_json_object(source, fix)
+    check_shape(summary, FAILURES_SHAPE, source, fix)
     styles = arm_styles(summary["models"])
     of_file = {row["problems"]: row["group"] for row in summary["shares"]}
     functions, pairs = (
@@ -79,7 +105,9 @@ def read_summary(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file; make it with examples/summarise_seeds.py")
     if verify(path).step != SUMMARY_STEP:
         raise UserError(f"{path}: was not made by examples/summarise_seeds.py")
-    summary: dict[str, Any] = json.loads(path.read_text())
+    fix = "run examples/summarise_seeds.py again with --force"
+    summary = read_json_object(path, fix)
+    check_shape(summary, SUMMARY_SHAPE, path, fix)
     if not by_level(summary):
         raise UserError(f"{path}: holds no accuracy by level")
     return summary

@@ -12,7 +12,6 @@ Names of tensors: B samples, T tokens, N response tokens of a batch, G groups, S
 # ruff: noqa: N803, N806
 
 import contextlib
-import json
 import math
 import shutil
 import sys
@@ -29,6 +28,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
@@ -42,7 +42,7 @@ from compositionality.train.common.checkpoints import (
     record_score,
     resume,
 )
-from compositionality.train.common.metrics import STEP_ROW
+from compositionality.train.common.metrics import DAMAGED, STEP_ROW
 from compositionality.train.common.processes import device, on_every_rank, on_first_rank, rank, start_processes
 from compositionality.train.common.prompt_stream import (
     TokenizedProblem,
@@ -543,7 +543,7 @@ class GrpoTrainer:
             PromptGroup(**{**group, "completions": [Completion(**one) for one in group["completions"]]})
             for group in state["surplus"]
         ]
-        self.row = json.loads((folder(self.steps, step) / STEP_ROW).read_text())
+        self.row = read_json_object(folder(self.steps, step) / STEP_ROW, DAMAGED)
 
     def close(self) -> None:
         """End the judges' processes and close the report."""

@@ -17,6 +17,7 @@ from compositionality.data.artefact import Recipe, new_artefact, tree_hash, veri
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
+from compositionality.evaluate.counts import read_counts
 from compositionality.evaluate.frames import marks
 from compositionality.evaluate.tables import WIDTH, print_claims
 from compositionality.types import FAILURES
@@ -209,6 +210,23 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
     (tmp_path / "claims.json").write_text("mine")
     with pytest.raises(UserError, match="was not made by this step"):
         content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "told"),
+    [
+        ("judged", ["x"] * 3, "column judged holds string, not int64"),
+        ("correct", [1, None, 2], "column correct has 1 empty cells"),
+        ("level", [0.5] * 3, "column level holds double, not int64"),
+        ("problem", [[1]] * 3, "column problem holds list<.*>, not int64"),
+    ],
+)
+def test_p18_counts_of_another_type_are_named(tmp_path: Path, column: str, cells: list[Any], told: str) -> None:
+    rows = {"model": ["a"] * 3, "problems": ["p"] * 3, "problem": [0, 1, 2], "group": ["g"] * 3, "level": [1] * 3}
+    rows |= {"data_source": ["s"] * 3, "judged": [4] * 3, "correct": [1] * 3, column: cells}
+    write_table(pa.table(rows), tmp_path / "by_problem.parquet")
+    with pytest.raises(UserError, match=rf"by_problem\.parquet: {told}; make it again"):
+        read_counts(tmp_path / "by_problem.parquet")
 
 
 @pytest.mark.parametrize("n_seeds", [1, 3])

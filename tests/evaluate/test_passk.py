@@ -13,7 +13,7 @@ from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import read_counts
-from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.types import Completion
 
@@ -238,3 +238,16 @@ def test_settings_on_the_command_line() -> None:
     words = ["models=[a:x,b:y]", "problems=[t:p.parquet]", "output=o", "levels=[1,2]", "pairs=[b:a]", "plan=true"]
     found = parse(PasskSettings, words)
     assert (found.n_samples, found.pairs, found.levels, found.plan) == (1000, ["b:a"], [1, 2], True)
+
+
+@pytest.mark.parametrize(
+    ("prior", "told"),
+    [
+        ("nowhere", r"prior=nowhere: no such folder; give the output folder of examples/passk.py or "),
+        (".", r"prior=\.: no by_problem.parquet there; give the output folder"),
+        ("pyproject.toml", r"prior=pyproject.toml: no by_problem.parquet there; give the output folder"),
+    ],
+)
+def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        read_prior(prior)

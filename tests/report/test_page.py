@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_study import ATTACK, DECISIONS, MODELS, make_study, other_task, write_json
@@ -16,8 +18,9 @@ from report_study import ATTACK, DECISIONS, MODELS, make_study, other_task, writ
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
 from compositionality.report.page.build import report
+from compositionality.report.page.content import stages
 from compositionality.report.page.figures import PageFigure, page_figures, stamp
-from compositionality.report.page.inputs import ReportSettings, find_inputs
+from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.results import read_results
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
 
@@ -220,6 +223,62 @@ def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
     assert cut("a" * LONGEST) == "a" * LONGEST
     assert "characters left out" in cut("a" * 10 * LONGEST)
     assert len(cut("a" * 10 * LONGEST)) < LONGEST + 100
+
+
+DAMAGED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "no accuracy": ("section41_42/seeds.json", lambda content: content.pop("accuracy"), "has no key 'accuracy'"),
+    "no seeds' names": (
+        "section41_42/seeds.json",
+        lambda content: content["seeds"][0].pop("name"),
+        r"seeds\[0\]: has no key 'name'",
+    ),
+    "level as text": (
+        "section41_42/seeds.json",
+        lambda content: content["accuracy"][1].update(level="x"),
+        r"accuracy\[1\]: level: a str of JSON does not belong there",
+    ),
+    "claims before they had an origin": (
+        "claims.json",
+        lambda content: content["claims"][2].pop("origin"),
+        r"claims\[2\]: has no key 'origin'",
+    ),
+    "claims that are text": ("claims.json", lambda content: content.update(claims="x"), "claims: a str of JSON"),
+    "no models of pass@k": ("section44/passk.json", lambda content: content.pop("models"), "has no key 'models'"),
+    "no classes": ("section45/failure_modes.json", lambda content: content.pop("classes"), "has no key 'classes'"),
+}
+
+
+@pytest.mark.parametrize(("name", "damage", "told"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_p18_a_result_without_what_the_page_needs_is_named(
+    settings: ReportSettings, tmp_path: Path, name: str, damage: Callable[[Any], Any], told: str
+) -> None:
+    content = json.loads((settings.study / name).read_text())
+    damage(content)
+    path = write_json(tmp_path / Path(name).name, content)
+    with pytest.raises(UserError, match=rf"{path.name}: {told}.*; run the step that makes it again$"):
+        Inputs({name: path}, ()).json(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("machine.json", b"[]", r"machine.json: damaged \(a JSON list, not an object\)"),
+        ("machine.json", b'{"cpu": "x"}', "machine.json: has no key 'cores'"),
+        ("machine.json", b"\xff", "machine.json: damaged .not UTF-8"),
+        ("times.tsv", b"9\t0\t1\tx\tsoon\n", "times.tsv: line 1: 'soon' is no number of seconds"),
+        ("times.tsv", b"\xff\n", "times.tsv: damaged .not UTF-8"),
+        ("recipe.json", b"[]", "recipe.json: damaged .a JSON list"),
+        ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),
+    ],
+)
+def test_p18_a_damaged_file_is_named(tmp_path: Path, name: str, text: bytes, told: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(text)
+    inputs = Inputs({name: path}, ())
+    read = partial(stages, inputs) if name == "times.tsv" else inputs.json
+    with pytest.raises(UserError, match=told) as raised:
+        read(name)
+    assert "\n" not in str(raised.value)
 
 
 def test_tables_are_csv(settings: ReportSettings) -> None:

@@ -11,6 +11,7 @@ from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_derived
+from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import Results, claim_rows
@@ -23,6 +24,7 @@ from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import Metric
 
 STEP = "hold_claims"
+AGAIN = "run examples/claims.py again with --force"
 ONE_SEED = (
     "One seed was run ({which}): its decisions are about these very models on other problems. How much another "
     "training run would differ is not measured, so a decision may change with another seed; SEEDS=3 measures it."
@@ -87,7 +89,8 @@ def read_claims(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: no such file; make it with examples/claims.py")
     if verify(path).step != STEP:
         raise UserError(f"{path}: was not made by examples/claims.py")
-    content: dict[str, Any] = json.loads(path.read_text())
+    content = read_json_object(path, AGAIN)
+    check_shape(content, {"claims": list, "controls": list, "notes": list}, path, AGAIN)
     return content
 
 

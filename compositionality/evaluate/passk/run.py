@@ -13,6 +13,7 @@ from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
+from compositionality.data.json_files import read_json_object
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders, Jobs, all_collected, engine_for, jobs_of
@@ -173,7 +174,7 @@ def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
 def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
     """The power note, and what sampling will cost, going by the first checkpoint that is not sampled yet."""
     console = new_console()
-    prior = _prior(Path(settings.prior)) if settings.prior else []
+    prior = read_prior(settings.prior) if settings.prior else []
     strata = {name: one.strata() for name, one in names.problems.items()}
     ks = table_ks(settings, settings.n_samples)
     print_detectable(list(detectable(strata, settings.n_samples, ks, prior)), settings.n_samples, console)
@@ -186,9 +187,14 @@ def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) ->
         console.print(probe(engine, list(first.values()), settings.probe).words(planned))
 
 
-def _prior(path: Path) -> list[ProblemCounts]:
-    folder = path if path.is_dir() else path.parent
-    return list(read_counts(folder / BY_PROBLEM).values())
+def read_prior(given: str) -> list[ProblemCounts]:
+    """The counts of an evaluation, by its folder or a file in it. UserError if there are none."""
+    path = Path(given)
+    counts = (path if path.is_dir() else path.parent) / BY_PROBLEM
+    if not path.exists() or not counts.is_file():
+        reason = f"no {BY_PROBLEM} there" if path.exists() else "no such folder"
+        raise UserError(f"prior={given}: {reason}; give the output folder of examples/passk.py or examples/evaluate.py")
+    return list(read_counts(counts).values())
 
 
 def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, str], Path]:
@@ -244,8 +250,7 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
     json_file = output.with_suffix(".json")
     write_derived(json_file, recipe, write_json, force=settings.force)
     write_derived(output.with_suffix(".parquet"), recipe, write_long, force=settings.force)
-    content: Row = json.loads(json_file.read_text())
-    return content
+    return read_json_object(json_file, "run examples/passk.py again with --force")
 
 
 def _missing(answers: Counted, n_samples: int) -> Iterator[Row]:

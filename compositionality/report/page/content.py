@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
+from compositionality.errors import UserError
 from compositionality.evaluate.tables import by_origin, plural
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
@@ -99,9 +100,13 @@ def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
     """Seed, stage, seconds of what took a second; of several runs of a stage the longest."""
     longest: dict[tuple[str, str], int] = {}
     if name in inputs:
-        for line in csv.reader(inputs.files[name].read_text().splitlines(), delimiter="\t"):
+        for number, line in enumerate(csv.reader(inputs.lines(name), delimiter="\t"), 1):
             if len(line) == 5:
                 key = (line[1], line[3].removesuffix(" --force"))
+                if not line[4].isdecimal():
+                    raise UserError(
+                        f"{inputs.files[name]}: line {number}: {line[4]!r} is no number of seconds; delete that line"
+                    )
                 longest[key] = max(longest.get(key, 0), int(line[4]))
     return [{"seed": seed, "stage": stage, "seconds": value} for (seed, stage), value in longest.items() if value]
 

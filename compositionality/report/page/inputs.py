@@ -1,6 +1,5 @@
 """Every file of a study that the page is made from, by a name without a path; altered and stale files are refused."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,9 @@ from compositionality.data.artefact import (
     tree_hash,
     verify,
 )
+from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object, read_text
 from compositionality.errors import UserError
+from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
 
 SEEDS = "section41_42/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"
@@ -35,6 +36,30 @@ OF_EVERY_SEED = {
 """Sections that the page shows over all seeds, each seed's folder read by the page itself."""
 SECTIONS = {"accuracy": "section41_42", "countdown": "section43", "passk": PASS_AT_K, "failures": FAILURES}
 """The folders that claims.json names."""
+AGAIN = "run the step that makes it again"
+_CLAIM_SHAPE: Shape = {
+    "claim": str,
+    "text": str,
+    "paper": str,
+    "decision": str,
+    "comparisons": {"comparison": str, "decision": str, "threshold": NUMBER},
+}
+SHAPES: Mapping[str, Shape] = {
+    "seeds.json": {**SUMMARY_SHAPE, "seeds": {"name": str}, "sampling": dict, "differences": list},
+    "claims.json": {"claims": {**_CLAIM_SHAPE, "origin": str}, "controls": _CLAIM_SHAPE, "notes": list},
+    "passk.json": {
+        "models": list,
+        "n_samples": int,
+        "temperature": NUMBER,
+        "differences": {"model": str, "base": str, "problems": str, "group": str, "level": int},
+    },
+    "failure_modes.json": FAILURES_SHAPE,
+    "machine.json": {"cpu": str, "cores": int, "memory_gib": NUMBER, "gpus": list, "python": str},
+    "recipe.json": {"settings": dict},
+    "manifest.json": {"settings": dict},
+}
+"""What the page reads of a JSON file, by the file's name."""
+RFT_SHAPE: Shape = {"facts": dict}
 _RFT = re.compile(r"/(?:\w+_)?(rft\w*)/iteration(\d+)/rollouts/")
 
 
@@ -69,11 +94,18 @@ class Inputs:
         return name in self.files
 
     def json(self, name: str) -> Any:
-        """The content of a JSON file. UserError if it is damaged."""
-        try:
-            return json.loads(self.files[name].read_text())
-        except ValueError as error:
-            raise UserError(f"{self.files[name]}: no JSON ({error}); run the step that makes it again") from error
+        """The content of a JSON file. UserError if it is damaged or lacks a key that the page needs."""
+        path = self.files[name]
+        content = read_json_object(path, AGAIN)
+        check_shape(content, RFT_SHAPE if name.startswith("rft/") else SHAPES.get(path.name, {}), path, AGAIN)
+        if name == AUDIT:
+            for file in content:
+                check_shape(content, {file: {}}, path, AGAIN)
+        return content
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of a text file. UserError if it is not UTF-8."""
+        return read_text(self.files[name], AGAIN).splitlines()
 
     def starting(self, prefix: str) -> list[str]:
         """Names that start with ``prefix``, sorted."""
@@ -120,7 +152,7 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         folder = getattr(settings, name)
         if folder and not Path(folder).is_dir():
             raise UserError(f"{name}={folder}: no such folder")
-    seeds = tuple(seed["name"] for seed in json.loads(summary.read_text())["seeds"]) or ("seed0",)
+    seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
     files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from compositionality.data.json_files import check_shape
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
-from compositionality.report.page.inputs import FAILURES, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.inputs import AGAIN, FAILURES, PASS_AT_K, SEEDS, Inputs
 from compositionality.stats.intervals import Counts, columns_by_seed, wilson
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
@@ -99,7 +100,9 @@ def _rft_iterations(inputs: Inputs) -> Iterator[Row]:
     completions: dict[tuple[str, str], int] = defaultdict(int)
     for name in inputs.starting("rft/"):
         _, seed, arm, iteration = name.split("/")
-        counts = inputs.json(name)["facts"]["levels"]
+        facts = inputs.json(name)["facts"]
+        check_shape(facts, {"levels": {"n": int, "correct": int}}, f"{inputs.files[name]}: facts", AGAIN)
+        counts = facts["levels"]
         n, right = (sum(count[key] for count in counts) for key in ("n", "correct"))
         completions[seed, arm] += n
         if n:

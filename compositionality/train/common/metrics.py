@@ -1,5 +1,6 @@
 """The metrics of a run on disk: one JSON line for each step, which a resumed run continues."""
 
+import contextlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import write_text
+from compositionality.data.json_files import check_shape, parse_json_object, read_json_object
+from compositionality.errors import UserError
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -26,16 +29,25 @@ def wandb_is_usable(environment: Mapping[str, str]) -> bool:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a line cut off by a crash is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.is_file() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+    """The rows of a metrics file: ``{"step": 3, "train/loss": 0.7, …}``; a last line cut off by a crash is left out.
+
+    UserError that names any other line that is no such row.
+    """
+    *lines, last = path.read_bytes().split(b"\n") if path.is_file() else [b""]
+    rows = [_row(line, f"{path}: line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    with contextlib.suppress(UserError):  # a line that is whole ends with a line break
+        rows += [_row(last, str(path))] if last else []
     return rows
 
 
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    fix = "delete that line, or move the run's folder away and train again"
+    row = parse_json_object(line.decode(errors="replace"), where, fix)
+    check_shape(row, {"step": int}, where, fix)
+    return row
+
+
+DAMAGED = "delete this checkpoint; an earlier one is taken"
 STEP_ROW = "metrics.json"
 """The row of the step, kept in a checkpoint's folder."""
 
@@ -48,7 +60,7 @@ def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> N
     rows = [row for row in read_metrics(path) if row["step"] <= step]
     saved = checkpoint / STEP_ROW if checkpoint else None
     if saved and saved.is_file() and not any(row["step"] == step and is_update(row) for row in rows):
-        rows.append(json.loads(saved.read_text()))
+        rows.append(read_json_object(saved, DAMAGED))
     if path.is_file() or rows:
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
 

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from compositionality.data.artefact import write_text
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, mark_complete
-from compositionality.train.common.metrics import STEP_ROW
+from compositionality.train.common.metrics import DAMAGED, STEP_ROW
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.processes import rank
 from compositionality.train.common.safe_loading import CheckpointPlanner, CheckpointReader
@@ -98,8 +99,7 @@ def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -
     set_state_dict(
         policy, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"], options=options
     )
-    content: dict[str, Any] = json.loads((path / STATE).read_text())
-    return content
+    return read_json_object(path / STATE, DAMAGED)
 
 
 def distributed_state(policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:

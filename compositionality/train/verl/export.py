@@ -15,6 +15,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
+from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import Place
 from compositionality.train.common.model_texts import write_for_both_generations
@@ -73,7 +74,10 @@ def find_state(checkpoint: Path) -> Path:
 
 def state_files(source: Path) -> list[Path]:
     """The model's shards in the order of ranks; UserError if one is missing."""
-    ranks = json.loads((source / "fsdp_config.json").read_text())["world_size"]
+    config, fix = source / "fsdp_config.json", "use another checkpoint"
+    content = read_json_object(config, fix)
+    check_shape(content, {"world_size": int}, config, fix)
+    ranks = content["world_size"]
     paths = [source / f"model_world_size_{ranks}_rank_{rank}.pt" for rank in range(ranks)]
     for path in paths:
         if not path.is_file():
@@ -129,7 +133,7 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
     for path in sorted(source.iterdir()):
         if path.is_file() and path.suffix != ".safetensors" and not path.name.endswith(".index.json"):
             shutil.copyfile(path, target / path.name)
-    config = json.loads((target / "config.json").read_text())
+    config = read_json_object(target / "config.json", "use another checkpoint")
     write_text(target / "config.json", json.dumps(config | {"dtype": dtype}))
     write_for_both_generations(target)
 
