@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
 COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
 
 
@@ -91,14 +92,12 @@ def kill_twice(command, working):
         process.wait()
 
 
-def test_an_openai_server_answers(tiny_model, tmp_path):
+def test_the_documented_server_answers(tiny_model, tmp_path):
     problems, output = write_problems(tmp_path / "problems.parquet", 32), tmp_path / "out"
-    with served(tiny_model) as url:
-        collect(
-            CollectSettings(
-                "openai", url, problems=problems, output=output, model=str(tiny_model), n_samples=2, max_tokens=16
-            )
-        )
+    with served(tiny_model, tmp_path) as url:
+        settings = CollectSettings(base_url=url, problems=problems, output=output, model=str(tiny_model), n_samples=2)
+        settings.max_tokens = 16
+        collect(settings)
     rows = [row for table in read_rollouts(output) for row in table.to_pylist()]
     assert len(rows) == 64
     assert all(1 <= row["n_tokens"] <= 16 for row in rows)
@@ -106,15 +105,15 @@ def test_an_openai_server_answers(tiny_model, tmp_path):
 
 
 @contextlib.contextmanager
-def served(model):
-    """A vLLM server on a free port of this machine."""
+def served(model, folder):
+    """vLLM's server on a free port of this machine, started as ``collect_rollouts --help`` says."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
-    environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1"}
-    more = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "256"]
-    process = subprocess.Popen([*command, *more], env=environment)
+    documented = re.search(r"^ +(VLLM_CPU_KVCACHE_SPACE=.* -m vllm.*)$", Path(COLLECT[1]).read_text(), re.MULTILINE)[1]
+    command = documented.replace("MODEL", str(model)).replace("8000", str(port))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    process = subprocess.Popen(["bash", "-c", f"exec env {command}"], cwd=folder, env=os.environ | {"PATH": path})
     try:
         wait_until_up(process, f"http://127.0.0.1:{port}/health")
         yield f"http://127.0.0.1:{port}/v1"

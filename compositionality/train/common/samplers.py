@@ -134,7 +134,8 @@ class ServerSampler:
 
     SGLang: ``python -m sglang.launch_server --model-path M --enable-deterministic-inference`` (else seeds do nothing);
     leave SGLANG_RETURN_ORIGINAL_LOGPROB unset.
-    vLLM: ``VLLM_SERVER_DEV_MODE=1 vllm serve M --logprobs-mode processed_logprobs``; the variable opens the call that
+    vLLM: ``VLLM_SERVER_DEV_MODE=1 vllm serve M --logprobs-mode processed_logprobs`` (its build for CPUs: ``python -m
+    vllm.entrypoints.openai.api_server --model M``, see examples/collect_rollouts.py); the variable opens the call that
     reloads weights, and anybody who reaches the port can make it, so keep the port closed to others.
 
     Under torchrun rank 0 hands over the weights, in the first ``sample`` after ``load``, while the others wait.

@@ -20,7 +20,9 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.common.samplers import ServerSampler, open_sampler
+from compositionality.train.common.trackers import Trackers
 from compositionality.types import LENGTH, STOP
 
 END = 3
@@ -239,6 +241,16 @@ def test_no_server_and_no_such_engine_are_one_line(folder):
     ):
         with pytest.raises(UserError, match=message):
             open_sampler(settings(**changes), folder, [END], "cpu", 8)
+
+
+def test_wandb_is_told_no_password(tmp_path, monkeypatch):
+    told = []
+    fake = SimpleNamespace(init=lambda **given: told.append(given["config"]), errors=SimpleNamespace(Error=OSError))
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    (tmp_path / WANDB_ID).write_text("id")
+    Trackers(tmp_path, ["wandb"], {"rollout": {"server_url": "http://me:hidden@host", "n": 4}})
+    assert told == [{"rollout": {"server_url": "http://***@host", "n": 4}}]
 
 
 @pytest.mark.slow
