@@ -17,9 +17,10 @@ from compositionality.data.artefact import Recipe, new_artefact, tree_hash, veri
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
+from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.counts import read_counts
 from compositionality.evaluate.frames import marks
-from compositionality.evaluate.tables import WIDTH, print_claims
+from compositionality.evaluate.tables import WIDTH
 from compositionality.types import FAILURES
 
 LEVEL = "string-heldout-level3"

@@ -66,7 +66,7 @@ def test_auto_takes_what_serves_the_models(tiny_model, tmp_path, machine, monkey
 def test_the_recipes_hold_the_engine_that_auto_stands_for(tiny_model, tmp_path, machine):
     machine(gpu=False, installed=False)
     problems = write_problems(tmp_path / "problems.parquet", 4)
-    collect(CollectSettings(problems, tmp_path / "out", str(tiny_model), max_tokens=4))
+    collect(CollectSettings(problems=problems, output=tmp_path / "out", model=str(tiny_model), max_tokens=4))
     assert rollout_manifest(tmp_path / "out").settings["engine"] == "builtin"
     shared = {"models": [f"m:{tiny_model}"], "problems": [f"p:{problems}"], "max_tokens": 4, "n_samples": 2}
     evaluate(EvaluateSettings(output=tmp_path / "table", **shared))

@@ -15,10 +15,10 @@ from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import Results, claim_rows
+from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
-from compositionality.evaluate.tables import claims_markdown, print_claims
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import Metric

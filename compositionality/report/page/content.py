@@ -10,7 +10,8 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.tables import by_origin, plural
+from compositionality.evaluate.claims.tables import by_origin
+from compositionality.evaluate.tables import plural
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
     AUDIT,
