@@ -1,7 +1,8 @@
 r"""The grammar of an answer: whole numbers, ``+ - * /`` and parentheses, nothing else.
 
-    expression := ["-"] term (("+" | "-") term)*
-    term       := factor (("*" | "/") factor)*
+    expression := term (("+" | "-") term)*
+    term       := signed (("*" | "/") signed)*
+    signed     := ["+" | "-"] factor
     factor     := number | "(" expression ")"
     number     := "0" | a digit from 1 to 9, then digits
 
@@ -22,7 +23,8 @@ Token = int | str
 
 _DIGITS = frozenset("0123456789")
 _SYMBOLS = frozenset("+-*/()")
-_STRENGTH = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2}
+_NEGATE = "~"  # a minus in front of a value, while it waits: it becomes 0 - …
+_STRENGTH = {"(": 0, "+": 1, "-": 1, "*": 2, "/": 2, _NEGATE: 3}
 _HARMLESS = str.maketrans({"×": "*", "·": "*", "⋅": "*", "÷": "/", "−": "-"})
 _HARMLESS_LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
 
@@ -65,11 +67,11 @@ def tokenize(text: str) -> list[Token] | None:
 
 def is_legal(tokens: Sequence[Token], operators: str) -> bool:
     """True if the grammar takes the tokens and all their operators are allowed."""
-    depth, after_value = 0, False
-    before: Token = "("
+    depth, after_value, signed = 0, False, False
     for token in tokens:
         starts_value = isinstance(token, int) or token == "("
-        if starts_value == after_value and not (token == "-" and before == "("):
+        is_sign = not after_value and not signed and token in ("+", "-")
+        if starts_value == after_value and not is_sign:
             return False
         if token == "(":
             depth += 1
@@ -79,16 +81,15 @@ def is_legal(tokens: Sequence[Token], operators: str) -> bool:
             return False
         if not 0 <= depth <= MAX_DEPTH:
             return False
-        after_value = isinstance(token, int) or token == ")"
-        before = token
+        after_value, signed = isinstance(token, int) or token == ")", is_sign
     return after_value and depth == 0
 
 
 def to_postfix(tokens: Sequence[Token]) -> list[Token]:
-    """Legal tokens in postfix order; a leading minus becomes ``0 - …``."""
+    """Legal tokens in postfix order; a minus in front of a value becomes ``0 - …``, a plus there goes."""
     output: list[Token] = []
     waiting = ["("]
-    before: Token = "("
+    after_value = False
     for token in tokens:
         if isinstance(token, int):
             output.append(token)
@@ -97,12 +98,13 @@ def to_postfix(tokens: Sequence[Token]) -> list[Token]:
         elif token == ")":
             _release(waiting, output, 1)
             waiting.pop()
-        else:
-            if before == "(":
-                output.append(0)
+        elif after_value:
             _release(waiting, output, _STRENGTH[token])
             waiting.append(token)
-        before = token
+        elif token == "-":
+            output.append(0)
+            waiting.append(_NEGATE)
+        after_value = isinstance(token, int) or token == ")"
     _release(waiting, output, 1)
     return output
 
@@ -110,7 +112,8 @@ def to_postfix(tokens: Sequence[Token]) -> list[Token]:
 def _release(waiting: list[str], output: list[Token], strength: int) -> None:
     """Move waiting operators that bind at least as strongly to the output."""
     while _STRENGTH[waiting[-1]] >= strength:
-        output.append(waiting.pop())
+        sign = waiting.pop()
+        output.append("-" if sign == _NEGATE else sign)
 
 
 def value_of(postfix: Sequence[Token]) -> Exact | None:
