@@ -8,9 +8,9 @@ script that fails ends those beside it, and its exit code is the result.
     python examples/run_study.py study=section41_42 profile=single arms=[rl-level2,rft] backend=slurm -- --force
     python examples/run_study.py scripts=["section44/collect stage1","section44/collect rl-level2"] profile=tiny
 
-Words behind ``--`` go to every script, and reach the steps that have their key; one that no step has is refused at the
-start. backend=ray runs each script as a task of a Ray cluster, backend=slurm each with sbatch; both need a file system
-that all nodes see. --dry-run prints every command and runs nothing.
+Words behind ``--`` go to every script and reach the steps that have their key; one that no step has is refused.
+backend=ray runs each script as a task of a Ray cluster, backend=slurm each with sbatch; both need a file system that
+all nodes see. --dry-run prints every command and runs nothing.
 """
 
 import sys
