@@ -9,6 +9,7 @@ from rich.table import Table
 
 from compositionality.console import new_table
 from compositionality.data.artefact import write_text
+from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
 
 Row = Mapping[str, Any]
@@ -57,7 +58,7 @@ def write_between_marks(path: Path, place: str, text: str) -> None:
     first, last = marks(place)
     text = f"{first}\n{text}{last}\n"
     if path.is_file():
-        old = path.read_text()
+        old = read_text(path, "save it as UTF-8")
         before, begin, rest = old.partition(first)
         _, end, after = rest.partition(last)
         if not begin or not end:

@@ -1,5 +1,6 @@
 """Titles, colours and markers of arms, groups, levels and failure classes: the same in every figure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +14,7 @@ INK, MUTED, GRID, PAPER = "#1b1e23", "#5a616b", "#e2e5e9", "#ffffff"
 """Text, secondary text, lines, background: the page replaces them by the colours of its theme."""
 LEVEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C510A", "#5E3C99")
 """Of levels 1, 2, …: those of Okabe & Ito, then two more."""
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 LEVEL_MARKERS = "osD^vPX*"
 
 
@@ -70,6 +72,8 @@ def _given(style: ArmStyle, look: Mapping[str, str]) -> ArmStyle:
     unknown = sorted(look.keys() - {"title", "colour"})
     if unknown:
         raise UserError(f"arms: {unknown[0]!r} unknown; an arm has title and colour")
+    if "colour" in look and not _COLOUR.fullmatch(look["colour"]):
+        raise UserError(f"arms: colour {look['colour']!r}: give red, green and blue as #0072B2")
     return replace(style, title=look.get("title", style.title), colour=look.get("colour", style.colour))
 
 

@@ -72,3 +72,12 @@ def test_other_names_a_missing_level_and_a_base_from_elsewhere_are_refused(
     ):
         with pytest.raises(UserError, match=message):
             summarise_ablation(AblationSettings(**{**settings.__dict__, **change}))
+
+
+def test_p18_a_base_without_its_sizes_is_named(settings: AblationSettings, tmp_path: Path) -> None:
+    made = tmp_path / "old"
+    with new_artefact(made, Recipe("pretrain_tiny", {"steps": 4})) as partial:
+        partial.mkdir()
+    settings.bases[0] = f"whole:{made}"
+    with pytest.raises(UserError, match=r"manifest\.json: settings: has no key 'packing\.rows'; run examples/pretrain"):
+        summarise_ablation(settings)

@@ -227,6 +227,9 @@ def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no place for the tables"):
         write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "seeds": [1]}))
     assert readme.read_text() == "mine"
+    readme.write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"not UTF-8 at byte 0\); save it as UTF-8"):
+        write_between_marks(readme, "", "")
 
 
 @pytest.mark.parametrize("n_seeds", [1, 3])

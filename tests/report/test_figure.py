@@ -181,3 +181,9 @@ def test_the_papers_figures_are_what_its_text_states() -> None:
         "multi-rl-level1": 20,
         "multi-rl-level1to2": 35,
     }
+
+
+@pytest.mark.parametrize("colour", ["zzz", "", "#12345", 'red" onload="x'])
+def test_p18_a_colour_that_is_none_is_refused(colour: str) -> None:
+    with pytest.raises(UserError, match=r"arms: colour .*: give red, green and blue as #0072B2"):
+        arm_styles(["a"], {"a": {"colour": colour}})

@@ -1,5 +1,6 @@
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -7,6 +8,7 @@ from fake_engine import write_problems
 from random_models import make_tiny_model
 from safetensors.torch import load_file, save_file
 
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
@@ -66,6 +68,22 @@ def test_a_whole_collection_with_a_real_model(tiny_model, tmp_path, capsys):
     assert one == two
     assert sum(table.num_rows for table in read_rollouts(tmp_path / "one")) == 30
     assert "tok/s" in capsys.readouterr().out
+
+
+def test_p21_a_flipped_bit_in_the_weights_is_refused(tiny_model, tmp_path):
+    problems, model = write_problems(tmp_path / "problems.parquet", 3), tmp_path / "model"
+    with new_artefact(model, Recipe("train", {})) as partial:
+        shutil.copytree(tiny_model, partial)
+    settings = CollectSettings("builtin", problems=problems, output=tmp_path / "out", model=str(model), max_tokens=4)
+    collect(settings)
+    weights = model / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    for output in ("out", "other"):
+        with pytest.raises(UserError, match=r"model\.safetensors: altered or truncated since it was made"):
+            collect(replace(settings, output=tmp_path / output))
+    assert not (tmp_path / "other").exists()
 
 
 def test_settings_open_it_with_their_dtype(tiny_model, engine):

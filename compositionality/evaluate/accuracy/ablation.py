@@ -10,7 +10,8 @@ import pandas as pd
 from omegaconf import MISSING
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Manifest, Recipe, exclusive, verify, write_derived
+from compositionality.data.artefact import Manifest, Recipe, exclusive, manifest_path, verify, write_derived
+from compositionality.data.json_files import NUMBER, check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
@@ -63,6 +64,10 @@ def facts_of(base: Path) -> Row:
     kept = made.settings
     if made.step != "pretrain_tiny":
         raise UserError(f"{base}: made by {made.step}, not by examples/pretrain_tiny.py; give a base model")
+    sizes = dict.fromkeys(("steps", "packing.rows", "packing.length", "mix.prior_functions", "seed"), int)
+    fix = "run examples/pretrain_tiny.py again"
+    check_shape(kept, {**sizes, "mix.prior_chain": NUMBER}, f"{manifest_path(base)}: settings", fix)
+    check_shape(made.facts, {"parameters": int}, f"{manifest_path(base)}: facts", fix)
     return {
         "tokens": kept["steps"] * kept["packing.rows"] * kept["packing.length"],
         "prior_chain": kept["mix.prior_chain"],
