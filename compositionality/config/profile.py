@@ -253,9 +253,28 @@ def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
             raise UserError(f"no profile {name}; there are: {' '.join(profile_names(folder))}")
         if any(path == known for known, _ in files):
             raise UserError(f"{path}: base: {name} builds on itself")
-        files.insert(0, (path, read_yaml_mapping(path)))
+        files.insert(0, (path, _read(path)))
         name = str(files[0][1].get("base") or "")
     return files
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The file's keys; UserError where settings by entry point, step or engine are no mappings."""
+    data = read_yaml_mapping(path)
+    nested = [(key, data.get(key)) for key in ("settings", "steps", "engines")]
+    nested += [(f"{key}.{name}", one) for key, node in nested if isinstance(node, dict) for name, one in node.items()]
+    nested += [
+        (f"{key}.{name}", one)
+        for key, node in nested
+        if key.startswith("steps.") and isinstance(node, dict)
+        for name, one in node.items()
+    ]
+    for key, node in nested:
+        if not isinstance(node, dict | None):
+            raise UserError(f"{_shown(path)}: {key}: not a mapping of keys to values")
+    if not isinstance(data.get("base") or "", str):
+        raise UserError(f"{_shown(path)}: base: not the name of a profile")
+    return data
 
 
 def _merge(config: Any, values: Mapping[str, Any], file: Path | str, where: str) -> DictConfig:

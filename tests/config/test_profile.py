@@ -72,6 +72,12 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
         ("", "mine", "mine builds on itself"),
         ("", "huge", "no profile huge; there are: instruct mine paper single smoke tiny"),
         ("string: [", "tiny", r"mine\.yaml: not readable as YAML"),
+        ("engines: [1]", "tiny", r"mine\.yaml: engines: not a mapping of keys to values"),
+        ("engines: {single: 3}", "tiny", r"mine\.yaml: engines\.single: not a mapping"),
+        ("steps: {a: 3}", "tiny", r"mine\.yaml: steps\.a: not a mapping"),
+        ("steps: {a: {evaluate: x}}", "tiny", r"mine\.yaml: steps\.a\.evaluate: not a mapping"),
+        ("settings: {evaluate: [1]}", "tiny", r"mine\.yaml: settings\.evaluate: not a mapping"),
+        ("", "[tiny]", r"mine\.yaml: base: not the name of a profile"),
     ],
 )
 def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named: str, tmp_path: Path) -> None:
