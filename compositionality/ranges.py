@@ -34,6 +34,8 @@ Place = Annotated[str, MinLen(1)]
 """A path or a name that may not be empty."""
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 """What every random generator takes."""
+Workers = Annotated[int, Interval(ge=1, le=1024)]
+"""Processes on this machine."""
 Port = Annotated[int, Interval(ge=1, le=65535)]
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import UnionType
@@ -66,7 +66,7 @@ def kind_of(schema: Any, key: str) -> Any:
         return None
     kind = _plain(hints[name])
     if get_origin(kind) is dict:
-        return dict if rest else Mapping
+        return dict
     if rest:
         return kind_of(kind, rest) if is_dataclass(kind) else None
     if get_origin(kind) is list:

@@ -14,10 +14,12 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.ranges import Count, Place, Seed
+from compositionality.ranges import Count, Place, Seed, Workers
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
+
+TRAIN = "train"
 
 
 @dataclass
@@ -35,11 +37,11 @@ class CreateProblems:
     task: str = MISSING  # name of the task
     output: Place = MISSING  # problem file (parquet)
     mode: str = ""  # of the task; empty: its first
-    split: Place = "train"  # name of the stream
+    split: Place = TRAIN  # name of the stream
     seed: Seed = 1  # of the stream
     count: Count = 1000  # problems, over all levels
     avoid: list[str] = field(default_factory=list)  # problem files to share nothing with
-    workers: Count = 1  # processes; changes the speed only
+    workers: Workers = 1  # processes; changes the speed only
     force: bool = False  # replace a result that was made from something else
 
 
@@ -73,22 +75,21 @@ def create_problems(settings: CreateProblems) -> Path:
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
-    out, avoid = (
-        Path(settings.output),
-        dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True)),
-    )
+    out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
+    avoid = dict(zip(name_inputs("avoid", avoided), avoided, strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
     recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
     with exclusive(out):
         if is_done(out, recipe, force=settings.force):
             print(f"{out} is already there")
             return out
-        _warn_of_shared_seeds(task, mode, settings.seed)
+        if settings.split == TRAIN:
+            _warn_of_shared_seeds(task, mode, settings.seed)
         problems = list(task.problems(options, settings.split, settings.seed, settings.count, settings.workers))
         facts = _facts(problems)
         with new_artefact(out, recipe, facts) as partial:
             write_table(to_table(problems, settings.split), partial)
-            _refuse_leaks(partial, out, list(avoid.values()))
+            _refuse_leaks(partial, out, avoided)
     print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
 

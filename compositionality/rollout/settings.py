@@ -17,6 +17,7 @@ from compositionality.ranges import (
     Seed,
     Share,
     WholeNumber,
+    Workers,
     check_ranges,
 )
 from compositionality.rollout.engines.base import SamplingOptions
@@ -53,7 +54,7 @@ class SamplingSettings:
     concurrency: Count = 64  # openai: requests at a time
     timeout_s: Positive = 600.0  # openai: seconds that a request may take
     retries: WholeNumber = 5  # openai: how often a failed request is repeated
-    judge_workers: Count = 1  # processes that judge
+    judge_workers: Workers = 1  # processes that judge
     judge_timeout_s: Positive = 10.0  # seconds for a verdict; a slower one is an error
     max_error_rate: Share = 0.01  # share of completions on which the judge, or the server, may fail
 

@@ -34,6 +34,7 @@ class Settings:
     files: list[str] = field(default_factory=list)
     limit: Count | None = None
     rate: float = 1.0
+    arms: dict[str, dict[str, str]] = field(default_factory=dict)
     inner: Inner = field(default_factory=Inner)
 
 
@@ -88,6 +89,7 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "rate=nan"], "rate=nan: must be a finite number"),
         (["output=x", "folder="], "folder: is empty"),
         (["output=x", "count"], "count: no value"),
+        (["output=x", "arms=3"], "arms=3: "),
     ],
 )
 def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None:
@@ -130,6 +132,12 @@ def settings_of(schema: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]
             yield from settings_of(kind, f"{prefix}{entry.name}.")
         else:
             yield prefix + entry.name, kind, said.get(entry.name, "")
+
+
+def test_a_mapping_takes_any_key_below_it_or_all_at_once() -> None:
+    arms = {"my-arm": {"title": "My arm", "colour": "#0072B2"}}
+    assert parse(Settings, ["output=x", 'arms={my-arm:{title:My arm,colour:"#0072B2"}}']).arms == arms
+    assert parse(Settings, ["output=x", "arms.my-arm.title=My arm", 'arms.my-arm.colour="#0072B2"']).arms == arms
 
 
 def test_keys_of_nested_settings_have_dots() -> None:

@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
 from compositionality.ranges import Count, NotNegative, Place, Positive, Seed, WholeNumber, check_ranges
+from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
 from compositionality.train.common.ranks import RunSettings
 from compositionality.train.common.run_folder import flatten, is_finished
@@ -77,6 +78,7 @@ def progress_path(out: Path) -> Path:
 
 def _check(settings: PretrainSettings) -> None:
     check_ranges(settings)
+    prior_functions(settings.mix.prior_functions)
     ranks = int(os.environ.get("WORLD_SIZE", "1")) // max(settings.mesh.tensor, 1)
     if settings.packing.rows < max(ranks, 1) or settings.packing.length < SHORTEST_ROW:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
