@@ -77,6 +77,7 @@ LONG: dict[str, list[str]] = {
         "test_p10_micro_batches_do_not_change_the_result",
     ],
     "train/single/test_sft.py": [
+        "test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on",
         "test_p10_two_processes_give_the_weights_of_one",
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
         "test_the_command_says_trouble_in_one_line_and_exits_with_2",

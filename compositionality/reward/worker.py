@@ -20,18 +20,19 @@ FindJudge = Callable[[str], Judge]
 
 
 def main(fd: int, memory_mb: int, timeout_s: float, judge_path: str | None = None) -> None:
-    """Serve until the pool closes its end."""
+    """Serve until the pool closes its end, or its process is gone."""
     find = _injected(judge_path) if judge_path else find_judge
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
     connection = Connection(fd)
-    connection.send_bytes(b"ready")
-    while True:
-        try:
+    try:
+        connection.send_bytes(b"ready")
+        while True:
             chunk = json.loads(connection.recv_bytes())
-        except EOFError:
-            return
-        connection.send_bytes(json.dumps([_verdict(find, timeout_s, *item) for item in chunk]).encode())
+            verdicts = json.dumps([_verdict(find, timeout_s, *item) for item in chunk]).encode()
+            connection.send_bytes(verdicts)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
 
 
 def _verdict(find: FindJudge, timeout_s: float, *item: str) -> tuple[float, str, str | None]:

@@ -10,6 +10,8 @@ from compositionality.types import Reason, Verdict
 def judge(response: str, ground_truth: str) -> Verdict:
     if response == "hang":
         time.sleep(1000)
+    if response == "slow":
+        time.sleep(0.5)
     if response == "spin":
         while True:
             pass

@@ -1,4 +1,7 @@
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -91,3 +94,26 @@ def test_closing_leaves_no_process(bad_judges):
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("response", ["slow", "good"])
+def test_a_worker_whose_parent_was_killed_ends_without_a_word(bad_judges, tmp_path, response):
+    """SIGKILL while the worker judges, so that it finds nobody to answer; and while it has just answered."""
+    code = (
+        "import json, os, signal, sys\n"
+        "from compositionality.reward.pool import JudgeInput, JudgePool\n"
+        "pool = JudgePool(1, judge='bad_judges:judge')\n"
+        "worker = pool.workers[0]\n"
+        "worker.give([0, 1], json.dumps([JudgeInput('any', sys.argv[1], 'good')] * 2).encode())\n"
+        "print(worker.process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    root = Path(__file__).parents[2]
+    variables = {**os.environ, "PYTHONPATH": f"{root}:{Path(__file__).parent}"}
+    with (tmp_path / "said").open("w") as said:
+        command = [sys.executable, "-c", code, response]
+        parent = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+    assert parent.returncode == -signal.SIGKILL
+    while Path(f"/proc/{parent.stdout.strip()}/exe").exists():
+        time.sleep(0.05)
+    assert (tmp_path / "said").read_text() == ""

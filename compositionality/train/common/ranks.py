@@ -5,6 +5,7 @@ they are. Under torchrun (RANK is set) nothing is started.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -76,11 +77,14 @@ def count_gpus() -> int:
 
 
 def start_ranks(command: Sequence[str], count: int) -> int:
-    """``count`` processes of ``command`` that die with this one; 0, or the exit code of the first that failed."""
+    """``count`` processes of ``command`` that die with this one; 0, or the exit code of the first that failed.
+
+    They pass over SIGINT, which a terminal sends to them too: this process ends them.
+    """
     port = free_port()
     ranks = [
         subprocess.Popen(
-            command, env=rank_environment(rank, count, port), stdin=subprocess.DEVNULL, preexec_fn=die_with_parent
+            command, env=rank_environment(rank, count, port), stdin=subprocess.DEVNULL, preexec_fn=_prepare_rank
         )
         for rank in range(count)
     ]
@@ -90,6 +94,11 @@ def start_ranks(command: Sequence[str], count: int) -> int:
         for rank in ranks:
             rank.kill()
             rank.wait()
+
+
+def _prepare_rank() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with_parent()
 
 
 def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:

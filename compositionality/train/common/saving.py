@@ -16,6 +16,7 @@ from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, mark_complete
+from compositionality.train.common.interrupts import interrupt_afterwards
 from compositionality.train.common.metrics import DAMAGED, STEP_ROW
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.processes import rank
@@ -60,6 +61,7 @@ def export(policy: Any, tokenizer: Any, target: Path) -> None:
         save_torch_state_dict(weights, target)
 
 
+@interrupt_afterwards()
 def save_checkpoint(
     steps: Path,
     step: int,
@@ -85,6 +87,7 @@ def save_checkpoint(
         dist.barrier()
 
 
+@interrupt_afterwards()
 def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Restore model and optimizer, on any number of ranks; returns the content of ``state.json``."""
     import torch.distributed.checkpoint as dcp

@@ -1,6 +1,7 @@
 """The SFT command: the same weights however it is cut or killed; trouble in one line (P7, P10, P13, P18)."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -162,6 +163,48 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(
     assert bytes_of(out) == bytes_of(whole)
     assert without_times(out) == without_times(whole)
     assert "is already there" in run(command)
+
+
+SLOWLY = """
+import runpy, sys, time
+from pathlib import Path
+from torch.distributed.checkpoint import FileSystemWriter
+from compositionality.train.common import saving
+place, mark = sys.argv[1:3]
+owner, name = (FileSystemWriter, "write_data") if place == "dcp" else (saving, "export")
+write = getattr(owner, name)
+def slowly(*arguments):
+    Path(mark).touch()
+    time.sleep(3)
+    return write(*arguments)
+setattr(owner, name, slowly)
+sys.argv = sys.argv[3:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(("place", "ranks"), [("dcp", 1), ("export", 1), ("dcp", 2)])
+def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, place: str, ranks: int
+) -> None:
+    """A real SIGINT to all processes, while the checkpoint of step 2 is written."""
+    out, mark = tmp_path / "out", tmp_path / "mark"
+    command = [str(ROOT / "examples/train_sft.py"), "engine=single", *words(made, out), f"run.processes={ranks}"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOWLY, place, str(mark), *command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    while not mark.exists() and process.poll() is None:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=300)
+    assert (process.returncode, said) == (130, "interrupted; run the same command again to continue\n")
+    assert not (out / "final").exists()
+    run([sys.executable, *command])
+    if ranks == 1:
+        assert bytes_of(out) == bytes_of(whole)
+    else:
+        assert_close(whole, out)
 
 
 def test_another_recipe_is_refused_unless_forced(

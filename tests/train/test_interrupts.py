@@ -1,0 +1,36 @@
+"""Ctrl-C is held back until a checkpoint is whole; a second one is not."""
+
+import os
+import signal
+
+import pytest
+
+from compositionality.train.common.interrupts import interrupt_afterwards
+
+
+@interrupt_afterwards()
+def interrupted(done: list[int], times: int) -> None:
+    """A library that makes an error of its own of a KeyboardInterrupt."""
+    try:
+        for _ in range(times):
+            os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("checkpoint failed") from interrupt
+    done.append(times)
+
+
+@pytest.mark.parametrize(("times", "done"), [(1, [1]), (2, [])])
+def test_one_waits_for_the_end_and_a_second_does_not(times: int, done: list[int]) -> None:
+    found: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(found, times)
+    assert found == done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_one_nothing_happens() -> None:
+    found: list[int] = []
+    interrupted(found, 0)
+    assert found == [0]
+    with pytest.raises(ValueError, match="other"), interrupt_afterwards():
+        raise ValueError("other")
