@@ -5,15 +5,10 @@ profile says of this entry point, see config/profile.py); ``experiment=SECTION/S
 one script of ``bash/``); ``key=value`` on the command line.
 """
 
-import ast
-import inspect
-import io
 import json
 import os
 import signal
 import sys
-import textwrap
-import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -28,6 +23,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.config.overrides import hydra_word
 from compositionality.config.profile import Layer, layers_of, leaves, merge_layer
 from compositionality.errors import UserError, without_secrets
+from compositionality.phrases import phrases
 from compositionality.ranges import check_ranges, range_of
 
 Settings = TypeVar("Settings")
@@ -129,28 +125,6 @@ def help_text(schema: type[Any], doc: str) -> str:
     width = max(len(key) for key, _, _ in rows)
     lines = [f"  {key:<{width}}  {kind}{'  # ' + phrase if phrase else ''}" for key, kind, phrase in rows]
     return "\n".join([doc.strip(), "", "Settings (key=value):", *lines])
-
-
-def phrases(schema: type[Any]) -> dict[str, str]:
-    """For every field of a dataclass what it says of it: metadata ``help``, else the comment at the end of its line."""
-    found: dict[str, str] = {}
-    for base in reversed(schema.__mro__):
-        if is_dataclass(base):
-            found |= _comments(base)
-    return found | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
-
-
-def _comments(schema: type[Any]) -> dict[str, str]:
-    try:
-        source = textwrap.dedent(inspect.getsource(schema))
-    except OSError:  # made by make_dataclass
-        return {}
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    body = ast.parse(source).body[0]
-    nodes = body.body if isinstance(body, ast.ClassDef) else []
-    named = [node for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
-    return {ast.unparse(node.target): comments.get(node.end_lineno or 0, "") for node in named}
 
 
 def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
+from compositionality.phrases import phrases
 from compositionality.ranges import Count, Place, Seed, Workers
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
@@ -64,7 +65,11 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     task = find_task(task_name)
     name, mode = _mode(task, mode_name)
     kinds = get_type_hints(mode.options)
-    own = [(entry.name, _plain(kinds[entry.name]), _default(entry)) for entry in fields(mode.options)]
+    said = phrases(mode.options)
+    own = [
+        (entry.name, _plain(kinds[entry.name]), _default(entry, said.get(entry.name, "")))
+        for entry in fields(mode.options)
+    ]
     about = f"{task.title}, mode={name}. {mode.options.__doc__}"
     namespace = {"__doc__": about, "entry_point": f"{CreateProblems.entry_point}/{task.name}"}
     return make_dataclass("CreateProblemsOfTask", own, bases=(CreateProblems,), namespace=namespace)
@@ -118,11 +123,14 @@ def _plain(kind: Any) -> Any:
     return dict[str, Any] if get_origin(kind) in (dict, Mapping) else kind
 
 
-def _default(entry: Field[Any]) -> Any:
+def _default(entry: Field[Any], phrase: str) -> Any:
     value = entry.default if entry.default_factory is NO_DEFAULT else entry.default_factory()
+    metadata = {"help": phrase}
     if isinstance(value, tuple | list):
-        return field(default_factory=lambda: list(value))
-    return field(default_factory=lambda: dict(value)) if isinstance(value, dict) else field(default=value)
+        return field(default_factory=lambda: list(value), metadata=metadata)
+    if isinstance(value, dict):
+        return field(default_factory=lambda: dict(value), metadata=metadata)
+    return field(default=value, metadata=metadata)
 
 
 def _frozen(value: Any) -> Any:

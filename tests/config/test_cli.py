@@ -10,11 +10,12 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import pytest
 from omegaconf import MISSING
 
-from compositionality.config.cli import help_text, parse, phrases
+from compositionality.config.cli import help_text, parse
 from compositionality.config.overrides import keys_of
 from compositionality.config.profile import SCHEMAS, schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
+from compositionality.phrases import phrases
 from compositionality.ranges import Count, OneOf, Share, range_of
 from compositionality.tasks.registry import all_tasks
 
@@ -98,11 +99,12 @@ def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("task", list(all_tasks()))
-def test_every_task_shows_its_options(task: str) -> None:
-    schema = problem_settings([f"task={task}", "--help"])
+@pytest.mark.parametrize(("task", "mode"), [(name, mode) for name, task in all_tasks().items() for mode in task.modes])
+def test_every_task_shows_its_options(task: str, mode: str) -> None:
+    schema = problem_settings([f"task={task}", f"mode={mode}", "--help"])
     shown = help_text(schema, "Makes problems.")
     assert all(field.name in shown for field in fields(schema))
+    assert all(phrases(schema).values())
 
 
 def test_help_lists_every_setting_with_its_range() -> None:

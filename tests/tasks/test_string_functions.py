@@ -177,5 +177,5 @@ def test_selection() -> None:
 
 @pytest.mark.parametrize(("preset", "ids", "drop"), [("some", (), ()), ("all", (25,), ()), ("all", (3,), (3,))])
 def test_bad_selection_is_one_line(preset: str, ids: tuple[int, ...], drop: tuple[int, ...]) -> None:
-    with pytest.raises(UserError, match=r"id|preset|dropped"):
+    with pytest.raises(UserError, match=r"id|preset|no function is left"):
         select_functions(preset, ids, drop)

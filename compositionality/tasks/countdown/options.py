@@ -17,21 +17,16 @@ EXACT = 2**53
 
 @dataclass(frozen=True)
 class CountdownOptions:
-    """Options of the clean mode; the level of a problem is how many numbers it gives.
+    """Options of the clean mode; the level of a problem is how many numbers it gives."""
 
-    numbers, target: smallest and largest, both included. use: "all" numbers or "any" of them.
-    whole: some solution has only whole, positive values on its way. minimal: fewer numbers do not suffice.
-    style: "text" or "compact" (whole steps only).
-    """
-
-    levels: tuple[int, ...] = (3,)
-    numbers: tuple[int, int] = (1, 100)
-    target: tuple[int, int] = (1, 999)
-    operators: str = OPERATORS
-    use: str = "all"
-    whole: bool = True
-    minimal: bool = False
-    style: str = "text"
+    levels: tuple[int, ...] = (3,)  # how many numbers; candidates take turns
+    numbers: tuple[int, int] = (1, 100)  # smallest and largest, both included
+    target: tuple[int, int] = (1, 999)  # smallest and largest, both included
+    operators: str = OPERATORS  # that may be used
+    use: str = "all"  # all numbers, or any of them
+    whole: bool = True  # some solution has only whole, positive values on its way
+    minimal: bool = False  # fewer numbers do not suffice
+    style: str = "text"  # of the prompt: text, or compact (whole=true only)
 
     def content(self) -> list[tuple[str, Any]]:
         """The options that decide which problems are drawn (the wording does not)."""
@@ -68,7 +63,7 @@ class CountdownOptions:
 class CountdownPaperOptions:
     """The paper's mode: 50,000 problems with two numbers to train on, 512 each with three to five to test."""
 
-    levels: tuple[int, ...] = (2,)
+    levels: tuple[int, ...] = (2,)  # how many numbers
 
     def check(self, count: int) -> None:
         """UserError for levels that there are not, and a ``count`` that they do not share evenly."""

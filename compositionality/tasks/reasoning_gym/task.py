@@ -27,9 +27,9 @@ _ASK = "\n\nGive the final answer, and nothing else, between an opening <answer>
 class ReasoningGymOptions:
     """A data set of the library by name, its own parameters, and the level that its problems count as."""
 
-    dataset: str = "spell_backward"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    level: int = 1
+    dataset: str = "spell_backward"  # name in reasoning_gym.factory.DATASETS
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # its own, parameters.NAME=VALUE
+    level: int = 1  # that its problems count as
 
     def check(self) -> None:
         """UserError for a level, a data set or a parameter that there is not."""

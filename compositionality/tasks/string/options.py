@@ -16,26 +16,19 @@ _RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
 
 @dataclass(frozen=True)
 class StringOptions:
-    """Options of the clean mode.
+    """Options of the clean mode."""
 
-    functions: preset ("trained", "heldout", "all"), unless ``ids`` lists ids; ``drop`` takes ids away.
-    levels: depths; candidates take turns. shape: "chain" or "tree" (trees in JSON style only).
-    alphabet: characters of inputs and literals; one that is written twice is drawn twice as often.
-    input_length: shortest and longest input. max_length: longest string at any step.
-    frozen_parameters: every function keeps one parameter. style: "json" or "compact".
-    """
-
-    functions: str = "trained"
-    ids: tuple[int, ...] = ()
-    drop: tuple[int, ...] = ()
-    levels: tuple[int, ...] = (1,)
-    shape: str = "chain"
-    alphabet: str = LETTERS_AND_SOME_DIGITS
-    input_length: tuple[int, int] = (3, 10)
-    max_length: int = 100
-    frozen_parameters: bool = False
-    style: str = "json"
-    show_definitions: bool = False
+    functions: str = "trained"  # preset: trained, heldout or all
+    ids: tuple[int, ...] = ()  # these functions instead
+    drop: tuple[int, ...] = ()  # functions to leave out
+    levels: tuple[int, ...] = (1,)  # depths; candidates take turns
+    shape: str = "chain"  # chain, or tree (style=json only)
+    alphabet: str = LETTERS_AND_SOME_DIGITS  # of inputs and literals; what is written twice is drawn twice as often
+    input_length: tuple[int, int] = (3, 10)  # shortest and longest input
+    max_length: int = 100  # longest string at any step
+    frozen_parameters: bool = False  # every function keeps one parameter
+    style: str = "json"  # of the prompt: json or compact
+    show_definitions: bool = False  # in the prompt
 
     def content(self) -> list[tuple[str, Any]]:
         """The options that decide which problems are drawn (the wording does not)."""
@@ -72,8 +65,8 @@ def _twice(numbers: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class StringPaperOptions:
-    """Options of the paper's mode: stage 1 (definitions shown, all functions) or 2, and a range of levels."""
+    """Options of the paper's mode."""
 
-    stage: int = 1
-    min_level: int = 1
-    max_level: int = 1
+    stage: int = 1  # 1: definitions shown, all functions; 2: hidden
+    min_level: int = 1  # first depth
+    max_level: int = 1  # last depth

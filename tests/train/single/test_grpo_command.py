@@ -111,7 +111,7 @@ def broken(small: Path, folder: Path, what: str) -> Path:
     [
         (["rollout.samples=3"], "samples"),
         (["rollout.n=many"], "rollout.n"),
-        (["algorithm.advantage=best"], "algorithm.advantage=best: not one of grpo, dr_grpo"),
+        (["algorithm.advantage=best"], "algorithm.advantage=best: must be one of grpo, dr_grpo"),
         (["algorithm.updates_per_step=3"], "algorithm.updates_per_step=3 does not divide data.prompts_per_step=8"),
         (["rollout.n=1"], "rollout.n=1: a group of one completion"),
         (["rollout.temperature=0"], "rollout.temperature=0.0: must be more than 0"),

@@ -245,7 +245,8 @@ def test_no_server_and_no_such_engine_are_one_line(folder):
 
 def test_wandb_is_told_no_password(tmp_path, monkeypatch):
     told = []
-    fake = SimpleNamespace(init=lambda **given: told.append(given["config"]), errors=SimpleNamespace(Error=OSError))
+    fake = SimpleNamespace(Settings=dict, errors=SimpleNamespace(Error=OSError))
+    fake.init = lambda **given: told.append(given["config"])
     monkeypatch.setitem(sys.modules, "wandb", fake)
     monkeypatch.setenv("WANDB_MODE", "offline")
     (tmp_path / WANDB_ID).write_text("id")

@@ -1,0 +1,31 @@
+"""What the comment behind a field of a settings dataclass says: its phrase in ``--help``."""
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def phrases(schema: type[Any]) -> dict[str, str]:
+    """For every field of a dataclass what it says of it: metadata ``help``, else the comment at the end of its line."""
+    found: dict[str, str] = {}
+    for base in reversed(schema.__mro__):
+        if is_dataclass(base):
+            found |= _comments(base)
+    return found | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
+
+
+def _comments(schema: type[Any]) -> dict[str, str]:
+    try:
+        source = textwrap.dedent(inspect.getsource(schema))
+    except OSError:  # made by make_dataclass
+        return {}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+    body = ast.parse(source).body[0]
+    nodes = body.body if isinstance(body, ast.ClassDef) else []
+    named = [node for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    return {ast.unparse(node.target): comments.get(node.end_lineno or 0, "") for node in named}
