@@ -24,13 +24,13 @@ class OneOf:
     choices: tuple[str, ...]
 
 
-Count = Annotated[int, Ge(1)]
-WholeNumber = Annotated[int, Ge(0)]
-Positive = Annotated[float, Gt(0)]
-NotNegative = Annotated[float, Ge(0)]
-Share = Annotated[float, Interval(ge=0, le=1)]
-PositiveShare = Annotated[float, Interval(gt=0, le=1)]
-Place = Annotated[str, MinLen(1)]
+PositiveInt = Annotated[int, Ge(1)]
+NonNegativeInt = Annotated[int, Ge(0)]
+PositiveFloat = Annotated[float, Gt(0)]
+NonNegativeFloat = Annotated[float, Ge(0)]
+Fraction = Annotated[float, Interval(ge=0, le=1)]
+PositiveFraction = Annotated[float, Interval(gt=0, le=1)]
+NonEmptyStr = Annotated[str, MinLen(1)]
 """A path or a name that may not be empty."""
 Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
 """What every random generator takes."""

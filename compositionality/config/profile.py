@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.data.create_problems import problem_settings
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
-from compositionality.ranges import Count, WholeNumber, check_ranges, check_values
+from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges, check_values
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
@@ -54,8 +54,8 @@ class Sampling:
     """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
 
     engine: str = MISSING
-    max_prompt_tokens: Count = MISSING
-    max_tokens: Count = MISSING
+    max_prompt_tokens: PositiveInt = MISSING
+    max_tokens: PositiveInt = MISSING
 
     def settings(self, entry_point: str) -> dict[str, Any]:
         """The same as keys of an entry point."""
@@ -81,11 +81,11 @@ class StringProblems:
     """
 
     mode: str = MISSING
-    levels: Count = MISSING
-    stage1_count: Count = MISSING
-    stage2_count: Count = MISSING
-    test_per_level: Count = MISSING
-    validation_per_level: WholeNumber = MISSING
+    levels: PositiveInt = MISSING
+    stage1_count: PositiveInt = MISSING
+    stage2_count: PositiveInt = MISSING
+    test_per_level: PositiveInt = MISSING
+    validation_per_level: NonNegativeInt = MISSING
     train_level1to2: list[str] = MISSING
     validation_files: list[str] = MISSING
     test_files: list[str] = MISSING
@@ -99,12 +99,12 @@ class CountdownProblems:
     ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
     """
 
-    train_count: WholeNumber = MISSING
-    level2_count: WholeNumber = MISSING
-    samples: WholeNumber = MISSING
-    validation_per_level: WholeNumber = MISSING
-    test_per_level: WholeNumber = MISSING
-    test_samples: WholeNumber = MISSING
+    train_count: NonNegativeInt = MISSING
+    level2_count: NonNegativeInt = MISSING
+    samples: NonNegativeInt = MISSING
+    validation_per_level: NonNegativeInt = MISSING
+    test_per_level: NonNegativeInt = MISSING
+    test_samples: NonNegativeInt = MISSING
 
 
 @dataclass
@@ -114,12 +114,12 @@ class Rft:
     In RL's budget it samples ``rl_rollouts`` completions in all, ``matched_samples`` of a problem.
     """
 
-    stage1_samples: Count = MISSING
-    iterations: Count = MISSING
-    prompts: Count = MISSING
-    samples: Count = MISSING
-    matched_samples: Count = MISSING
-    rl_rollouts: Count = MISSING
+    stage1_samples: PositiveInt = MISSING
+    iterations: PositiveInt = MISSING
+    prompts: PositiveInt = MISSING
+    samples: PositiveInt = MISSING
+    matched_samples: PositiveInt = MISSING
+    rl_rollouts: PositiveInt = MISSING
 
 
 @dataclass
@@ -144,7 +144,7 @@ class Profile:
     engine: str = MISSING
     base_model: str = ""
     arms: list[str] = MISSING
-    lanes: WholeNumber = 0
+    lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)

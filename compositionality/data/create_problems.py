@@ -15,7 +15,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.phrases import phrases
-from compositionality.ranges import Count, Place, Seed, Workers
+from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, Workers
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
@@ -36,11 +36,11 @@ class CreateProblems:
     entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile
 
     task: str = MISSING  # name of the task
-    output: Place = MISSING  # problem file (parquet)
+    output: NonEmptyStr = MISSING  # problem file (parquet)
     mode: str = ""  # of the task; empty: its first
-    split: Place = TRAIN  # name of the stream
+    split: NonEmptyStr = TRAIN  # name of the stream
     seed: Seed = 1  # of the stream
-    count: Count = 1000  # problems, over all levels
+    count: PositiveInt = 1000  # problems, over all levels
     avoid: list[str] = field(default_factory=list)  # problem files to share nothing with
     workers: Workers = 1  # processes; changes the speed only
     force: bool = False  # replace a result that was made from something else

@@ -11,7 +11,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, new_artef
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Count, Place, Seed, check_ranges
+from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, check_ranges
 
 STEP = "split_chunks"
 
@@ -20,12 +20,12 @@ STEP = "split_chunks"
 class ChunkSettings:
     """Settings of ``split_chunks``; with ``rollout_budget`` the chunk size follows from it and ``n_samples``."""
 
-    problems: Place = MISSING  # problem file (parquet)
-    output: Place = MISSING  # folder for 0.parquet, 1.parquet …
-    chunks: Count = 6  # how many
-    rows_per_chunk: Count | None = None  # problems of a chunk; null: as many as there are
-    rollout_budget: Count | None = None  # instead: completions of all chunks together, n_samples of a problem
-    n_samples: Count = 2  # for rollout_budget
+    problems: NonEmptyStr = MISSING  # problem file (parquet)
+    output: NonEmptyStr = MISSING  # folder for 0.parquet, 1.parquet …
+    chunks: PositiveInt = 6  # how many
+    rows_per_chunk: PositiveInt | None = None  # problems of a chunk; null: as many as there are
+    rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem
+    n_samples: PositiveInt = 2  # for rollout_budget
     seed: Seed = 42  # of the shuffle
     force: bool = False  # replace a result that was made from something else
 

@@ -18,7 +18,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact, tree_hash
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Count, Place, Seed, Share
+from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt, Seed
 from compositionality.rft import rows as sft
 from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
@@ -36,17 +36,17 @@ class FilterSettings:
     """Settings of ``filter_rollouts``; null switches a rule off."""
 
     rollouts: list[str] = MISSING  # folders of collect_rollouts
-    problems: Place = MISSING  # the problem file that they answer
-    output: Place = MISSING  # folder for train.parquet and test.parquet
+    problems: NonEmptyStr = MISSING  # the problem file that they answer
+    output: NonEmptyStr = MISSING  # folder for train.parquet and test.parquet
     hide_definitions: bool = False  # take the definitions out of the prompts
-    max_correct_ratio: Share | None = 1.0  # drop problems that are solved more often; null: keep all
-    max_per_prompt: Count | None = None  # correct completions to keep of a problem; null: all
-    max_tokens: Count | None = None  # drop longer completions; null: keep all
-    max_length: Count | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
+    max_correct_ratio: Fraction | None = 1.0  # drop problems that are solved more often; null: keep all
+    max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all
+    max_tokens: PositiveInt | None = None  # drop longer completions; null: keep all
+    max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
     tokenizer: str | None = None  # model folder or Hub id
     deduplicate: bool = True  # keep one of equal completions of a problem
-    val_prompts: Count | None = None  # problems of test.parquet; null: by val_fraction
-    val_fraction: Share = 0.02  # share of problems of test.parquet
+    val_prompts: PositiveInt | None = None  # problems of test.parquet; null: by val_fraction
+    val_fraction: Fraction = 0.02  # share of problems of test.parquet
     seed: Seed = 42  # of the choice
     force: bool = False  # replace a result that was made from something else
 

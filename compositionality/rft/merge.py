@@ -12,7 +12,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.ranges import Place
+from compositionality.ranges import NonEmptyStr
 from compositionality.rft.rows import prompt_key
 from compositionality.types import Message
 
@@ -25,7 +25,7 @@ class MergeSettings:
     """Settings of ``merge_data``."""
 
     inputs: list[str] = MISSING  # two or more files, or folders of train and test
-    output: Place = MISSING  # of the same kind
+    output: NonEmptyStr = MISSING  # of the same kind
     allow_shared_prompts: bool = False  # keep rows whose prompt an earlier input has
     force: bool = False  # replace a result that was made from something else
 

@@ -10,13 +10,13 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError, public_url
 from compositionality.ranges import (
-    Count,
-    NotNegative,
-    Positive,
-    PositiveShare,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveFraction,
+    PositiveInt,
     Seed,
-    Share,
-    WholeNumber,
     Workers,
     check_ranges,
 )
@@ -36,27 +36,27 @@ class SamplingSettings:
 
     engine: str = "auto"  # builtin, vllm, ray, transformers, openai; auto: what serves the model here
     base_url: str = ""  # engine=openai: http://HOST:PORT/v1; the key is read from OPENAI_API_KEY
-    n_samples: Count = 1  # completions of a problem
-    temperature: NotNegative = 1.0  # logits are divided by it; 0: greedy
-    top_p: PositiveShare = 1.0  # 1: off
-    top_k: WholeNumber = 0  # 0: off
-    max_tokens: Count = 1024  # of a completion; longer ones are cut and count as wrong
+    n_samples: PositiveInt = 1  # completions of a problem
+    temperature: NonNegativeFloat = 1.0  # logits are divided by it; 0: greedy
+    top_p: PositiveFraction = 1.0  # 1: off
+    top_k: NonNegativeInt = 0  # 0: off
+    max_tokens: PositiveInt = 1024  # of a completion; longer ones are cut and count as wrong
     seed: Seed = 0  # of the completions
-    limit: WholeNumber = 0  # the first so many problems; 0: all
+    limit: NonNegativeInt = 0  # the first so many problems; 0: all
     dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
-    rows_per_shard: WholeNumber = 0  # completions in a file; 0: chosen by their number
+    rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
 
-    max_prompt_tokens: Count = 4096  # longer prompts are refused before the start
-    tensor_parallel: Count = 1  # vllm, ray: GPUs that share a model
-    replicas: WholeNumber = 0  # ray: engines side by side; 0: as many as the GPUs allow
+    max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
+    tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
+    replicas: NonNegativeInt = 0  # ray: engines side by side; 0: as many as the GPUs allow
     ray_address: str = ""  # ray: an existing cluster ("auto" or HOST:PORT); empty: one is started here
-    gpu_memory: PositiveShare = 0.9  # vllm, ray: share of the GPU
-    concurrency: Count = 64  # openai: requests at a time
-    timeout_s: Positive = 600.0  # openai: seconds that a request may take
-    retries: WholeNumber = 5  # openai: how often a failed request is repeated
+    gpu_memory: PositiveFraction = 0.9  # vllm, ray: share of the GPU
+    concurrency: PositiveInt = 64  # openai: requests at a time
+    timeout_s: PositiveFloat = 600.0  # openai: seconds that a request may take
+    retries: NonNegativeInt = 5  # openai: how often a failed request is repeated
     judge_workers: Workers = 1  # processes that judge
-    judge_timeout_s: Positive = 10.0  # seconds for a verdict; a slower one is an error
-    max_error_rate: Share = 0.01  # share of completions on which the judge, or the server, may fail
+    judge_timeout_s: PositiveFloat = 10.0  # seconds for a verdict; a slower one is an error
+    max_error_rate: Fraction = 0.01  # share of completions on which the judge, or the server, may fail
 
     def sampling(self) -> SamplingOptions:
         """The sampling part."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
-from compositionality.ranges import Count, Seed
+from compositionality.ranges import PositiveInt, Seed
 from compositionality.study.backends import choose_backend, command_of
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
@@ -28,9 +28,9 @@ class RunStudySettings:
     profile: str = ""  # PROFILE
     engine: str = ""  # ENGINE
     seed: Seed | None = None  # SEED: the first seed
-    seeds: Count = 1  # how many
+    seeds: PositiveInt = 1  # how many
     arms: list[str] = field(default_factory=list)  # ARMS
-    lanes: Count | None = None  # LANES: jobs side by side on this machine
+    lanes: PositiveInt | None = None  # LANES: jobs side by side on this machine
     summary: bool = False  # then the table and the figure over all seeds
     report: bool = False  # then pass@k and failure modes of every seed, the claims, the page
     backend: str = ""  # BACKEND: local, ray or slurm

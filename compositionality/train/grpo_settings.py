@@ -9,15 +9,15 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, name_inputs
 from compositionality.errors import UserError
 from compositionality.ranges import (
-    Count,
-    NotNegative,
+    Fraction,
+    NonEmptyStr,
+    NonNegativeFloat,
+    NonNegativeInt,
     OneOf,
-    Place,
-    Positive,
-    PositiveShare,
+    PositiveFloat,
+    PositiveFraction,
+    PositiveInt,
     Seed,
-    Share,
-    WholeNumber,
     check_ranges,
 )
 from compositionality.reward.shapes import Shape
@@ -47,8 +47,8 @@ class GrpoDataSettings:
     train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
-    prompts_per_step: Count = 16  # groups of an update
-    max_prompt_tokens: Count = 1024  # longer prompts are refused before the start
+    prompts_per_step: PositiveInt = 16  # groups of an update
+    max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start
 
 
 @dataclass
@@ -56,17 +56,17 @@ class GrpoRolloutSettings:
     """How completions are drawn."""
 
     engine: str = "auto"  # single: builtin, vllm (in this process), server (at server_url); verl: vllm, sglang
-    n: Count = 16  # completions of a problem: a group
-    temperature: Positive = 1.0  # logits are divided by it
-    top_p: PositiveShare = 1.0  # 1: off
-    top_k: WholeNumber = 0  # 0: off
-    max_tokens: Count = 8192  # of a completion; longer ones are cut and count as wrong
+    n: PositiveInt = 16  # completions of a problem: a group
+    temperature: PositiveFloat = 1.0  # logits are divided by it
+    top_p: PositiveFraction = 1.0  # 1: off
+    top_k: NonNegativeInt = 0  # 0: off
+    max_tokens: PositiveInt = 8192  # of a completion; longer ones are cut and count as wrong
     seed: Seed = 1  # of the completions
-    max_rows: Count = 256  # builtin: completions that are drawn at once
+    max_rows: PositiveInt = 256  # builtin: completions that are drawn at once
     server_url: str | None = None  # server: address of SGLang or vLLM
-    bucket_mb: Count = 512  # single: weights that go to the sampler at once
-    gpu_memory: PositiveShare = 0.4  # share of the GPU for vLLM
-    generation_batch: Count | None = None  # verl: problems sampled at once; null: twice the step with dynamic sampling
+    bucket_mb: PositiveInt = 512  # single: weights that go to the sampler at once
+    gpu_memory: PositiveFraction = 0.4  # share of the GPU for vLLM
+    generation_batch: PositiveInt | None = None  # verl: problems at once; null: twice the step with dynamic sampling
 
 
 @dataclass
@@ -75,18 +75,18 @@ class AlgorithmSettings:
 
     advantage: Advantage = "grpo"  # how a reward is compared
     loss_aggregation: Aggregation = "token"  # mean over tokens; mean of means; dr_grpo: sum / (rows × max_tokens)
-    clip_low: Share = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
-    clip_high: NotNegative = 0.2  # DAPO: 0.28
-    updates_per_step: Count = 1  # 1: strictly on-policy
+    clip_low: Fraction = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
+    clip_high: NonNegativeFloat = 0.2  # DAPO: 0.28
+    updates_per_step: PositiveInt = 1  # 1: strictly on-policy
     kl: KlTerm = "none"  # distance to the starting model as a loss
-    kl_coef: NotNegative = 0.0  # weight of that loss
+    kl_coef: NonNegativeFloat = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
-    importance_cap: Positive | None = None  # weight tokens by trainer's over sampler's probability, at most this (2)
+    importance_cap: PositiveFloat | None = None  # weight tokens by trainer's over sampler's probability, at most this
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
-    max_generation_batches: Count = 10  # then the run stops with a checkpoint
-    overlong_buffer: WholeNumber = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
-    overlong_penalty: NotNegative = 1.0  # the reward lost at the last of them
+    max_generation_batches: PositiveInt = 10  # then the run stops with a checkpoint
+    overlong_buffer: NonNegativeInt = 0  # DAPO: the last so many tokens allowed cost up to overlong_penalty
+    overlong_penalty: NonNegativeFloat = 1.0  # the reward lost at the last of them
 
     def drops_equal_groups(self) -> bool:
         """Whether groups that are all right or all wrong are left out of the update."""
@@ -99,25 +99,25 @@ class GrpoRewardSettings:
 
     shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long; format: a control
     shuffle: bool = False  # negative control: permute the rewards across the completions of a step
-    judge_seconds: Positive = 10.0  # a slower verdict is an error
-    max_error_rate: Share = 0.01  # share of completions on which the judge may fail
+    judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
+    max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
 
 
 @dataclass
 class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: Place = MISSING  # run folder: final/ and best/ are models
-    steps: Count = 100  # updates (with updates_per_step=1)
-    save_every: WholeNumber = 25  # steps between checkpoints (0: one at the end)
-    eval_every: WholeNumber = 25  # steps between evaluations, and one before the first (0: none at all)
-    eval_limit: Count | None = None  # problems of each data source; null: all
-    keep: Count = 2  # checkpoints to keep for resuming
+    output: NonEmptyStr = MISSING  # run folder: final/ and best/ are models
+    steps: PositiveInt = 100  # updates (with updates_per_step=1)
+    save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
+    eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
+    eval_limit: PositiveInt | None = None  # problems of each data source; null: all
+    keep: PositiveInt = 2  # checkpoints to keep for resuming
     keep_best: bool = True  # and the best by validation, as best/
-    micro_batch_tokens: Count = 16384  # tokens in one forward pass of a process, padding included
-    threads: Count = 1  # of each process, on a CPU
+    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
+    threads: PositiveInt = 1  # of each process, on a CPU
     logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
-    samples_every: WholeNumber = 10  # steps between files of completions to read (0: none)
+    samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
     export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
-from compositionality.ranges import Count, Place, Seed, check_ranges
+from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, check_ranges
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
@@ -32,9 +32,9 @@ NOT_THE_RESULT = (
 class SftDataSettings:
     """Rows to learn from: parquet files with a column ``messages``."""
 
-    train_file: Place = MISSING  # parquet with a column messages; the loss is on the assistant's turns
+    train_file: NonEmptyStr = MISSING  # parquet with a column messages; the loss is on the assistant's turns
     val_file: str | None = None  # parquet of the same form; its loss is reported after each epoch
-    max_length: Count = 2048  # tokens of a row; longer ones are refused
+    max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
     seed: Seed = 1  # order of the rows, drawn anew in every epoch
 
 
@@ -42,15 +42,15 @@ class SftDataSettings:
 class SftTrainerSettings:
     """The run: its folder, its length, and what is written how often. Steps count updates."""
 
-    output: Place = MISSING  # run folder: final/ is the trained model
-    epochs: Count = 2  # times that every row is seen
-    steps: Count | None = None  # exactly so many updates instead of whole epochs
-    batch_rows: Count = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
-    micro_batch_tokens: Count = 16384  # tokens in one forward pass of a process, padding included
-    save_every: Count | None = None  # updates between checkpoints; null: one after each epoch
-    log_every: Count = 1  # updates between rows of metrics.jsonl
-    keep: Count = 2  # checkpoints to keep for resuming
-    threads: Count = 1  # of each process, on a CPU
+    output: NonEmptyStr = MISSING  # run folder: final/ is the trained model
+    epochs: PositiveInt = 2  # times that every row is seen
+    steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
+    batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
+    micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
+    save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
+    log_every: PositiveInt = 1  # updates between rows of metrics.jsonl
+    keep: PositiveInt = 2  # checkpoints to keep for resuming
+    threads: PositiveInt = 1  # of each process, on a CPU
     logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
     export_dtype: FloatType = "float32"  # verl: of final/; float32 is exact
 

@@ -16,13 +16,13 @@ from compositionality.config.profile import SCHEMAS, schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.phrases import phrases
-from compositionality.ranges import Count, OneOf, Share, range_of
+from compositionality.ranges import Fraction, OneOf, PositiveInt, range_of
 from compositionality.tasks.registry import all_tasks
 
 
 @dataclass
 class Inner:
-    share: Share = 0.5
+    share: Fraction = 0.5
     kind: Annotated[str, OneOf(("red", "blue"))] = "red"
 
 
@@ -30,10 +30,10 @@ class Inner:
 class Settings:
     output: str = MISSING
     folder: Path = Path("folder")
-    count: Count = 3
-    levels: list[Count] = field(default_factory=lambda: [1])
+    count: PositiveInt = 3
+    levels: list[PositiveInt] = field(default_factory=lambda: [1])
     files: list[str] = field(default_factory=list)
-    limit: Count | None = None
+    limit: PositiveInt | None = None
     rate: float = 1.0
     arms: dict[str, dict[str, str]] = field(default_factory=dict)
     inner: Inner = field(default_factory=Inner)

@@ -17,7 +17,7 @@ from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_
 from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import share_cell
-from compositionality.ranges import WholeNumber
+from compositionality.ranges import NonNegativeInt
 from compositionality.stats.intervals import columns_by_seed
 
 STEP, PLACE = "summarise_ablation", "ablation"
@@ -32,7 +32,7 @@ class AblationSettings:
     inputs: list[str] = MISSING  # NAME:PATH of accuracy.json, the same names
     output: Path = MISSING  # JSON
     models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])  # in this order
-    level: WholeNumber = 3  # the one that is compared
+    level: NonNegativeInt = 3  # the one that is compared
     markdown: str = ""  # file with a place for the table
 
 

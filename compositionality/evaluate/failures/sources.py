@@ -10,7 +10,7 @@ from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.ranges import Count, WholeNumber
+from compositionality.ranges import NonNegativeInt, PositiveInt
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
 
@@ -24,14 +24,14 @@ class FailureSettings:
     evaluation: str = ""  # folder of examples/evaluate.py
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
     models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
-    levels: list[WholeNumber] = field(default_factory=list)  # these only; empty: all
-    level: WholeNumber = 3  # the one that is printed, and judged
+    levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
+    level: NonNegativeInt = 3  # the one that is printed, and judged
     judge: bool = False  # let a language model judge too
     judge_base_url: str = ""  # http://HOST:PORT/v1; default: $JUDGE_BASE_URL
     judge_model: str = ""  # the name that the server knows; default: $JUDGE_MODEL
-    judge_responses: WholeNumber = 100  # of every model and problem file; 0: all of that level
-    judge_max_tokens: Count = 256  # of the judging model's answer
-    judge_concurrency: Count = 16  # requests at a time
+    judge_responses: NonNegativeInt = 100  # of every model and problem file; 0: all of that level
+    judge_max_tokens: PositiveInt = 256  # of the judging model's answer
+    judge_concurrency: PositiveInt = 16  # requests at a time
     force: bool = False  # replace a result that was made from something else
 
 

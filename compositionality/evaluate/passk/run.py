@@ -30,7 +30,7 @@ from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, larges
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
 from compositionality.evaluate.tables import print_curves
-from compositionality.ranges import Count, WholeNumber, check_ranges
+from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
@@ -62,15 +62,15 @@ class PasskSettings(SamplingSettings):
     rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
     problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
     output: Path = MISSING  # folder of the results
-    n_samples: Count = 1000  # completions of a problem, at least 2
-    levels: list[WholeNumber] = field(default_factory=list)  # these only; empty: all
-    per_level: WholeNumber = 0  # the first so many problems of each level; 0: all
+    n_samples: PositiveInt = 1000  # completions of a problem, at least 2
+    levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
+    per_level: NonNegativeInt = 0  # the first so many problems of each level; 0: all
     pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
-    ks: list[Count] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
+    ks: list[PositiveInt] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
     draws: Annotated[int, Ge(200)] = 2000  # of the bootstrap
     plan: bool = False  # say what differences can be seen and what it costs, then stop
     prior: str = ""  # folder of an earlier evaluation: how hard the problems are, for the plan
-    probe: WholeNumber = 256  # answers sampled to foretell time and disk; 0: none
+    probe: NonNegativeInt = 256  # answers sampled to foretell time and disk; 0: none
     answers_only: bool = False  # collect the answers, compute nothing: several processes may do that at the same time
     force: bool = False  # replace a result that was made from something else
 

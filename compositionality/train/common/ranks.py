@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from compositionality.errors import UserError
-from compositionality.ranges import Count, OneOf
+from compositionality.ranges import OneOf, PositiveInt
 from compositionality.train.common.parent_death import die_with_parent
 
 PATIENCE = 3.0  # seconds that the first rank has to say what is wrong after another has ended of it
@@ -27,7 +27,7 @@ class RunSettings:
     """Where a run computes. ``processes`` are ranks that share its data (or, with ``mesh.tensor``, its layers)."""
 
     device: Annotated[str, OneOf(("auto", "cpu", "gpu"))] = "auto"  # auto: gpu where one is visible
-    processes: Count | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
+    processes: PositiveInt | None = None  # on this machine; null: one for each GPU, one on a CPU, or those of torchrun
 
 
 def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:

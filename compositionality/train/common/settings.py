@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.errors import UserError
-from compositionality.ranges import Count, NotNegative, OneOf, Port, Positive, Share, WholeNumber
+from compositionality.ranges import Fraction, NonNegativeFloat, NonNegativeInt, OneOf, Port, PositiveFloat, PositiveInt
 from compositionality.train.common.ranks import RunSettings
 
 ENGINES = ("single", "verl")
@@ -40,7 +40,7 @@ class ModelSettings:
 class MeshSettings:
     """How the processes share the work."""
 
-    tensor: Count = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
+    tensor: PositiveInt = 1  # ranks that share a layer (it must divide the heads and the KV heads); with verl: vLLM's
     shard: bool = True  # the other ranks share weights and Adam (FSDP2); false is faster for tiny models
 
 
@@ -48,25 +48,25 @@ class MeshSettings:
 class OptimSettings:
     """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power``."""
 
-    lr: Positive = MISSING  # highest learning rate
-    beta1: Share = 0.9  # of AdamW
-    beta2: Share = 0.999  # of AdamW
-    weight_decay: NotNegative = 0.01  # of AdamW
-    warmup_steps: WholeNumber = 0  # updates over which the rate rises
-    decay_power: NotNegative = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
-    max_grad_norm: Positive = 1.0  # gradients are scaled down to this norm
+    lr: PositiveFloat = MISSING  # highest learning rate
+    beta1: Fraction = 0.9  # of AdamW
+    beta2: Fraction = 0.999  # of AdamW
+    weight_decay: NonNegativeFloat = 0.01  # of AdamW
+    warmup_steps: NonNegativeInt = 0  # updates over which the rate rises
+    decay_power: NonNegativeFloat = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays
+    max_grad_norm: PositiveFloat = 1.0  # gradients are scaled down to this norm
 
 
 @dataclass
 class ClusterSettings(RunSettings):
     """Where a run computes, if need be on several machines."""
 
-    nodes: Count | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
-    node_rank: WholeNumber = 0  # verl, SFT: number of this machine
+    nodes: PositiveInt | None = None  # verl: machines; null: $NNODES, or 1 (single: start torchrun on each)
+    node_rank: NonNegativeInt = 0  # verl, SFT: number of this machine
     master_addr: str = "localhost"  # verl, SFT: the machine with node_rank 0
     master_port: Port = 29500  # verl, SFT: a free port of it
     ray_address: str | None = None  # verl, GRPO: host:port of a Ray cluster; null: $RAY_ADDRESS, or one started here
-    stall_minutes: Positive | None = None  # verl: end a run without a sign of life; null: by device
+    stall_minutes: PositiveFloat | None = None  # verl: end a run without a sign of life; null: by device
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from compositionality.ranges import Count
+from compositionality.ranges import PositiveInt
 from compositionality.train.common.batches import MicroBatch
 from compositionality.train.common.parent_death import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
@@ -26,8 +26,8 @@ POOL = 32
 class Packing:
     """``rows`` rows of ``length`` tokens a step; exchanges follow one another in a row, attention is not reset."""
 
-    rows: Count = 8  # rows of a step
-    length: Count = 192  # tokens of a row
+    rows: PositiveInt = 8  # rows of a step
+    length: PositiveInt = 192  # tokens of a row
 
 
 class PackedBatches:

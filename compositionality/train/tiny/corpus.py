@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from compositionality.ranges import Count, Place, Share
+from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
@@ -53,22 +53,22 @@ class Mix:
     it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number.
     """
 
-    echo: Share = 0.06  # of the text: inputs repeated
-    prior_chain: Share = 0.235  # compositions of prior functions
-    prior_single: Share = 0.21  # single prior functions
-    prior_visible: Share = 0.02  # prior functions with their definitions in sight
-    target_single: Share = 0.44  # single target functions; the rest of the text shows their definitions
-    deepest: Count = 6  # functions of the longest composition
-    letters: Place = "abcdefghij"  # of the strings
-    shortest_input: Count = 3  # characters
-    longest_input: Count = 6  # characters
-    max_length: Count = 10  # characters of a result
-    prior_functions: Count = TINY_COUNT  # how many there are
+    echo: Fraction = 0.06  # of the text: inputs repeated
+    prior_chain: Fraction = 0.235  # compositions of prior functions
+    prior_single: Fraction = 0.21  # single prior functions
+    prior_visible: Fraction = 0.02  # prior functions with their definitions in sight
+    target_single: Fraction = 0.44  # single target functions; the rest of the text shows their definitions
+    deepest: PositiveInt = 6  # functions of the longest composition
+    letters: NonEmptyStr = "abcdefghij"  # of the strings
+    shortest_input: PositiveInt = 3  # characters
+    longest_input: PositiveInt = 6  # characters
+    max_length: PositiveInt = 10  # characters of a result
+    prior_functions: PositiveInt = TINY_COUNT  # how many there are
     frozen_parameters: bool = True  # false: called with parameters in brackets, drawn afresh
-    countdown: Share = 0.0  # of all text: arithmetic and two-number Countdown
-    two_numbers: Share = 0.02  # of that: games with two numbers
-    other_games: Share = 0.5  # of that: other games
-    largest_value: Count = 20  # largest number in them
+    countdown: Fraction = 0.0  # of all text: arithmetic and two-number Countdown
+    two_numbers: Fraction = 0.02  # of that: games with two numbers
+    other_games: Fraction = 0.5  # of that: other games
+    largest_value: PositiveInt = 20  # largest number in them
 
     def total(self) -> float:
         """The sum of the shares."""

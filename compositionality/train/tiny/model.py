@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from compositionality.ranges import Count, Positive
+from compositionality.ranges import PositiveFloat, PositiveInt
 from compositionality.train.tiny.tokenizer import MAX_LENGTH
 
 
@@ -16,12 +16,12 @@ class TinyConfig:
     vLLM's CPU attention takes no head narrower than 32: a model for the verl engine is made with ``head_width=32``.
     """
 
-    layers: Count = 3  # blocks
-    width: Count = 64  # of the residual stream
-    heads: Count = 4  # of the attention
+    layers: PositiveInt = 3  # blocks
+    width: PositiveInt = 64  # of the residual stream
+    heads: PositiveInt = 4  # of the attention
     head_width: Annotated[int, Ge(2)] = 16  # of a head; vLLM on a CPU takes 32
-    feed_forward: Count = 176  # width of the MLP
-    rope_theta: Positive = 1000.0  # base of the rotary embedding
+    feed_forward: PositiveInt = 176  # width of the MLP
+    rope_theta: PositiveFloat = 1000.0  # base of the rotary embedding
 
 
 def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:

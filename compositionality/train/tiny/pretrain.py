@@ -14,7 +14,15 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, remove
 from compositionality.errors import UserError
-from compositionality.ranges import Count, NotNegative, Place, Positive, Seed, WholeNumber, check_ranges
+from compositionality.ranges import (
+    NonEmptyStr,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+    check_ranges,
+)
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
 from compositionality.train.common.ranks import RunSettings
@@ -32,22 +40,22 @@ from compositionality.train.tiny.model import TinyConfig, build_model
 class PretrainSettings:
     """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
 
-    output: Place = MISSING  # model folder
-    steps: Count = 14000  # updates
-    learning_rate: Positive = 4e-3  # highest
-    warmup: WholeNumber = 100  # updates over which the rate rises
-    weight_decay: NotNegative = 0.01  # of AdamW
-    drop: list[WholeNumber] = field(default_factory=lambda: [0, 3])  # target functions that are left out
+    output: NonEmptyStr = MISSING  # model folder
+    steps: PositiveInt = 14000  # updates
+    learning_rate: PositiveFloat = 4e-3  # highest
+    warmup: NonNegativeInt = 100  # updates over which the rate rises
+    weight_decay: NonNegativeFloat = 0.01  # of AdamW
+    drop: list[NonNegativeInt] = field(default_factory=lambda: [0, 3])  # target functions that are left out
     mix: Mix = field(default_factory=Mix)  # what the text is made of
     packing: Packing = field(default_factory=Packing)  # size of a step
     model: TinyConfig = field(default_factory=TinyConfig)  # shape of the model
     seed: Seed = 0  # of weights and text
     mesh: MeshSettings = field(default_factory=lambda: MeshSettings(shard=False))  # how processes share the work
     dtype: FloatType = "float32"  # of the computation
-    threads: Count = 1  # of each process, on a CPU
-    workers: WholeNumber = 0  # processes that make text ahead of time
-    save_every: Count = 500  # steps between checkpoints
-    log_every: Count = 50  # steps between rows of metrics.jsonl
+    threads: PositiveInt = 1  # of each process, on a CPU
+    workers: NonNegativeInt = 0  # processes that make text ahead of time
+    save_every: PositiveInt = 500  # steps between checkpoints
+    log_every: PositiveInt = 50  # steps between rows of metrics.jsonl
     run: RunSettings = field(default_factory=RunSettings)  # where it computes
     force: bool = False  # replace a result that was made from something else
 

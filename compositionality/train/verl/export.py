@@ -17,7 +17,7 @@ from omegaconf import MISSING
 from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.ranges import Place
+from compositionality.ranges import NonEmptyStr
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.settings import FloatType
 
@@ -29,8 +29,8 @@ DTYPES = ("float32", "bfloat16")
 class ExportSettings:
     """Settings of ``examples/export_checkpoint.py``."""
 
-    checkpoint: Place = MISSING  # OUT/steps/global_step_N of SFT or RL
-    output: Place = MISSING  # model folder to make
+    checkpoint: NonEmptyStr = MISSING  # OUT/steps/global_step_N of SFT or RL
+    output: NonEmptyStr = MISSING  # model folder to make
     dtype: FloatType = "float32"  # of the weights
     force: bool = False  # replace a result that was made from something else
 
