@@ -6,8 +6,8 @@ import re
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") stand for no key, and would blot out words
 HIDDEN = "***"
-_USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#]*@", re.IGNORECASE)
-_KEY_OF_QUERY = re.compile(r"([?&][\w.-]*(?:key|token|secret|password|signature)=)[^\s&#\"'<>]+", re.IGNORECASE)
+_USER_OF_URL = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})[^\s]*@|(?<![\w/.])[^\s/@:'\"]+:[^\s/@]+@", re.IGNORECASE)
+_VALUE_OF_QUERY = re.compile(r"([?&][\w.-]+=)[^\s&#\"'<>]+")
 
 
 class UserError(Exception):
@@ -29,5 +29,5 @@ def without_secrets(text: str) -> str:
 
 
 def public_url(text: str) -> str:
-    """``text`` with *** for user and password of URLs (http://user:password@host) and for keys in their queries."""
-    return _KEY_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(rf"\g<1>{HIDDEN}@", text))
+    """``text`` with *** for user and password of URLs (http://user:password@host) and for values of queries."""
+    return _VALUE_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(lambda found: f"{found[1] or ''}{HIDDEN}@", text))

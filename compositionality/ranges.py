@@ -29,6 +29,7 @@ NonNegativeInt = Annotated[int, Ge(0)]
 PositiveFloat = Annotated[float, Gt(0)]
 NonNegativeFloat = Annotated[float, Ge(0)]
 Fraction = Annotated[float, Interval(ge=0, le=1)]
+FractionBelowOne = Annotated[float, Interval(ge=0, lt=1)]
 PositiveFraction = Annotated[float, Interval(gt=0, le=1)]
 NonEmptyStr = Annotated[str, MinLen(1)]
 """A path or a name that may not be empty."""
@@ -79,8 +80,10 @@ def _out_of_range(schema: type[Any], values: Mapping[str, Any], prefix: str) -> 
 
 
 def _faults(kind: Any, value: Any) -> Iterator[str]:
-    if isinstance(value, float) and not math.isfinite(value):
-        yield range_of(kind) or "be a finite number"
+    if isinstance(value, list) and _plain(kind) in (int, float, str):
+        yield "be one value"
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield " and ".join(filter(None, ["be finite", range_of(kind).removeprefix("be ")]))
     elif not isinstance(value, Enum):
         yield from (_words(bound) for bound in _bounds(kind) if not _holds(bound, value))
 
@@ -95,6 +98,11 @@ def _parts(kind: Any) -> tuple[Any, ...]:
     if get_origin(kind) in (Union, UnionType):
         return tuple(part for part in get_args(kind) if part is not type(None))
     return (kind,)
+
+
+def _plain(kind: Any) -> Any:
+    """A type without its range."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _bounds(kind: Any) -> list[Any]:
@@ -113,7 +121,7 @@ def _holds(bound: Any, value: Any) -> bool:
             return bool(value > low)
         case Interval():
             above = (bound.ge is None or value >= bound.ge) and (bound.gt is None or value > bound.gt)
-            return bool(above and value <= bound.le)
+            return bool(above and (bound.le is None or value <= bound.le) and (bound.lt is None or value < bound.lt))
         case MinLen(min_length=least):
             return len(str(value)) >= least
         case OneOf(choices=choices):
@@ -130,6 +138,8 @@ def _words(bound: Any) -> str:
         case Interval():
             low = f"be from {bound.ge}" if bound.ge is not None else f"be more than {bound.gt} and"
             high = f"to {bound.le}" if bound.gt is None else f"at most {bound.le}"
+            if bound.lt is not None:
+                high = f"to less than {bound.lt}"
             return f"{low} {high}"
         case MinLen():
             return "not be empty"

@@ -8,7 +8,10 @@ from compositionality.errors import without_secrets
     [
         ("http://user:pa@ss@host:80/v1: busy", "http://***@host:80/v1: busy"),
         ("https://token@host/v1", "https://***@host/v1"),
-        ("GET http://h/v1?api_key=abc&n=1&sig_key=x.", "GET http://h/v1?api_key=***&n=1&sig_key=***"),
+        ("GET http://h/v1?api_key=abc&sig=x. refused", "GET http://h/v1?api_key=***&sig=*** refused"),
+        ("http://u:p@ss/word@host/v1", "http://***@host/v1"),
+        ("http:/user:pass@host/v1", "http:/***@host/v1"),
+        ("user:pass@host:80/v1: no address", "***@host:80/v1: no address"),
         ("wrong key sk-123456 given", "wrong key *** given"),
         ("none of this: a@b.c, key=5, http://host:8000/v1 none", None),
         ("", None),

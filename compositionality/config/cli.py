@@ -57,7 +57,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     except UserError as error:
         code = UserError.exit_code
         if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
-            print(f"error: {without_secrets(str(error))}", file=sys.stderr, flush=True)
+            print(f"error: {on_one_line(without_secrets(str(error)))}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
         if os.environ.get("RANK", "0") == "0":
@@ -67,10 +67,15 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
         code = 128 + signal.SIGPIPE
     except (OSError, MemoryError) as error:  # of one process alone, so each says it
         code = UserError.exit_code
-        print(f"error: {without_secrets(of_the_machine(error))}", file=sys.stderr, flush=True)
+        print(f"error: {on_one_line(without_secrets(of_the_machine(error)))}", file=sys.stderr, flush=True)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
+
+
+def on_one_line(text: str) -> str:
+    """``text`` with line breaks and other control characters as escapes: it may quote a path or a server."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def of_the_machine(error: OSError | MemoryError) -> str:

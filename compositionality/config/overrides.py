@@ -29,6 +29,8 @@ def hydra_word(schema: type[Any], word: str) -> str:
         raise UserError(f"{key}: no such setting; {hint}")
     if not equals:
         raise UserError(f"{word}: no value; give it as {key}=VALUE")
+    if (kind is dict or is_dataclass(kind)) and "." not in key and not value.startswith("{"):
+        raise UserError(f"{word}: holds several keys; give {key}.KEY=VALUE")
     if kind is dict:
         return f"++{word.lstrip('+')}"  # Hydra wants ++ before a key that a mapping does not hold yet
     if kind is Path and not value:

@@ -26,6 +26,8 @@ from compositionality import __version__
 from compositionality.errors import UserError
 
 MANIFEST = "manifest.json"
+OURS = {"step", "files", "inputs", "settings"}
+"""Keys of which a manifest of ours has at least one, however damaged."""
 LARGE = 64 << 20
 """Bytes from which on a file's hash is remembered, in this process, by its size and times."""
 
@@ -79,7 +81,11 @@ def tree_hash(path: Path) -> str:
 
 
 def input_hash(path: Path) -> str:
-    """As ``tree_hash``. UserError for what has a manifest and is not what that says: altered, truncated, missing."""
+    """As ``tree_hash``, but of what has a manifest only the files that it names.
+
+    UserError for one that is not what the manifest says: altered, truncated, missing.
+    """
+    path = path.resolve()
     hashes, manifest = _hashes(path), read_manifest(path)
     if manifest is not None:
         root = path if path.is_dir() else path.parent
@@ -89,6 +95,7 @@ def input_hash(path: Path) -> str:
                 raise UserError(
                     f"{root / name}: {state}; make it again, or delete {manifest_path(path)} to use it as it is"
                 )
+        hashes = {name: hashes[name] for name in manifest.files}
     return _combined(path, hashes)
 
 
@@ -140,12 +147,17 @@ def beside(target: Path, ending: str) -> Path:
 
 
 def read_manifest(target: Path) -> Manifest | None:
-    """The manifest of a result, or None if it has none."""
+    """The manifest of a result, or None if it has none (a manifest.json of others is none)."""
     path = manifest_path(target)
     if not path.is_file():
         return None
+    content = path.read_bytes()
+    with contextlib.suppress(ValueError):
+        found = json.loads(content)
+        if isinstance(found, dict) and not found.keys() & OURS:
+            return None
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        return Manifest.model_validate_json(content)
     except ValidationError as error:
         raise UserError(f"{path}: damaged manifest; delete it and its result, and run that step again") from error
 
@@ -168,8 +180,9 @@ def verify(target: Path) -> Manifest:
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """True if ``target`` was made by this very recipe and is intact.
 
-    UserError if it was made from something else and ``force`` is off.
+    UserError if it was made from something else and ``force`` is off, and for a place where no result may be.
     """
+    check_place(target, recipe)
     _finish_publishing(target)
     if force or not target.exists() or is_empty_folder(target):
         return False
@@ -186,6 +199,30 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     return True
 
 
+def check_place(target: Path, recipe: Recipe) -> None:
+    """UserError if ``target`` is a link, which would be replaced, or an input, or lies in one, or holds one."""
+    if target.is_symlink():
+        raise UserError(f"{target}: a link; give the place that it leads to")
+    place = target.resolve()
+    for path in recipe.inputs.values():
+        source = path.resolve()
+        if place == source or place in source.parents:
+            raise UserError(f"{target}: holds the input {path}; choose another place for the result")
+        if source in place.parents:
+            raise UserError(f"{target}: lies in the input {path}, which it would change; choose another place")
+
+
+def check_no_strangers(target: Path) -> None:
+    """UserError if a folder of ours holds a file that its manifest does not name."""
+    manifest = read_manifest(target) if target.is_dir() else None
+    if manifest is None:
+        return
+    for path in target.rglob("*"):
+        name = path.relative_to(target).as_posix()
+        if not path.is_dir() and path.name != MANIFEST and name not in manifest.files:
+            raise UserError(f"{target / name}: not of this result; move it away, or pass --force to delete it")
+
+
 @contextlib.contextmanager
 def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None = None) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; on success it becomes ``target``, with its manifest.
@@ -193,6 +230,7 @@ def new_artefact(target: Path, recipe: Recipe, facts: Mapping[str, Any] | None =
     The body writes a file or makes a folder there, and may fill ``facts`` with figures to keep (rows, shares).
     On any error the old result stays as it was.
     """
+    check_place(target, recipe)
     partial = beside(target, "partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     remove(partial)

@@ -65,6 +65,7 @@ def audit_data(settings: AuditData) -> None:
         return json.dumps(found, indent=1) + "\n"
 
     if not settings.output:
+        recipe.identity()  # checks the files against their manifests
         report()
         return
     with exclusive(out):

@@ -22,6 +22,8 @@ def read_table(
     ``types``: of some columns, which then have no empty cell. UserError for a missing, damaged or empty file or column,
     and for one of another type.
     """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: not a file; give a parquet file")
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
     try:

@@ -83,14 +83,16 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "levels=[1,0]"], "levels: 0: each must be at least 1"),
         (["output=x", "count=0"], "count=0: must be at least 1"),
         (["output=x", "limit=-1"], "limit=-1: must be at least 1"),
-        (["output=x", "inner.share=nan"], "inner.share=nan: must be from 0 to 1"),
+        (["output=x", "inner.share=nan"], "inner.share=nan: must be finite and from 0 to 1"),
         (["output=x", "inner.share=1.5"], "inner.share=1.5: must be from 0 to 1"),
         (["output=x", "inner.kind=green"], "inner.kind=green: must be one of red, blue"),
-        (["output=x", "rate=inf"], "rate=inf: must be a finite number"),
-        (["output=x", "rate=nan"], "rate=nan: must be a finite number"),
+        (["output=x", "rate=inf"], "rate=inf: must be finite"),
+        (["output=x", "inner.share=inf"], "inner.share=inf: must be finite and from 0 to 1"),
+        (["output=x", "levels=[[1]]"], "levels"),
+        (["output=x", "inner=3"], "inner=3: holds several keys; give inner.KEY=VALUE"),
         (["output=x", "folder="], "folder: is empty"),
         (["output=x", "count"], "count: no value"),
-        (["output=x", "arms=3"], "arms=3: "),
+        (["output=x", "arms=3"], "arms=3: holds several keys"),
     ],
 )
 def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None:
@@ -164,6 +166,7 @@ def outcome(*lines: str) -> tuple[int, str]:
         ("open('/proc/none/x', 'w')", "error: /proc/none/x: No such file or directory\n"),
         ("__import__('pathlib').Path('/etc/passwd/x').mkdir()", "error: /etc/passwd/x: Not a directory\n"),
         ("__import__('os').replace('/none/a', '/none/b')", "error: /none/a and /none/b: No such file or directory\n"),
+        ("raise OSError(2, 'No such file', 'a\\nb')", "error: a\\nb: No such file\n"),
         ("bytearray(1 << 62)", "error: out of memory; give it more, or make batches or files smaller\n"),
     ],
 )

@@ -17,6 +17,7 @@ from compositionality.data.artefact import (
     is_done,
     name_inputs,
     new_artefact,
+    read_manifest,
     tree_hash,
     verify,
 )
@@ -176,7 +177,10 @@ def test_p21_an_empty_folder_may_become_a_result_and_a_foreign_one_not(tmp_path:
 
 @pytest.mark.parametrize("place", ["/", "", "."])
 def test_p18_a_place_without_a_name_is_refused(tmp_path: Path, place: str) -> None:
-    with pytest.raises(UserError, match="not a place for a result"), new_artefact(Path(place), recipe(tmp_path)):
+    with (
+        pytest.raises(UserError, match=r"not a place for a result|holds the input"),
+        new_artefact(Path(place), recipe(tmp_path)),
+    ):
         pass
 
 
@@ -247,3 +251,57 @@ def test_a_changed_list_of_inputs_is_refused_by_the_name_of_the_file(tmp_path: P
         is_done(target, recipe(paths[2], *paths[:2]))
     with pytest.raises(UserError, match=r"other inputs \(files/level2/train.parquet is left out\)"):
         is_done(target, recipe(paths[0]))
+
+
+def test_p21_a_result_may_not_be_hold_or_lie_in_its_input(tmp_path: Path) -> None:
+    source = tmp_path / "model"
+    source.mkdir()
+    (source / "weights").write_text("w")
+    made_of_it = Recipe("step", {}, {"model": source})
+    for target, said in (
+        (source, "holds the input"),
+        (tmp_path, "holds the input"),
+        (source / "out", "lies in the input"),
+    ):
+        with pytest.raises(UserError, match=said):
+            is_done(target, made_of_it, force=True)
+        with pytest.raises(UserError, match=said), new_artefact(target, made_of_it):
+            pass
+    assert (source / "weights").read_text() == "w"
+
+
+def test_p21_a_link_is_not_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    with pytest.raises(UserError, match="link: a link; give the place"):
+        is_done(link, recipe(tmp_path))
+    assert link.is_symlink()
+
+
+def test_p21_an_altered_input_is_refused_through_a_link(tmp_path: Path) -> None:
+    made = tmp_path / "made.txt"
+    make(made, recipe(tmp_path), "one")
+    made.write_text("two")
+    (tmp_path / "other").mkdir()
+    link = tmp_path / "other" / "link.txt"
+    link.symlink_to(made)
+    with pytest.raises(UserError, match=r"made\.txt: altered"):
+        Recipe("next", {}, {"made": link}).identity()
+
+
+def test_files_added_to_an_input_with_a_manifest_do_not_change_it(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    with new_artefact(model, recipe(tmp_path)) as partial:
+        partial.mkdir()
+        (partial / "weights").write_text("w")
+    onward = Recipe("next", {}, {"model": model})
+    before = onward.identity()
+    (model / "README.md").write_text("mine")
+    assert onward.identity() == before
+
+
+def test_a_manifest_of_others_is_none(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "webapp"}')
+    assert read_manifest(tmp_path) is None

@@ -367,3 +367,15 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
     report(replace(made, check=True))
     with pytest.raises(UserError, match=r"index.html: stale"):
         report(replace(made, check=True, arms={}))
+
+
+def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_anew(tmp_path: Path) -> None:
+    made = make_study(tmp_path, parts=())
+    report(made)
+    notes = made.output / "notes.txt"
+    notes.write_text("mine")
+    arms = {"rl-level2": {"title": "Another title"}}
+    with pytest.raises(UserError, match=r"notes\.txt: not of this result"):
+        report(replace(made, arms=arms))
+    assert notes.read_text() == "mine"
+    report(replace(made, arms=arms, force=True))

@@ -1,8 +1,10 @@
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -175,6 +177,48 @@ def test_p05_a_reply_that_stays_outside_it_stops_the_run(server, spoil):
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server failed on 1 of 20 .*; the last: \w"):
         engine.generate(*inputs(20), SamplingOptions())
     assert [body["seed"] for body, _ in server.seen].count(7) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"Content-Type": "text/html; charset=rot13"}, b"busy"),
+        ({"Content-Type": "text/html; charset=base64"}, b"busy \x1b[31m\x00"),
+    ],
+)
+def test_p05_an_error_page_in_any_encoding_is_a_server_error(headers, body):
+    with one_reply(500, headers, [body]) as address, pytest.raises(UserError, match="status 500: busy"):
+        OpenAIEngine(address, "m", retries=0).generate(*inputs(1), SamplingOptions())
+
+
+def test_p05_a_reply_that_drips_ends_when_the_request_may_last_no_longer():
+    drips = iter(lambda: time.sleep(0.05) or b" ", None)
+    with one_reply(200, {}, drips) as address, pytest.raises(UserError, match="the reply does not end"):
+        OpenAIEngine(address, "m", retries=0, timeout_s=0.5).generate(*inputs(1), SamplingOptions())
+
+
+@contextlib.contextmanager
+def one_reply(status, headers, pieces):
+    """The address of a server that gives the same reply to all."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for piece in pieces:
+                    self.wfile.write(piece)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as own:
+        own.daemon_threads = True
+        threading.Thread(target=own.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{own.server_port}/v1"
+        own.shutdown()
 
 
 def test_p05_a_server_that_fails_stops_the_collection_and_no_judge_is_blamed(server, tmp_path):

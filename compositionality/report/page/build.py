@@ -11,6 +11,7 @@ from typing import Any
 from compositionality.data.artefact import (
     Manifest,
     Recipe,
+    check_no_strangers,
     code_version,
     config_hash,
     exclusive,
@@ -64,6 +65,8 @@ def report(settings: ReportSettings) -> Path:
     with exclusive(output):
         old = read_manifest(output) if output.is_dir() else None
         changed = old is not None and old.step == STEP and _changed(old, recipe)
+        if changed and not settings.force:
+            check_no_strangers(output)
         if not is_done(output, recipe, force=settings.force or changed):
             _write(output, recipe, files_of(inputs))
     print(page)

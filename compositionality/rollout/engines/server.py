@@ -8,7 +8,8 @@ import base64
 import json
 import random
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from compositionality.errors import HIDDEN, SHORTEST_SECRET, UserError, without_secrets
@@ -19,6 +20,7 @@ BUSY = (408, 409, 425, 429)
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 8.0
 LONGEST_ASKED_WAIT_S = 60.0  # that a server may ask for by Retry-After
+LONGEST_REPLY = 64 << 20  # bytes
 SHOWN = 200  # characters of a reply in a message
 
 
@@ -57,7 +59,7 @@ class JsonServer:
         login = f"{self._url.username}:{self._url.password}"
         query = [value for _, value in self._url.params.multi_items()]
         self._secrets = [key, self._url.password, base64.b64encode(login.encode()).decode(), *query]
-        self._retries = retries
+        self._retries, self._timeout_s = retries, timeout_s
         self._lock = threading.Lock()
         self._given_up = threading.Event()
         self._why = UserError(f"{self.name}: given up")
@@ -93,22 +95,24 @@ class JsonServer:
     def _reply(self, path: str, content: Json | None) -> Json:
         import httpx
 
-        url = self._url.copy_with(path=self._path + path)
+        url, method = self._url.copy_with(path=self._path + path), "GET" if content is None else "POST"
+        deadline = time.monotonic() + self._timeout_s  # httpx's own limit is for each piece of a reply
         try:
-            response = self._client.request("GET" if content is None else "POST", url, json=content)
+            with self._client.stream(method, url, json=content) as response:
+                body = _whole(response.iter_bytes(), deadline)
         except httpx.HTTPError as error:
             raise ServerError(f"no answer ({type(error).__name__})") from error
-        status = response.status_code
+        status, text = response.status_code, body.decode("utf-8", "replace")
         if status in BUSY or status >= 500:
-            raise ServerError(f"status {status}", response.text, _seconds(response.headers.get("Retry-After")))
+            raise ServerError(f"status {status}", text, _seconds(response.headers.get("Retry-After")))
         if not response.is_success:
-            raise UserError(f"{self.name}: the server refuses {path} (status {status}){self._shown(response.text)}")
+            raise UserError(f"{self.name}: the server refuses {path} (status {status}){self._shown(text)}")
         try:
-            reply = json.loads(response.content) if response.content else {}
+            reply = json.loads(body) if body else {}
         except (ValueError, RecursionError) as error:
-            raise ServerError("the reply is not JSON", response.text) from error
+            raise ServerError("the reply is not JSON", text) from error
         if not isinstance(reply, dict):
-            raise ServerError("the reply is no JSON object", response.text)
+            raise ServerError("the reply is no JSON object", text)
         return reply
 
     def _shown(self, reply: object) -> str:
@@ -118,6 +122,16 @@ class JsonServer:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, HIDDEN)
         return f": {without_secrets(text)[:SHOWN]}" if text else ""
+
+
+def _whole(pieces: Iterator[bytes], deadline: float) -> bytes:
+    """All of a reply; ServerError if it is not there in time, or has no end."""
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if time.monotonic() > deadline or len(body) > LONGEST_REPLY:
+            raise ServerError("the reply does not end")
+    return bytes(body)
 
 
 def _read(reply: Json, read: Callable[[Json], Result]) -> Result:

@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, is_done, remove, write_text
+from compositionality.data.artefact import Recipe, check_place, is_done, remove, write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 
@@ -42,6 +42,7 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     UserError if it holds an unfinished run with another recipe, or files that are not a run's, unless ``force``: then a
     run's files are deleted.
     """
+    check_place(out, recipe)
     step, settings, inputs = recipe.identity()
     own = {"step": step, "settings": json.loads(settings), "inputs": inputs}
     path = out / RECIPE

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonNegativeFloat, NonNegativeInt, OneOf, Port, PositiveFloat, PositiveInt
+from compositionality.ranges import (
+    FractionBelowOne,
+    NonNegativeFloat,
+    NonNegativeInt,
+    OneOf,
+    Port,
+    PositiveFloat,
+    PositiveInt,
+)
 from compositionality.train.common.ranks import RunSettings
 
 ENGINES = ("single", "verl")
@@ -49,8 +57,8 @@ class OptimSettings:
     """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power``."""
 
     lr: PositiveFloat = MISSING  # highest learning rate
-    beta1: Fraction = 0.9  # of AdamW
-    beta2: Fraction = 0.999  # of AdamW
+    beta1: FractionBelowOne = 0.9  # of AdamW
+    beta2: FractionBelowOne = 0.999  # of AdamW
     weight_decay: NonNegativeFloat = 0.01  # of AdamW
     warmup_steps: NonNegativeInt = 0  # updates over which the rate rises
     decay_power: NonNegativeFloat = 0.0  # the rate falls as (1 - step/steps)^decay_power; 0: it stays

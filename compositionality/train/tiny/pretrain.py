@@ -87,6 +87,11 @@ def progress_path(out: Path) -> Path:
 def _check(settings: PretrainSettings) -> None:
     check_ranges(settings)
     prior_functions(settings.mix.prior_functions)
+    shape = settings.model
+    if shape.width % shape.heads or shape.head_width % 2:
+        raise UserError(
+            f"model: width={shape.width} must be a multiple of heads={shape.heads}, head_width={shape.head_width} even"
+        )
     ranks = int(os.environ.get("WORLD_SIZE", "1")) // max(settings.mesh.tensor, 1)
     if settings.packing.rows < max(ranks, 1) or settings.packing.length < SHORTEST_ROW:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")

@@ -193,6 +193,7 @@ def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
     process = subprocess.Popen(
         [sys.executable, "-c", SLOWLY, place, str(mark), *command],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in what a shell runs in the background
     )  # fmt: skip
     while not mark.exists() and process.poll() is None:
         time.sleep(0.01)
