@@ -99,7 +99,7 @@ def test_a_half_finished_folder_of_another_recipe_is_kept_unless_forced(problems
     assert not working_path(output).exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "another shard's rows", "a flipped bit"])
+@pytest.mark.parametrize("damage", ["truncated", "another shard's rows", "a flipped bit", "an altered response"])
 def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
     settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
     with pytest.raises(RuntimeError, match="dead"):
@@ -111,6 +111,10 @@ def test_p08_a_damaged_shard_is_made_again(problems, output, damage):
     elif damage == "a flipped bit":
         content[len(content) // 2] ^= 1
     second.write_bytes(content)
+    if damage == "an altered response":
+        table = pq.read_table(second)
+        place = table.column_names.index("response")
+        pq.write_table(table.set_column(place, "response", [["altered"] * table.num_rows]), second)
     engine = FakeEngine()
     collect(settings, engine)
     assert engine.calls == [50, 50]
