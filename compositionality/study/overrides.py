@@ -24,7 +24,7 @@ OUTPUTS = ("output", "trainer.output")
 
 
 @dataclass(frozen=True)
-class Step:
+class ScriptStep:
     """One command of a script: an entry point with its words."""
 
     entry_point: str
@@ -41,7 +41,7 @@ class Step:
         return problem_settings(self.words) if self.entry_point == "create_problems" else schema_of(self.entry_point)
 
 
-def steps_of(command: Sequence[str], variables: Mapping[str, str]) -> list[Step]:
+def steps_of(command: Sequence[str], variables: Mapping[str, str]) -> list[ScriptStep]:
     """The steps that a command of a script would run. UserError with its own words where it would fail."""
     listing = {**variables, "DRY_RUN": "1", "LIST_STEPS": "1", "LEFT_OUT": "", "TIMES": ""}
     done = subprocess.run(command, cwd=ROOT, env=listing, capture_output=True, check=False)
@@ -54,10 +54,10 @@ def steps_of(command: Sequence[str], variables: Mapping[str, str]) -> list[Step]
             steps.append([])
         else:
             steps[-1].append(word)
-    return [Step(name, tuple(words)) for name, *words in steps]
+    return [ScriptStep(name, tuple(words)) for name, *words in steps]
 
 
-def left_out(overrides: Sequence[str], steps: Sequence[Step], script: str) -> str:
+def left_out(overrides: Sequence[str], steps: Sequence[ScriptStep], script: str) -> str:
     """``STEP:KEY …``, the keys that bash/env.sh's ``run`` leaves out of a step, as the step does not have them.
 
     UserError for a key that no step has, for a value that one of them cannot take, and for one output of several steps.
@@ -74,7 +74,7 @@ def left_out(overrides: Sequence[str], steps: Sequence[Step], script: str) -> st
     return " ".join(sorted({f"{step.name}:{head}" for step in steps for head in unknown[step]}))
 
 
-def _check_override(word: str, schemas: Mapping[Step, type[Any]], script: str) -> None:
+def _check_override(word: str, schemas: Mapping[ScriptStep, type[Any]], script: str) -> None:
     if word in OF_EVERY_STEP or not ("=" in word or word.startswith("-")):  # the name of an arm
         return
     key = _key(word)
@@ -94,7 +94,7 @@ def _check_override(word: str, schemas: Mapping[Step, type[Any]], script: str) -
         )
 
 
-def _check_values(step: Step, words: Sequence[str]) -> None:
+def _check_values(step: ScriptStep, words: Sequence[str]) -> None:
     schema = step.schema()
     given = [SWITCHES.get(word, word) for word in words if word not in OF_EVERY_STEP]
     overrides, layers = split_layers(schema, given, getattr(schema, "entry_point", step.entry_point))

@@ -265,7 +265,7 @@ def test_p18_a_result_without_what_the_page_needs_is_named(
         ("machine.json", b"[]", r"machine.json: damaged \(a JSON list, not an object\)"),
         ("machine.json", b'{"cpu": "x"}', "machine.json: has no key 'cores'"),
         ("machine.json", b"\xff", "machine.json: damaged .not UTF-8"),
-        ("times.tsv", b"9\t0\t1\tx\tsoon\n", "times.tsv: line 1: 'soon' is no number of seconds"),
+        ("times.tsv", b"9\t0\t1\tx\tsoon\n", "times.tsv: line 1: 'soon' is not a number of seconds"),
         ("times.tsv", b"\xff\n", "times.tsv: damaged .not UTF-8"),
         ("recipe.json", b"[]", "recipe.json: damaged .a JSON list"),
         ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),

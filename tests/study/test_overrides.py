@@ -7,16 +7,16 @@ import pytest
 
 from compositionality.config.profile import SCHEMAS
 from compositionality.errors import UserError
-from compositionality.study.overrides import Step, left_out
+from compositionality.study.overrides import ScriptStep, left_out
 
 ROOT = Path(__file__).parents[2]
 OWN = "profile=tiny/single"
 
 
-def steps(*overrides: str) -> list[Step]:
+def steps(*overrides: str) -> list[ScriptStep]:
     """Problems of two tasks, a training and an evaluation, each given the overrides."""
     return [
-        Step(name, (OWN, *own, *overrides))
+        ScriptStep(name, (OWN, *own, *overrides))
         for name, own in (
             ("create_problems", ("task=string", "output=a.parquet")),
             ("create_problems", ("task=countdown", "output=b.parquet")),

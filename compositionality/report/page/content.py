@@ -106,7 +106,7 @@ def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
                 key = (line[1], line[3].removesuffix(" --force"))
                 if not line[4].isdecimal():
                     raise UserError(
-                        f"{inputs.files[name]}: line {number}: {line[4]!r} is no number of seconds; delete that line"
+                        f"{inputs.files[name]}: line {number}: {line[4]!r} is not a number of seconds; delete that line"
                     )
                 longest[key] = max(longest.get(key, 0), int(line[4]))
     return [{"seed": seed, "stage": stage, "seconds": value} for (seed, stage), value in longest.items() if value]
