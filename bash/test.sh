@@ -3,8 +3,8 @@
 #   bash bash/test.sh          everything that two CPU cores can run in minutes; installs verl, Ray and vLLM
 #   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
 #                              about 4 minutes on 2 cores after set-up
-#   bash bash/test.sh --slow   then also the tests that take a minute or more each, and the benchmarks (tests/benchmarks)
-# Further arguments go to pytest. Tests marked gpu run by hand: pytest -m gpu.
+#   bash bash/test.sh --slow   then also the tests that take a minute or more each, and the benchmarks of seconds
+# Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,6 +27,6 @@ bash bash/setup.sh "${packages[@]}"
 two=(-n 2 --dist loadfile) # workers, a core each
 OMP_NUM_THREADS=1 tests "${two[@]}" -m "$quick" "$@"
 if [[ -n $slow ]]; then
-  tests "${two[@]}" -m "slow and not gpu and not benchmark" "$@"
-  tests -m "benchmark and not gpu" "$@"
+  tests "${two[@]}" --durations=12 -m "slow and not gpu and not benchmark" "$@"
+  tests -m "benchmark and not slow and not gpu" "$@"
 fi
