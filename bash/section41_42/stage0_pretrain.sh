@@ -9,4 +9,4 @@ OUTPUT=${OUTPUT:-$BASE_MODEL}
 WORKERS=${WORKERS:-$([[ $DEVICE == gpu ]] && echo $((CORES > 3 ? CORES - 2 : 1)) || echo 0)} # make text ahead of a GPU
 
 run pretrain_tiny experiment="$SECTION/stage0_pretrain" output="$OUTPUT" seed="$SEED" workers="$WORKERS" \
-  run.processes="$PROCESSES" "$@"
+  run.device="$DEVICE" run.processes="$PROCESSES" "$@"

@@ -31,6 +31,7 @@ from compositionality.train.common.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_mesh,
     refuse_foreign_keys,
 )
 
@@ -171,6 +172,7 @@ def check_settings(settings: GrpoSettings) -> None:
     check_ranges(settings)
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)
+        check_mesh(settings.mesh, settings.model.dtype, settings.run)
     if settings.rollout.engine not in SAMPLERS[settings.engine]:
         raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout

@@ -18,6 +18,7 @@ from compositionality.train.common.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_mesh,
     refuse_foreign_keys,
 )
 
@@ -78,6 +79,7 @@ def check_settings(settings: SftSettings) -> None:
     check_ranges(settings)
     if settings.engine == "single":
         refuse_foreign_keys(settings, NEEDS_VERL)
+        check_mesh(settings.mesh, settings.model.dtype, settings.run)
 
 
 def make_recipe(settings: SftSettings) -> Recipe:

@@ -2,11 +2,22 @@
 
 import string
 
+import pytest
+
+from compositionality.config.cli import parse
+from compositionality.config.profile import layers_of, load_profile, profile_names
 from compositionality.data.artefact import read_manifest
+from compositionality.errors import UserError
 from compositionality.tasks.string.clean import StringGenerator
 from compositionality.tasks.string.options import StringOptions
+from compositionality.train.common.processes import join_mesh
+from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.grpo_settings import check_settings as check_grpo
+from compositionality.train.sft_settings import SftSettings
+from compositionality.train.sft_settings import check_settings as check_sft
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig
+from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.pretrain import Packing, PretrainSettings, pretrain
 
 MIX = Mix(
@@ -28,6 +39,39 @@ def test_a_small_model_starts_to_learn_it(tmp_path):
     settings.packing, settings.model = Packing(rows=4, length=512), TinyConfig(layers=1, width=32, feed_forward=64)
     pretrain(settings)
     assert read_manifest(tmp_path / "base").facts["loss"] < 0.8 * EVEN
+
+
+GPU_PROFILES = [name for name in profile_names() if load_profile(name).device == "gpu"]
+SMALL = ("steps=3", "warmup=1", "packing.rows=2", "packing.length=128", "model.layers=1", "save_every=2", "log_every=1")
+
+
+@pytest.mark.parametrize("name", [name for name in GPU_PROFILES if not load_profile(name).base_model])
+def test_the_pretraining_of_a_gpu_profile_takes_its_steps(name, tmp_path, monkeypatch):
+    """Its own precision and mesh, in miniature: one rank of FSDP on gloo, as one GPU has it on NCCL."""
+    layers = layers_of(name, "pretrain_tiny", "section41_42/stage0_pretrain")
+    settings = parse(PretrainSettings, [f"output={tmp_path / 'base'}", "run.device=gpu", *SMALL], layers)
+    assert (settings.dtype, settings.mesh.shard) == ("bfloat16", True)
+    monkeypatch.setattr(module, "start_processes", lambda mesh, _: join_mesh(mesh, 1, on_gpu=False))
+    pretrain(settings)
+    assert read_manifest(tmp_path / "base").facts["loss"] < 1.2 * EVEN
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run.device=gpu", "mesh.shard=false"), "dtype=bfloat16 needs mesh.shard=true"),
+        (("run.device=cpu", "mesh.shard=true"), "dtype=bfloat16 needs a GPU or several processes"),
+        (("run.device=gpu", "mesh.shard=true", "mesh.tensor=2", "run.processes=3"), "does not divide the 3 processes"),
+    ],
+)
+def test_p18_a_mesh_that_cannot_compute_in_bfloat16_is_one_line(words, said, tmp_path):
+    for schema, own, check in (
+        (PretrainSettings, (f"output={tmp_path}", "dtype=bfloat16"), module.check),
+        (SftSettings, ("data.train_file=x", "model.path=m", "trainer.output=o", "model.dtype=bfloat16"), check_sft),
+        (GrpoSettings, ("data.train_files=[x]", "model.path=m", "trainer.output=o", "model.dtype=bfloat16"), check_grpo),
+    ):
+        with pytest.raises(UserError, match=said):
+            check(parse(schema, [*own, *words]))
 
 
 def test_problems_of_the_profile_are_written_with_the_text_s_tokens():

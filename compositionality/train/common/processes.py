@@ -19,10 +19,13 @@ def start_processes(mesh: MeshSettings, threads: int = 1) -> DeviceMesh | None:
     on_gpu = torch.cuda.is_available()
     world = int(os.environ.get("WORLD_SIZE", "1"))
     torch.set_num_threads(threads)
-    if mesh.tensor < 1 or world % mesh.tensor:
-        raise UserError(f"mesh.tensor={mesh.tensor} does not divide the {world} processes; start a multiple of it")
     if world == 1 and not on_gpu:
         return None
+    return join_mesh(mesh, world, on_gpu=on_gpu)
+
+
+def join_mesh(mesh: MeshSettings, world: int, *, on_gpu: bool) -> DeviceMesh:
+    """The (data, tensor) mesh of ``world`` ranks, of which this process becomes one. A collective call."""
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if not dist.is_initialized():

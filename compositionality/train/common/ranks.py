@@ -52,6 +52,13 @@ def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
         raise SystemExit(code)
 
 
+def world_size(settings: RunSettings) -> int:
+    """Ranks of the run: those that torchrun has started, else those that ``on_ranks`` starts."""
+    if "RANK" in os.environ:
+        return int(os.environ.get("WORLD_SIZE", "1"))
+    return count_processes(settings)
+
+
 def choose_device(device: str) -> None:
     """``cpu`` hides all GPUs from this process and its children; UserError if there is no GPU to take."""
     if device == "cpu":

@@ -17,7 +17,7 @@ from compositionality.ranges import (
     PositiveFloat,
     PositiveInt,
 )
-from compositionality.train.common.ranks import RunSettings
+from compositionality.train.common.ranks import RunSettings, count_gpus, world_size
 
 ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]
@@ -75,6 +75,21 @@ class ClusterSettings(RunSettings):
     master_port: Port = 29500  # verl, SFT: a free port of it
     ray_address: str | None = None  # verl, GRPO: host:port of a Ray cluster; null: $RAY_ADDRESS, or one started here
     stall_minutes: PositiveFloat | None = None  # verl: end a run without a sign of life; null: by device
+
+
+def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "model.dtype") -> None:
+    """UserError for a mesh that the ranks cannot form, or that cannot compute in ``dtype``: FSDP casts to bfloat16."""
+    ranks = world_size(run)
+    if ranks % mesh.tensor:
+        raise UserError(
+            f"mesh.tensor={mesh.tensor} does not divide the {ranks} processes; start a multiple of it (run.processes)"
+        )
+    if dtype != "bfloat16":
+        return
+    if not mesh.shard:
+        raise UserError(f"{key}=bfloat16 needs mesh.shard=true; mesh.shard=false goes with {key}=float32")
+    if ranks == 1 and not (run.device == "gpu" or (run.device == "auto" and count_gpus())):
+        raise UserError(f"{key}=bfloat16 needs a GPU or several processes (run.processes); else take {key}=float32")
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:

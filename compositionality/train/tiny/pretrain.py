@@ -4,7 +4,6 @@ Progress is saved every ``save_every`` steps beside the result. The same command
 same bytes as a run that was never stopped, on the same machine with the same number of processes and threads.
 """
 
-import os
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,9 +24,9 @@ from compositionality.ranges import (
 )
 from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.common.processes import on_first_rank, rank, start_processes, stop_processes
-from compositionality.train.common.ranks import RunSettings
+from compositionality.train.common.ranks import RunSettings, world_size
 from compositionality.train.common.run_folder import flatten, is_finished
-from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings
+from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings, check_mesh
 from compositionality.train.policy import shard
 from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.sft_settings import SftTrainerSettings
@@ -67,7 +66,7 @@ _NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every",
 
 def pretrain(settings: PretrainSettings) -> None:
     """Make the base model at ``settings.output`` unless it is already there."""
-    _check(settings)
+    check(settings)
     mesh = start_processes(settings.mesh, settings.threads)
     out, run = Path(settings.output), progress_path(Path(settings.output))
     kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
@@ -84,16 +83,18 @@ def progress_path(out: Path) -> Path:
     return out.with_name(f".{out.name}.progress")
 
 
-def _check(settings: PretrainSettings) -> None:
+def check(settings: PretrainSettings) -> None:
+    """UserError for settings that no run can have."""
     check_ranges(settings)
+    check_mesh(settings.mesh, settings.dtype, settings.run, "dtype")
     prior_functions(settings.mix.prior_functions)
     shape = settings.model
     if shape.width % shape.heads or shape.head_width % 2:
         raise UserError(
             f"model: width={shape.width} must be a multiple of heads={shape.heads}, head_width={shape.head_width} even"
         )
-    ranks = int(os.environ.get("WORLD_SIZE", "1")) // max(settings.mesh.tensor, 1)
-    if settings.packing.rows < max(ranks, 1) or settings.packing.length < SHORTEST_ROW:
+    ranks = world_size(settings.run) // settings.mesh.tensor
+    if settings.packing.rows < ranks or settings.packing.length < SHORTEST_ROW:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
     if not 0 <= settings.mix.total() < 1:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
