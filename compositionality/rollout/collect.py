@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from compositionality.data.problems import read_problems
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
 from compositionality.rollout.engines.factory import choose_engine, open_engine
+from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
@@ -27,6 +28,7 @@ from compositionality.rollout.summary import RolloutSummary
 from compositionality.types import Completion
 
 MIN_ROWS_PER_SHARD = 1024
+MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2
 
 
 def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
@@ -45,24 +47,27 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
             return output
         problems = _problems(settings)
         longest_prompt = _check_prompts(settings, problems)
-        plan = shard_plan(settings, problems.num_rows)
-        working = WorkingFolder(output, recipe(settings).identity(), plan, force=settings.force)
-        missing = working.missing()
-        if missing:
-            job = _Job(settings, problems, plan, working)
-            with _opened(settings, longest_prompt, engine) as opened:
-                job.run(opened, missing, console)
+        working = WorkingFolder(output, recipe(settings).identity(), force=settings.force)
+        with contextlib.ExitStack() as held:
+            opened = cache(lambda: held.enter_context(_opened(settings, longest_prompt, engine)))
+            rows = problems.num_rows * settings.n_samples
+            choose = lambda: settings.rows_per_shard or shard_rows(rows, opened().parallel_calls)  # noqa: E731
+            plan = working.plan(problems.num_rows, settings.n_samples, choose)
+            if missing := working.missing():
+                _Job(settings, problems, plan, working).run(opened(), missing, console)
         working.publish(_summarise(working, plan, problems, console))
     console.print(f"wrote {output}")
     return output
 
 
-def shard_plan(settings: CollectSettings, n_problems: int) -> ShardPlan:
-    """An eighth of all completions per shard, at least 1024 and at most 8192."""
-    rows = settings.rows_per_shard or -(-n_problems * settings.n_samples // 8)
-    if not settings.rows_per_shard:
-        rows = min(max(rows, MIN_ROWS_PER_SHARD), ROWS_PER_SHARD)
-    return ShardPlan(n_problems, settings.n_samples, rows)
+def shard_rows(rows: int, replicas: int) -> int:
+    """Rows of a shard, of ``rows`` in all, where ``replicas`` work on shards side by side; at most ROWS_PER_SHARD.
+
+    Four shards for each replica, so that none idles long at the end, and eight at least; but a shard fills the batch of
+    a replica by half or more (of one alone twice, as its batch runs empty at the end of every shard).
+    """
+    least = MIN_ROWS_PER_SHARD if replicas == 1 else MIN_ROWS_BESIDE_OTHERS
+    return min(max(-(-rows // max(8, 4 * replicas)), least), ROWS_PER_SHARD)
 
 
 def _problems(settings: CollectSettings) -> pa.Table:

@@ -1,12 +1,13 @@
 """A rollout folder on disk: its rows, how they are cut into shards, writing them resumably, reading them as a stream.
 
 Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; shard ``i`` holds the completions
-``i * rows_per_shard`` up to the first of the next shard. So the cut depends on the numbers alone, not on the machine.
+``i * rows_per_shard`` up to the first of the next shard. How many these are may follow from the machine on which a
+collection was begun: the working folder records it, and elsewhere it goes on with the same cut.
 """
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from compositionality.errors import UserError
 from compositionality.types import Completion, Verdict
 
 STEP = "collect_rollouts"
-OURS = {"recipe.json", "shards", "hashes"}
+CUT = "rows_per_shard.json"
+OURS = {"recipe.json", CUT, "shards", "hashes"}
 ROWS_PER_SHARD = 8192
 SCHEMA = pa.schema(
     [
@@ -119,16 +121,30 @@ def _storable(text: str) -> str:
 class WorkingFolder:
     """``.OUT.working`` beside OUT, from which a killed collection is resumed.
 
-    ``recipe.json`` holds the identity of the collection, ``shards/`` the finished shards, ``hashes/`` the hash of each.
+    ``recipe.json`` holds the identity of the collection, ``rows_per_shard.json`` its cut, ``shards/`` the finished
+    shards, ``hashes/`` the hash of each.
     """
 
-    def __init__(self, output: Path, identity: Identity, plan: ShardPlan, *, force: bool = False) -> None:
+    def __init__(self, output: Path, identity: Identity, *, force: bool = False) -> None:
         """UserError if the folder holds the shards of another collection, unless ``force`` deletes them."""
-        self._output, self._identity, self._plan = output, identity, plan
+        self._output, self._identity = output, identity
         self.path = working_path(output)
         self.shards, self.hashes = self.path / "shards", self.path / "hashes"
         self._open(force)
+
+    def plan(self, n_problems: int, n_samples: int, choose: Callable[[], int]) -> ShardPlan:
+        """The cut with which this collection was begun, else into shards of ``choose()`` rows, which is recorded."""
+        record = self.path / CUT
+        if not record.is_file():
+            if any(self.shards.glob("[!.]*")):
+                raise UserError(f"{record}: missing, so the cut of the shards there is unknown; delete {self.path}")
+            write_text(record, json.dumps(choose()))
+        rows = record.read_text()
+        if not rows.isdecimal() or not int(rows):
+            raise UserError(f"{record}: damaged (no number of rows); delete {self.path}")
+        self._plan = ShardPlan(n_problems, n_samples, int(rows))
         self._delete_strays()
+        return self._plan
 
     def missing(self) -> list[int]:
         """Numbers of the shards still to be made; one that has changed since it was written is deleted and counts."""

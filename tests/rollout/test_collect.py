@@ -13,7 +13,7 @@ from fake_engine import FakeEngine, contents, fake_settings, write_problems
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import collect, generated, shard_plan
+from compositionality.rollout.collect import collect, generated, shard_rows
 from compositionality.rollout.engines.base import request_seed
 from compositionality.rollout.store import SCHEMA, read_by_problem, read_rollouts, rollout_manifest, working_path
 
@@ -216,11 +216,56 @@ def test_two_million_answers_stream(tmp_path):
     assert int(printed.split()[-1]) < 2000  # MB; the promise is 2 GB, whatever the number of answers
 
 
-def test_shards_depend_on_the_number_of_answers_alone():
-    settings = fake_settings(Path("p"), Path("o"), n_samples=1000, judge_workers=7)
-    assert shard_plan(settings, 2048).rows_per_shard == 8192
-    assert shard_plan(settings, 20).rows_per_shard == 2500
-    assert shard_plan(settings, 1).rows_per_shard == 1024
+@pytest.mark.parametrize(
+    ("rows", "replicas", "expected"),
+    [
+        *[(2_048_000, 1, 8192), (20_000, 1, 2500), (1000, 1, 1024)],
+        *[(2048, 8, 256), (500_000, 62, 2017), (500_000, 128, 977), (64_000, 8, 2000)],
+    ],
+)
+def test_every_replica_has_shards_to_work_on(rows, replicas, expected):
+    """Four for each where there are rows enough, which 8,192 a shard left to the first 62 replicas."""
+    assert shard_rows(rows, replicas) == expected
+    assert -(-rows // expected) >= min(4 * replicas, rows // 256) or replicas == 1
+
+
+def rows_of(folder):
+    """The rows of a rollout folder, however they are cut."""
+    return [row for table in read_rollouts(folder) for row in table.to_pylist()]
+
+
+def test_p10_rows_do_not_depend_on_the_number_of_replicas(tmp_path):
+    problems = write_problems(tmp_path / "problems.parquet", 1100)
+    for replicas in (1, 2, 5):
+        collect(fake_settings(problems, tmp_path / str(replicas), n_samples=2), FakeEngine(parallel_calls=replicas))
+    sizes = [len(rollout_manifest(tmp_path / str(replicas)).files) for replicas in (1, 2, 5)]
+    assert sizes == [3, 8, 9]
+    assert rows_of(tmp_path / "1") == rows_of(tmp_path / "2") == rows_of(tmp_path / "5")
+
+
+def test_p07_a_collection_goes_on_with_its_cut_on_another_number_of_replicas(tmp_path):
+    problems = write_problems(tmp_path / "problems.parquet", 1100)
+    settings = fake_settings(problems, tmp_path / "out", n_samples=2)
+    collect(fake_settings(problems, tmp_path / "whole", n_samples=2), FakeEngine(parallel_calls=5))
+    dying = DyingEngine(calls=3)
+    dying.parallel_calls = 5
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(settings, dying)
+    engine = FakeEngine(parallel_calls=1)
+    collect(settings, engine)
+    assert set(engine.calls) <= {256, 152}
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("damage", ["gone", "no number"])
+def test_p08_shards_whose_cut_is_not_known_are_refused(problems, output, damage):
+    settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
+    with pytest.raises(RuntimeError, match="dead"):
+        collect(settings, DyingEngine(calls=2))
+    cut = working_path(output) / "rows_per_shard.json"
+    cut.unlink() if damage == "gone" else cut.write_text("5x")
+    with pytest.raises(UserError, match=r"rows_per_shard\.json: .*delete "):
+        collect(settings, FakeEngine())
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.grpo_settings import check_settings as check_grpo
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.sft_settings import check_settings as check_sft
+from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig
-from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.pretrain import Packing, PretrainSettings, pretrain
 
 MIX = Mix(
@@ -65,10 +65,11 @@ def test_the_pretraining_of_a_gpu_profile_takes_its_steps(name, tmp_path, monkey
     ],
 )
 def test_p18_a_mesh_that_cannot_compute_in_bfloat16_is_one_line(words, said, tmp_path):
+    trained = ("model.path=m", "trainer.output=o", "model.dtype=bfloat16")
     for schema, own, check in (
         (PretrainSettings, (f"output={tmp_path}", "dtype=bfloat16"), module.check),
-        (SftSettings, ("data.train_file=x", "model.path=m", "trainer.output=o", "model.dtype=bfloat16"), check_sft),
-        (GrpoSettings, ("data.train_files=[x]", "model.path=m", "trainer.output=o", "model.dtype=bfloat16"), check_grpo),
+        (SftSettings, ("data.train_file=x", *trained), check_sft),
+        (GrpoSettings, ("data.train_files=[x]", *trained), check_grpo),
     ):
         with pytest.raises(UserError, match=said):
             check(parse(schema, [*own, *words]))
