@@ -1,7 +1,10 @@
 """Results that appear whole or not at all (P8), and know what they were made from."""
 
+import errno
+import fcntl
 import os
 import resource
+import signal
 import subprocess
 import sys
 import textwrap
@@ -154,6 +157,44 @@ def test_tree_hash_sees_names_and_contents(tmp_path: Path) -> None:
 
 def test_two_writers_on_one_output(tmp_path: Path) -> None:
     with exclusive(tmp_path / "out"), pytest.raises(UserError, match="another process"), exclusive(tmp_path / "out"):
+        pass
+
+
+@pytest.fixture(params=[errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
+def no_flock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(request.param, os.strerror(request.param))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_p18_two_writers_on_a_file_system_without_flock(tmp_path: Path) -> None:
+    for _ in range(2):
+        with (
+            exclusive(tmp_path / "out"),
+            pytest.raises(UserError, match=rf"another process .*delete .*\.out\.owner .*process {os.getpid()} on "),
+            exclusive(tmp_path / "out"),
+        ):
+            pass
+    assert not (tmp_path / ".out.owner").exists()
+
+
+@pytest.mark.usefixtures("no_flock")
+def test_p07_without_flock_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    code = """
+    import errno, fcntl, os, signal, sys
+    from pathlib import Path
+    def refuse(*_): raise OSError(errno.ENOLCK, "no locks")
+    fcntl.flock = refuse
+    from compositionality.data.artefact import exclusive
+    with exclusive(Path(sys.argv[1])):
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "out")], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / ".out.owner").is_file()
+    with exclusive(tmp_path / "out"):
         pass
 
 
