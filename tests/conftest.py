@@ -59,6 +59,7 @@ LONG: dict[str, list[str]] = {
     "tasks/test_string_paper.py": [
         "test_flaws_are_the_originals",
     ],
+    "study/test_slurm.py": [],
     "test_scripts.py": [],
     "test_section43.py": [],
     "test_section44.py": [],

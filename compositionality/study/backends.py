@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from compositionality.errors import UserError
+from compositionality.rollout import cluster
 from compositionality.study.jobs import Job
 
 ROOT = Path(__file__).parents[2]
@@ -91,16 +92,25 @@ class Ray:
         """See Backend."""
         import ray
 
-        if not ray.is_initialized():
-            ray.init(address=self.address or "local")  # without an address Ray would join any cluster here
+        if not ray.is_initialized() and self.address:
+            cluster.join(self.address, log_to_driver=True)
+            cluster.check_shared(ROOT, [])
+        elif not ray.is_initialized():
+            ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = needs_of(job)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        reference: Any = task.remote((*BOUND, *command_of(job)), {**job.variables, **alone(job)}, str(ROOT))
+        given = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
+        reference: Any = task.remote((*BOUND, *command_of(job)), {**given, **job.variables, **alone(job)}, str(ROOT))
         try:
             code: int = await reference
         except asyncio.CancelledError:
             ray.cancel(reference, force=True)
             raise
+        except ray.exceptions.RayError as error:
+            said = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"{job.label}: its node left the Ray cluster, or Ray failed ({said}); run it again"
+            ) from error
         return code
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from omegaconf import OmegaConf
 
+from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import choose_device, count_gpus, count_processes, on_ranks
@@ -65,11 +66,15 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
     run = settings.run
     if run.device == "auto":
         run.device = "gpu" if count_gpus() else "cpu"
-    if not imagined:
+    run.ray_address = run.ray_address or os.environ.get("RAY_ADDRESS") or None
+    if not imagined and not (run.ray_address and run.device == "gpu"):
         choose_device(run.device)
+    if not imagined and run.ray_address and run.device == "gpu" and not (run.processes or count_gpus()):
+        raise UserError(
+            f"run.processes (N_GPUS): give the GPUs per node of the cluster at {run.ray_address}; none is here"
+        )
     run.processes = count_processes(run)
     run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
-    run.ray_address = run.ray_address or os.environ.get("RAY_ADDRESS") or None
     settle_attention(settings)
 
 
@@ -90,6 +95,11 @@ def _on_ranks(settings: GrpoSettings | SftSettings, body: Callable[[], object]) 
     if settings.dry_run:
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
         return
+    if int(os.environ.get("NNODES", "1")) > 1 and "RANK" not in os.environ:
+        print(
+            "NNODES is left out: engine=single uses this machine; start torchrun on each, or take engine=verl",
+            flush=True,
+        )
     settle_attention(settings)
     settle_model(settings)
     on_ranks(settings.run, body)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from omegaconf import OmegaConf
 from sft_assets import make_model
 
 from compositionality.config.cli import parse
@@ -203,9 +204,14 @@ def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeyp
 def test_nodes_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("NNODES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("WANDB_API_KEY", "HF_TOKEN", "VLLM_API_KEY"):
+        monkeypatch.setenv(name, "a-secret-of-mine")
     config, variables = composed(*PAPER, "run.processes=4", "data.prompts_per_step=48")
     assert (config.trainer.nnodes, config.ray_kwargs.ray_init.address) == (3, "head:6379")
     assert config.ray_kwargs.ray_init.runtime_env.env_vars.VERL_USE_EXTERNAL_MODULES
+    assert config.ray_kwargs.ray_init.runtime_env.env_vars.HF_HUB_OFFLINE == "1"
+    assert "secret" not in OmegaConf.to_yaml(config)
     assert variables["VERL_USE_EXTERNAL_MODULES"] == "compositionality.train.verl.metrics"
     monkeypatch.delenv("RAY_ADDRESS")
     with pytest.raises(UserError, match="NNODES=3 needs a running Ray cluster"):
@@ -272,9 +278,9 @@ def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_told_before_the_start(mo
 
 def test_p18_no_cluster_at_the_address():
     with pytest.raises(UserError, match=r"no Ray cluster answers at localhost:9 .*ray start --head --port=9"):
-        grpo_preflight.check_cluster("localhost:9")
+        grpo_preflight.check_cluster("localhost:9", 1, 1, Path(), [])
     with pytest.raises(UserError, match="'head' is not HOST:PORT"):
-        grpo_preflight.check_cluster("head")
+        grpo_preflight.check_cluster("head", 1, 1, Path(), [])
 
 
 def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):

@@ -83,7 +83,7 @@ def test_the_defaults_are_the_dataclasses() -> None:
         ("mesh.tensor=2", "mesh.tensor=2: engine=verl does not have it"),
         ("mesh.shard=false", "mesh.shard=False: engine=verl does not have it"),
         ("trainer.log_every=5", "trainer.log_every=5: engine=verl does not have it"),
-        ("run.ray_address=head:1", "run.ray_address=head:1: engine=verl does not have it"),
+        ("run.nodes=2", "NNODES=2 needs a running Ray cluster (RAY_ADDRESS or run.ray_address=HOST:PORT); or start"),
     ],
 )
 def test_p18_a_bad_word_is_told_in_one_line(word: str, said: str) -> None:
@@ -104,6 +104,14 @@ def test_a_dry_run_prints_the_command_for_machines_that_are_not_here(
     assert "VERL_PLATFORM" not in line
     train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true"))
     assert "--standalone --nproc-per-node=2" in capsys.readouterr().out
+    monkeypatch.setenv("NNODES", "4")
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true"))
+    assert "-m compositionality.train.verl.sft_nodes" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"starts all nodes; leave out run\.node_rank"):
+        train_sft(settings("run.device=gpu", "run.processes=2", "dry_run=true", "run.node_rank=1"))
+    monkeypatch.delenv("NNODES")
+    monkeypatch.delenv("RAY_ADDRESS")
     train_sft(settings("run.device=cpu", "dry_run=true"))
     assert "VERL_PLATFORM=cpu" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
@@ -130,5 +138,5 @@ def test_the_written_configuration_is_resolved(tmp_path: Path) -> None:
     config = composed("run.device=cpu")
     launch.write_config(config, tmp_path / "run" / "config.yaml")
     read = OmegaConf.load(tmp_path / "run" / "config.yaml")
-    assert read.data.train_files == ["rows.parquet"]
-    assert read.trainer.default_local_dir == "OUT/steps"
+    assert read.data.train_files == [str(Path("rows.parquet").absolute())]  # on a cluster it starts elsewhere
+    assert read.trainer.default_local_dir == str(Path("OUT/steps").absolute())

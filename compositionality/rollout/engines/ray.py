@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.rollout import cluster
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions
 from compositionality.types import Completion
@@ -18,9 +19,10 @@ class RayEngine:
     def __init__(self, model: Path, options: VllmOptions, *, replicas: int = 0, address: str | None = None) -> None:
         import ray
 
+        model = model.absolute()  # a worker's directory is that of ray start
         self._started = not ray.is_initialized()
         if self._started:
-            _connect(address)
+            _connect(address, model)
         gpus = int(ray.cluster_resources().get("GPU", 0))
         self.parallel_calls = _replica_count(replicas, gpus, options.tensor_parallel)
         resources = {"num_gpus": options.tensor_parallel} if gpus else {"num_cpus": 1}
@@ -33,12 +35,17 @@ class RayEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy."""
+        """One completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy.
+
+        UserError if the replica has ended or cannot start.
+        """
         import ray
 
         replica = self._free.get()
         try:
             completions: list[Completion] = ray.get(replica.generate.remote(prompts, seeds, options))
+        except ray.exceptions.RayError as error:
+            raise UserError(_in_one_line(error)) from error
         finally:
             self._free.put(replica)
         tick(len(completions))
@@ -54,15 +61,26 @@ class RayEngine:
             ray.shutdown()
 
 
-def _connect(address: str | None) -> None:
+def _connect(address: str | None, model: Path) -> None:
     """Join the cluster at ``address`` (or RAY_ADDRESS), or start one on this machine, whatever else runs on it."""
     import ray
 
     address = address or os.environ.get("RAY_ADDRESS")
-    try:
-        ray.init(address=address or "local", log_to_driver=False, include_dashboard=None if address else False)
-    except (ConnectionError, ValueError) as error:
-        raise UserError(f"no Ray cluster at {address}: {' '.join(str(error).split())[:200]}") from error
+    if address:
+        cluster.join(address)
+        cluster.check_shared(model, [model])
+    else:
+        ray.init("local", log_to_driver=False, include_dashboard=False)
+
+
+def _in_one_line(error: Exception) -> str:
+    """Why a replica failed: its own exception, or that its process or node has gone."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, UserError):
+        return str(cause)
+    lines = [line.strip() for line in str(cause or error).splitlines() if line.strip()] or [type(error).__name__]
+    said = lines[-1] if isinstance(cause, Exception) else lines[0]
+    return f"engine=ray: a replica of vLLM ended ({said[:300]}); what is finished is kept, run the same command again"
 
 
 def _replica_count(wanted: int, gpus: int, tensor_parallel: int) -> int:

@@ -73,7 +73,7 @@ class ClusterSettings(RunSettings):
     node_rank: NonNegativeInt = 0  # verl, SFT: number of this machine
     master_addr: str = "localhost"  # verl, SFT: the machine with node_rank 0
     master_port: Port = 29500  # verl, SFT: a free port of it
-    ray_address: str | None = None  # verl, GRPO: host:port of a Ray cluster; null: $RAY_ADDRESS, or one started here
+    ray_address: str | None = None  # verl: host:port of a Ray cluster; null: $RAY_ADDRESS, or this machine
     stall_minutes: PositiveFloat | None = None  # verl: end a run without a sign of life; null: by device
 
 

@@ -7,6 +7,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.errors import UserError
+from compositionality.rollout.cluster import worker_variables
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import flatten, is_finished, latest_step
@@ -16,7 +17,6 @@ from compositionality.train.verl.grpo_preflight import check_everything, check_s
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 FINISHED = "finished"
-FORWARDED = ("VERL_", "VLLM_", "COMPOSITIONALITY_", "TENSORBOARD_DIR", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM")
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
 NOT_THE_RESULT = (
@@ -102,7 +102,7 @@ def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:
     if config.run.ray_address:
         for key in ("num_cpus", "num_gpus", "include_dashboard"):  # the cluster's own business
             ray.pop(key, None)
-        ray.runtime_env.env_vars = {name: variables[name] for name in variables if name.startswith(FORWARDED)}
+        ray.runtime_env.env_vars = worker_variables(variables)
 
 
 def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: dict[str, str], out: Path) -> None:

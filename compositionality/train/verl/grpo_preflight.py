@@ -1,20 +1,18 @@
 """What can be known to go wrong in a GRPO run before verl starts, in one line each."""
 
-import socket
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
 from compositionality.train.common.prompt_stream import tokenize_prompts
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
-
-CONNECT_SECONDS = 5.0
 
 
 def check_settings(config: DictConfig) -> None:
@@ -63,7 +61,9 @@ def check_everything(config: DictConfig) -> None:
         offload = config.actor_rollout_ref.actor.fsdp_config
         check_gpu_memory(weights, config.trainer.n_gpus_per_node, offload.param_offload and offload.optimizer_offload)
     if config.run.ray_address:
-        check_cluster(config.run.ray_address)
+        run = config.run
+        files = map(Path, [run.model, *run.train_files, *run.val_files])
+        check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*files])
 
 
 def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
@@ -77,19 +77,3 @@ def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
             f"(longest {max(lengths)}, first is row {over[0]}); raise it or filter the problems"
         )
     return len(lengths)
-
-
-def check_cluster(address: str) -> None:
-    """A Ray head must answer at ``address`` (HOST:PORT)."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if address in ("auto", "local"):
-        return
-    if not host or not port.isdigit():
-        raise UserError(f"run.ray_address: {address!r} is not HOST:PORT")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except OSError as error:
-        raise UserError(
-            f"no Ray cluster answers at {address} ({error.strerror or error}); "
-            f"start one with: ray start --head --port={port}"
-        ) from error

@@ -4,9 +4,10 @@ The configuration is complete and resolved (written by the launcher). Everything
 runner, the place that verl leaves to users, imports our trainer before it looks it up by name.
 """
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ray
 from omegaconf import DictConfig, OmegaConf
@@ -16,21 +17,26 @@ from verl.utils.config import validate_config
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
+from compositionality.rollout import cluster
 from compositionality.train.common.run_folder import latest_step
 from compositionality.train.verl.grpo import FINISHED
 from compositionality.train.verl.launch import report_failure
 
+NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied")
 VERL_TASK_RUNNER: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
 
 
 class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
-    """Runs inside Ray, as verl's does."""
+    """Runs inside Ray, as verl's does, on any node; it is the process that logs."""
+
+    variables: ClassVar[dict[str, str]] = {}  # travels with the class, so that a key is in no file and no log
 
     def run(self, config: DictConfig) -> None:
         """Train; a UserError is reported to the launcher in one line."""
         from compositionality.train.verl import trainer  # registers itself
 
         del trainer
+        os.environ.update(self.variables)
         try:
             super().run(config)
             steps = Path(config.trainer.default_local_dir)
@@ -50,12 +56,24 @@ def main() -> None:
     config: Any = OmegaConf.load(sys.argv[1])
     OmegaConf.set_struct(config, True)
     check(config)
+    TaskRunner.variables = cluster.tracker_variables(os.environ)
+    watch = cluster.NodeWatch(end) if config.run.ray_address else None
     try:
         main_ppo.run_ppo(config, task_runner_class=ray.remote(TaskRunner))
     except (ConnectionError, ValueError) as error:  # Ray: no cluster at that address, or one that is not ours
         if not ray.is_initialized():
             report_failure(" ".join(str(error).split()))
         raise
+    except ray.exceptions.RayError as error:
+        if watch and any(name in str(error) for name in NODE_ERRORS):
+            watch.look(cluster.LEFT_SECONDS)
+        raise
+
+
+def end(message: str) -> None:
+    """End this driver, and with it all that it has started on the cluster."""
+    report_failure(message)
+    os._exit(UserError.exit_code)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def check_model_and_data(config: DictConfig, ranks: int) -> None:
             check_batches(config, lengths.rows, ranks)
     weights = count_weights(model.path)
     check_disk(Path(config.run.output), weights, config.run.keep)
-    if config.run.device == "gpu":
+    if config.run.device == "gpu" and not config.run.ray_address:
         check_gpu_memory(weights, ranks, config.engine.param_offload and config.engine.optimizer_offload)
 
 

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
+from compositionality.errors import UserError
+from compositionality.rollout import cluster
 from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import is_finished, latest_step
@@ -17,15 +19,17 @@ from compositionality.train.verl.preflight import check_model_and_data
 from compositionality.train.verl.recipe import result_settings
 
 MODULE = "compositionality.train.verl.sft_trainer"
+NODES_MODULE = "compositionality.train.verl.sft_nodes"
 
 
 def train(config: DictConfig) -> None:
     """Train ``run.model`` on ``run.train_file``; the result is the model folder ``final`` in ``run.output``."""
-    out = Path(config.run.output)
+    out = Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     processes = config.run.processes
     settle(config, variables)
-    command = torchrun(config, out / "config.yaml", processes)
+    check_nodes(config)
+    command = start_command(config, out / "config.yaml")
     if config.run.dry_run:
         print(launch.shell_line(command, variables))
         return
@@ -39,6 +43,8 @@ def train(config: DictConfig) -> None:
         return
     with exclusive(out):
         check_model_and_data(config, ranks)
+        if config.run.ray_address:
+            check_cluster(config, out)
         _train_and_export(config, recipe, command, variables, out)
 
 
@@ -54,7 +60,7 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
     validate = enough_for_validation(config)
     with open_dict(config):
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
-        config.data.val_files = [config.run.val_file] if validate else None
+        config.data.val_files = [str(Path(config.run.val_file).absolute())] if validate else None
         if not validate:
             config.trainer.test_freq = -1  # verl reads the validation set whenever this is positive
 
@@ -74,15 +80,42 @@ def enough_for_validation(config: DictConfig) -> bool:
     return True
 
 
-def torchrun(config: DictConfig, config_file: Path, processes: int) -> list[str]:
-    """The command of this machine's part of the run."""
+def check_nodes(config: DictConfig) -> None:
+    """The two ways to several machines exclude each other, and one of them is needed."""
     run = config.run
+    by_hand = run.node_rank > 0 or run.master_addr != "localhost"
+    if run.ray_address and by_hand:
+        raise UserError(f"run.ray_address={run.ray_address} starts all nodes; leave out run.node_rank, run.master_addr")
+    if run.nodes > 1 and not run.ray_address and not by_hand:
+        raise UserError(
+            f"NNODES={run.nodes} needs a running Ray cluster (RAY_ADDRESS or run.ray_address=HOST:PORT); or start this "
+            "command on every machine with its run.node_rank and with run.master_addr=HOST of the first"
+        )
+
+
+def check_cluster(config: DictConfig, out: Path) -> None:
+    """Nodes, GPUs and shared files of the Ray cluster."""
+    run = config.run
+    gpus = run.processes if run.device == "gpu" else 0
+    cluster.check_cluster(run.ray_address, run.nodes, gpus, out, [Path(run.model), *map(Path, config.data.train_files)])
+
+
+def start_command(config: DictConfig, config_file: Path) -> list[str]:
+    """What the launcher runs: a driver of the Ray cluster, or this machine's part of the run."""
+    run = config.run
+    if run.ray_address:
+        return [sys.executable, "-m", NODES_MODULE, str(config_file)]
+    words = torchrun_words(config, str(config_file), run.node_rank, run.master_addr, run.master_port)
+    return [sys.executable, "-m", "torch.distributed.run", *words]
+
+
+def torchrun_words(config: DictConfig, config_file: str, rank: int, address: str, port: int) -> list[str]:
+    """torchrun's arguments on the node ``rank``; node 0 is at ``address``."""
     place = ["--standalone"]
-    if run.nodes > 1:
-        place = [f"--nnodes={run.nodes}", f"--node-rank={run.node_rank}"]
-        place += [f"--master-addr={run.master_addr}", f"--master-port={run.master_port}"]
-    workers = f"--nproc-per-node={processes}"
-    return [sys.executable, "-m", "torch.distributed.run", *place, workers, "-m", MODULE, str(config_file)]
+    if config.run.nodes > 1:
+        place = [f"--nnodes={config.run.nodes}", f"--node-rank={rank}"]
+        place += [f"--master-addr={address}", f"--master-port={port}"]
+    return [*place, f"--nproc-per-node={config.run.processes}", "-m", MODULE, config_file]
 
 
 def _train_and_export(

@@ -39,7 +39,6 @@ SFT_LACKS = {
     "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
     "mesh.shard": "FSDP always shards",
     "trainer.log_every": "it writes a row for every update",
-    "run.ray_address": "its SFT is started by torchrun: run.nodes, run.node_rank, run.master_addr",
 }
 
 
@@ -82,13 +81,13 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     refuse_foreign_keys(settings, SFT_LACKS)
     data, trainer = settings.data, settings.trainer
     return {
-        "data.train_files": [data.train_file],
+        "data.train_files": [str(Path(data.train_file).absolute())],
         "data.train_batch_size": trainer.batch_rows,
         "data.max_length": data.max_length,
         "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
         "engine.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.seed": data.seed,
-        "trainer.default_local_dir": str(Path(trainer.output) / "steps"),
+        "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
         "trainer.experiment_name": Path(trainer.output).name,
         "trainer.total_epochs": trainer.epochs,
         "trainer.total_training_steps": trainer.steps,

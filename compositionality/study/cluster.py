@@ -1,0 +1,105 @@
+"""What bash/slurm and the launchers ask of a Ray cluster: ``python -m compositionality.study.cluster QUESTION``.
+
+``address --hosts HOST…`` prints the address of this machine that these hosts can reach; ``wait ADDRESS --nodes N
+--gpus-per-node G --minutes M --hosts HOST…`` returns when so many nodes have joined; ``check ADDRESS --nodes N
+--gpus-per-node G --folder OUT --paths PATH…`` says whether a run can start there. One line and exit code 2 if not.
+"""
+
+import argparse
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from compositionality.config.cli import with_errors_in_one_line
+from compositionality.errors import UserError
+from compositionality.rollout.cluster import Node, check_answers, check_capacity, check_shared, join, nodes
+
+POLL_SECONDS = 1.0
+
+
+def main() -> None:
+    """Answer one question of the module's docstring."""
+    asked = parser().parse_args()
+    if asked.question == "address":
+        print(own_address(asked.hosts))
+    elif asked.question == "wait":
+        wait(asked)
+    else:
+        join(asked.address)
+        if asked.gpus_per_node:
+            check_capacity(asked.address, asked.nodes, asked.gpus_per_node)
+        check_shared(asked.folder, asked.paths)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of the module's docstring."""
+    whole = argparse.ArgumentParser(prog="python -m compositionality.study.cluster", description=__doc__)
+    questions = whole.add_subparsers(dest="question", required=True)
+    for name in ("address", "wait", "check"):
+        question = questions.add_parser(name)
+        if name != "address":
+            question.add_argument("address", help="HOST:PORT of ray start --head")
+            question.add_argument("--nodes", type=int, default=1)
+            question.add_argument("--gpus-per-node", type=int, default=0)
+            question.add_argument("--minutes", type=float, default=10.0)
+            question.add_argument("--folder", default=".", type=Path)
+            question.add_argument("--paths", nargs="*", default=[], type=Path)
+        question.add_argument("--hosts", nargs="*", default=[])
+    return whole
+
+
+def own_address(others: Sequence[str]) -> str:
+    """The address of this machine on the way to the ``others``; UserError if none of them can be reached.
+
+    A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without others: 127.0.0.1.
+    """
+    for host in others:
+        with suppress(OSError):
+            family, kind, protocol, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, kind, protocol) as probe:
+                probe.connect(target)  # sends nothing
+                found: str = probe.getsockname()[0]
+            if not found.startswith("127."):
+                return f"[{found}]" if ":" in found else found
+    if others:
+        raise UserError(
+            f"no network address leads from here to {', '.join(others)}; check the name service of this node"
+        )
+    return "127.0.0.1"
+
+
+def wait(asked: argparse.Namespace) -> None:
+    """Return when ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError when the minutes are over."""
+    deadline = time.monotonic() + asked.minutes * 60
+    joined, there = False, list[Node]()
+    while True:
+        with suppress(UserError):
+            if not joined:
+                check_answers(asked.address)
+                join(asked.address)
+                joined = True
+        there = nodes() if joined else []
+        ready = [node for node in there if node.gpus >= asked.gpus_per_node]
+        if len(ready) >= asked.nodes:
+            return
+        if time.monotonic() > deadline:
+            raise UserError(late(asked, there, ready))
+        time.sleep(POLL_SECONDS)
+
+
+def late(asked: argparse.Namespace, there: Sequence[Node], ready: Sequence[Node]) -> str:
+    """Which nodes have not come, or came with too few GPUs."""
+    came = {node.host.partition(".")[0] for node in there}
+    absent = [host for host in asked.hosts if host.partition(".")[0] not in came]
+    few = [f"{node.host} has {node.gpus} GPUs" for node in there if node not in ready]
+    why = "; ".join([*([f"missing: {', '.join(absent)}"] if absent else []), *few])
+    return (
+        f"Ray cluster at {asked.address}: {len(ready)} of {asked.nodes} nodes with {asked.gpus_per_node} GPUs came up "
+        f"in {asked.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray start fails there"
+    )
+
+
+if __name__ == "__main__":
+    with_errors_in_one_line(main)

@@ -1,0 +1,175 @@
+"""A real Ray cluster of two `ray start`s on this machine, from other directories: rollouts, SFT and GRPO through it."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from sft_assets import make_model, make_rows, overrides
+
+from compositionality.data.artefact import verify
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.rollout import cluster
+from compositionality.rollout.store import read_rollouts
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.verl.process_guard import descendants, is_alive
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "not-for-anybodys-eyes"
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
+
+
+class Cluster:
+    """Two nodes with one made-up GPU each; a node's directory is its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.temp = Path("/tmp") / f"ray-{os.getpid()}"  # a socket's path has at most 107 characters
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        foreign = ("VERL", "VLLM", "WANDB", "RAY", "NNODES", "COMPOSITIONALITY")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        self.variables = {**kept, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 2}
+        self.variables |= {"PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+        head = ("--head", f"--port={self.address.partition(':')[2]}", "--include-dashboard=false")
+        self.nodes = [self.start("head", *head, f"--temp-dir={self.temp}")]
+        self.wait(1)
+        self.nodes.append(self.start("worker", f"--address={self.address}"))
+        self.wait(2)
+
+    def start(self, name: str, *words: str) -> "subprocess.Popen[bytes]":
+        place = self.folder / name
+        place.mkdir()
+        guard = [sys.executable, "-m", "compositionality.train.verl.process_guard"]
+        ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--num-cpus=8", "--num-gpus=1"]
+        variables = {**self.variables, "CUDA_VISIBLE_DEVICES": "-1"}
+        with (self.folder / f"{name}.log").open("w") as log:
+            return subprocess.Popen([*guard, *ray, *words], cwd=place, env=variables, stdout=log, stderr=log)
+
+    def wait(self, nodes: int) -> None:
+        command = [sys.executable, "-m", "compositionality.study.cluster", "wait", self.address, f"--nodes={nodes}"]
+        subprocess.run([*command, "--gpus-per-node=1", "--minutes=2"], env=self.variables, check=True)
+
+    def run(self, entry_point: str, *words: str, **variables: str) -> "subprocess.Popen[str]":
+        """An entry point with RAY_ADDRESS; relative paths are those of the folder."""
+        command = [sys.executable, str(ROOT / "examples" / f"{entry_point}.py"), *words]
+        environment = {**self.variables, "RAY_ADDRESS": self.address, "NNODES": "2", **variables}
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def done(self, entry_point: str, *words: str, code: int = 0, **variables: str) -> str:
+        """What an entry point prints to its end."""
+        process = self.run(entry_point, *words, **variables)
+        printed, _ = process.communicate(timeout=900)
+        assert process.returncode == code, printed[-3000:]
+        return printed
+
+    def close(self) -> None:
+        for node in reversed(self.nodes):
+            node.terminate()
+            node.wait(60)
+        shutil.rmtree(self.temp, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    from compositionality.tasks.string.clean import StringGenerator
+    from compositionality.tasks.string.options import StringOptions
+
+    folder = tmp_path_factory.mktemp("cluster")
+    make_model(folder / "model")
+    make_rows(folder / "rows.parquet", 64)
+    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
+    table = to_table([task.problem("train", 0, row) for row in range(64)], "train")
+    pq.write_table(table, folder / "problems.parquet")
+    nodes = Cluster(folder)
+    try:
+        yield nodes
+    finally:
+        nodes.close()
+
+
+def test_rollouts_take_a_relative_model_path(two_nodes: Cluster) -> None:
+    two_nodes.done(
+        "collect_rollouts", "engine=ray", "model=model", "problems=problems.parquet", "output=rollouts", "max_tokens=8",
+        "rows_per_shard=32", f"ray_address={two_nodes.address}", VLLM_CPU_KVCACHE_SPACE="1",
+    )  # fmt: skip
+    assert sum(table.num_rows for table in read_rollouts(two_nodes.folder / "rollouts")) == 64
+
+
+def test_sft_runs_a_torchrun_on_each_of_two_nodes(two_nodes: Cluster) -> None:
+    out = two_nodes.folder / "sft"
+    words = overrides(Path("model"), Path("rows.parquet"), Path("sft"), "trainer.epochs=1", "run.processes=1")
+    two_nodes.done("train_sft", *words, WANDB_MODE="offline", WANDB_RUN_GROUP="the-group")
+    assert verify(out / "final").facts["step"] == 4
+    assert len(list((out / "steps/global_step_4").glob("model_world_size_2_rank_*.pt"))) == 2
+    assert [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row] == [1, 2, 3, 4]
+    assert "the-group" in wandb_file(out)
+    assert "already there" in two_nodes.done("train_sft", *words)
+
+
+def wandb_file(out: Path) -> str:
+    """The one offline run of a run folder, as far as it is text."""
+    (found,) = out.glob("wandb/offline-run-*/run-*.wandb")
+    return found.read_bytes().decode("utf-8", errors="replace")
+
+
+def grpo_words(*more: str) -> list[str]:
+    return [
+        "engine=verl", "run.device=cpu", "run.processes=1", "model.path=model", "data.train_files=[problems.parquet]",
+        "data.val_files=[problems.parquet]", "trainer.output=grpo", "data.max_prompt_tokens=64", "rollout.max_tokens=8",
+        "data.prompts_per_step=4", "rollout.n=2", "algorithm.dynamic_sampling=false", "trainer.micro_batch_tokens=4096",
+        "algorithm.drop_equal_groups=false", "trainer.steps=500", "trainer.eval_every=0",
+        "verl.trainer.total_epochs=99", *more,
+    ]  # fmt: skip
+
+
+def test_p18_what_a_cluster_cannot_give_is_said_before_the_start(
+    two_nodes: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = two_nodes.done("train_grpo", *grpo_words("data.prompts_per_step=6"), code=2, NNODES="3").splitlines()[-1]
+    assert re.search(r"error: run.nodes=3 × run.processes=1: .* has .*1 of 1, .*1 of 1; lower NNODES", last)
+    assert not (two_nodes.folder / "grpo").exists()
+    for name, value in {**two_nodes.variables, "RAY_AUTH_TOKEN": "f" * 32}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match="cannot be joined"):
+        cluster.check_cluster(two_nodes.address, 1, 1, two_nodes.folder, [])
+
+
+def test_grpo_is_a_run_of_its_group_in_wandb_and_ends_with_a_node(two_nodes: Cluster) -> None:
+    """The last test: it takes a node away."""
+    out = two_nodes.folder / "grpo"
+    tracked = {"WANDB_RUN_GROUP": "the-group", "WANDB_TAGS": "seed7", "WANDB_API_KEY": SECRET}
+    process = two_nodes.run("train_grpo", *grpo_words(), WANDB_MODE="offline", **tracked)
+    deadline = time.monotonic() + 900
+    while not any("actor/grad_norm" in row for row in read_metrics(out / "metrics.jsonl")):
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    below = descendants(process.pid)
+    tree = [psutil.Process(two_nodes.nodes[1].pid), *descendants(two_nodes.nodes[1].pid)]
+    for member in tree:
+        member.send_signal(signal.SIGKILL)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 2, printed[-3000:]
+    assert re.match(r"error: GRPO: the node \S+ left the Ray cluster during the run; ", printed.splitlines()[-1])
+    assert not any(map(is_alive, below))
+    while workers := [p for p in descendants(two_nodes.nodes[0].pid) if "TaskRunner" in " ".join(p.cmdline())]:
+        assert time.monotonic() < deadline, workers
+        time.sleep(0.2)
+    text = wandb_file(out)
+    assert all(word in text for word in ("the-group", "seed7", (out / "wandb.id").read_text().strip()))
+    written = [path for path in (*out.rglob("*"), *two_nodes.temp.rglob("*")) if path.is_file()]
+    assert len(written) > 10
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
