@@ -18,7 +18,7 @@
 #   ARMS        run_all.sh, study.sh, quickstart.sh: which arms (those of compositionality/config/study/)
 #   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
 #   BACKEND     where run_all.sh, study.sh and passk.sh run scripts: local | ray | slurm
-#   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: as many as there are)
+#   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: all that CUDA_VISIBLE_DEVICES shows)
 #   PYTHON      the interpreter (default .venv/bin/python)
 #   DRY_RUN=1   print every command and check the training settings; run nothing
 # Lists of files are a.parquet,b.parquet: an element with blanks, commas … in quotes.

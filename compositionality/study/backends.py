@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from compositionality.errors import UserError
+from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
 from compositionality.study.jobs import Job
 
@@ -35,10 +36,10 @@ class Backend(Protocol):
 
 @dataclass
 class Local:
-    """This machine: ``lanes`` jobs side by side, one core each, or one GPU each where there are ``gpus``."""
+    """This machine: ``lanes`` jobs side by side, one core each, or spread over ``gpus`` (ids, see ``visible_gpus``)."""
 
     lanes: int | None = 1
-    gpus: int = 0
+    gpus: Sequence[str] = ()
 
     async def run(self, job: Job, lane: int, write: Write | None) -> int:
         """See Backend."""
@@ -46,10 +47,13 @@ class Local:
         return await run_command((*BOUND, *command_of(job)), {**os.environ, **job.variables, **own}, write)
 
     def variables(self, job: Job, lane: int) -> dict[str, str]:
-        """Variables of a job: its GPU, and one process and thread in a lane."""
+        """Variables of a job: in a lane one process and thread, one GPU, and how many lanes share that."""
         if not job.one_lane or self.lanes == 1:
             return {}
-        return alone(job) | ({"CUDA_VISIBLE_DEVICES": str(lane % self.gpus)} if self.gpus > 1 else {})
+        if not self.gpus:
+            return alone(job)
+        sharing = -(-(self.lanes or 1) // len(self.gpus))
+        return alone(job) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
 
 
 def command_of(job: Job) -> tuple[str, ...]:
@@ -98,6 +102,8 @@ class Ray:
         elif not ray.is_initialized():
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = needs_of(job)
+        if job.variables.get("ENGINE") == "verl":
+            gpus = 0  # it asks Ray for its own
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
         given = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
         reference: Any = task.remote((*BOUND, *command_of(job)), {**given, **job.variables, **alone(job)}, str(ROOT))
@@ -129,7 +135,7 @@ class Slurm:
         log = Path(job.variables["RESULTS_DIR"], "slurm", f"{job.label.replace('/', '-').replace(' ', '-')}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
         cpus, gpus = needs_of(job)
-        wanted = [f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
+        wanted = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
             *(f"--job-name={job.label}", *wanted, *self.options, f"--wrap={shlex.join(command_of(job))}"),
@@ -149,18 +155,20 @@ class Slurm:
 
 
 def alone(job: Job) -> dict[str, str]:
-    """Variables of a job in a lane: one process, one thread."""
-    return {"PROCESSES": "1", "OMP_NUM_THREADS": "1", "LANES": "1"} if job.one_lane else {}
+    """Variables of a job in a lane: one process, one thread, one GPU."""
+    if not job.one_lane:
+        return {}
+    one = ("PROCESSES", "OMP_NUM_THREADS", "LANES", *(("N_GPUS",) if job.variables.get("N_GPUS") else ()))
+    return dict.fromkeys(one, "1")
 
 
 def needs_of(job: Job) -> tuple[int, int]:
-    """CPUs and GPUs of a job on a cluster. verl asks Ray for its own GPUs."""
+    """CPUs and GPUs of a job on a cluster: one of both in a lane, else a CPU per process and N_GPUS GPUs."""
+    gpus = int(job.variables.get("N_GPUS") or 1)
+    if job.variables.get("DEVICE") == "gpu":
+        return 1, (1 if job.one_lane else gpus)
     processes = job.variables.get("PROCESSES", "1")
-    if job.variables.get("DEVICE") != "gpu":
-        return (1 if job.one_lane else int(processes)), 0
-    if job.variables.get("ENGINE") == "verl":
-        return 1, 0
-    return 1, (1 if job.one_lane else int(job.variables.get("N_GPUS") or 1))
+    return (1 if job.one_lane or processes == "null" else int(processes)), 0
 
 
 def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str) -> int:
@@ -169,7 +177,9 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
     return 128 - code.returncode if code.returncode < 0 else code.returncode
 
 
-def choose_backend(name: str, lanes: int, gpus: int, ray_address: str, slurm_options: Sequence[str]) -> Backend:
+def choose_backend(
+    name: str, lanes: int, gpus: Sequence[str], ray_address: str, slurm_options: Sequence[str]
+) -> Backend:
     """The backend of this name. UserError for one that there is not, or that is not installed here."""
     if name == "local":
         return Local(lanes, gpus)

@@ -10,8 +10,8 @@ from typing import Any
 
 from compositionality.config.profile import Profile, in_training, load_profile
 from compositionality.errors import UserError
+from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.study.arms import load_study
-from compositionality.study.machine import count_gpus
 
 MARK = "SETTINGS_OF"
 MOST_LANES = 4
@@ -30,8 +30,8 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
     UserError for a profile, an engine, a choice or a number that there is not, or a path that no list can hold.
     """
-    chosen = {key: value for key, value in given.items() if value or key == "CUDA_VISIBLE_DEVICES"}
-    name = chosen.get("PROFILE") or ("single" if count_gpus(chosen) and chosen.get("DEVICE") != "cpu" else "tiny")
+    chosen = {key: value for key, value in given.items() if value or key == VISIBLE}
+    name = chosen.get("PROFILE") or ("single" if chosen.get("DEVICE") != "cpu" and visible_gpus(chosen) else "tiny")
     profile = load_profile(name, chosen.get("ENGINE", ""))
     defaults = {
         "PROFILE": name,
@@ -126,7 +126,7 @@ def _of_countdown(results: str, study: str, profile: Profile, name: str) -> str:
 
 def resources(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
     """What the study is run on: device, cores, how many arms side by side, processes of a training that is alone."""
-    gpus = int(chosen.get("N_GPUS", "0")) or count_gpus(chosen)
+    gpus = int(chosen.get("N_GPUS", "0")) or len(visible_gpus(chosen))
     device = profile.device or chosen.get("DEVICE") or ("gpu" if gpus else "cpu")
     cores = len(os.sched_getaffinity(0))
     if device == "cpu":
@@ -138,7 +138,7 @@ def resources(profile: Profile, variables: Mapping[str, str], chosen: Mapping[st
     found = {key: value if key == "DEVICE" else chosen.get(key, value) for key, value in found.items()}
     found["LANES"] = "1" if variables["ENGINE"] == "verl" else chosen.get("LANES", str(lanes))
     if device == "cpu":
-        found["CUDA_VISIBLE_DEVICES"] = ""
+        found[VISIBLE] = ""
         if variables["ENGINE"] == "single":  # small matrices: a second thread gains little
             found["OMP_NUM_THREADS"] = "1"
     return found

@@ -1,12 +1,12 @@
-"""The machine that a study runs on: hardware for its record, visible GPUs for its lanes."""
+"""The machine that a study runs on: hardware for its record."""
 
 import os
 import platform
 import re
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from compositionality.gpus import installed_gpus
 
 
 def machine() -> dict[str, Any]:
@@ -18,25 +18,7 @@ def machine() -> dict[str, Any]:
         "cpu": models[0] if models else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory / 2**30, 1),
-        "gpus": gpus(),
+        "gpus": [gpu.name for gpu in installed_gpus()],
         "system": platform.system(),
         "python": platform.python_version(),
     }
-
-
-def gpus() -> list[str]:
-    """Names of the NVIDIA GPUs; none without a driver."""
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.strip() for line in shown.splitlines() if line.strip()]
-
-
-def count_gpus(given: Mapping[str, str]) -> int:
-    """GPUs that ``given["CUDA_VISIBLE_DEVICES"]`` leaves visible; 0 without a driver."""
-    if given.get("CUDA_VISIBLE_DEVICES") == "":
-        return 0
-    visible = [word for word in given.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
-    return min(len(gpus()), len(visible)) if visible else len(gpus())

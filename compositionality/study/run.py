@@ -10,11 +10,12 @@ from pathlib import Path
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
+from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import PositiveInt, Seed
 from compositionality.study.backends import choose_backend, command_of
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
-from compositionality.study.machine import count_gpus, machine
+from compositionality.study.machine import machine
 from compositionality.study.overrides import left_out, steps_of
 from compositionality.study.runner import Runner
 
@@ -57,7 +58,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     backend = choose_backend(
         "local" if dry else settings.backend or os.environ.get("BACKEND") or "local",
         1 if dry else int(variables["LANES"]),
-        count_gpus(variables) if variables["DEVICE"] == "gpu" else 0,
+        () if dry else gpus_of_lanes(variables),
         settings.ray_address or variables.get("RAY_ADDRESS", ""),
         settings.slurm_options,
     )
@@ -99,6 +100,21 @@ def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[s
         "LEFT_OUT",
     )
     return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}
+
+
+def gpus_of_lanes(variables: Mapping[str, str]) -> list[str]:
+    """Ids of the GPUs that lanes of this machine share: the visible ones, the first N_GPUS of them if that is given.
+
+    UserError if there are fewer.
+    """
+    visible = visible_gpus(os.environ) if variables["DEVICE"] == "gpu" else []
+    wanted = int(variables.get("N_GPUS") or len(visible))
+    if visible and wanted > len(visible):
+        raise UserError(
+            f"N_GPUS={wanted}, but the visible GPUs are {','.join(visible)} "
+            f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
+        )
+    return visible[:wanted]
 
 
 def with_overrides(jobs: Sequence[Job], words: Sequence[str], shown: str) -> list[Job]:

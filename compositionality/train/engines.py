@@ -7,9 +7,10 @@ from collections.abc import Callable
 from omegaconf import OmegaConf
 
 from compositionality.errors import UserError
+from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
-from compositionality.train.common.ranks import choose_device, count_gpus, count_processes, on_ranks
+from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -61,20 +62,24 @@ def show_sft(settings: SftSettings) -> str:
 def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
     """Fill in what the machine and the environment say: device, processes, nodes, Ray's address, attention.
 
-    ``imagined``: for another machine than this one, so that no GPU needs to be here.
+    ``imagined``: for another machine than this one, so that no GPU needs to be here. UserError for a device that is not
+    there, or more processes than GPUs (those of a Ray cluster are not counted).
     """
     run = settings.run
-    if run.device == "auto":
-        run.device = "gpu" if count_gpus() else "cpu"
     run.ray_address = run.ray_address or os.environ.get("RAY_ADDRESS") or None
-    if not imagined and not (run.ray_address and run.device == "gpu"):
+    elsewhere = bool(run.ray_address) and run.device == "gpu"
+    if not imagined and not elsewhere:
         choose_device(run.device)
-    if not imagined and run.ray_address and run.device == "gpu" and not (run.processes or count_gpus()):
+    if not imagined and elsewhere and not (run.processes or count_gpus()):
         raise UserError(
             f"run.processes (N_GPUS): give the GPUs per node of the cluster at {run.ray_address}; none is here"
         )
+    if run.device == "auto":
+        run.device = "gpu" if count_gpus() else "cpu"
     run.processes = count_processes(run)
     run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
+    if not imagined and not run.ray_address:
+        check_a_gpu_each(run.device, run.processes)
     settle_attention(settings)
 
 

@@ -3,10 +3,13 @@
 import importlib.util
 import json
 import shutil
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fake_engine import write_problems
+from fake_gpus import fake_torch, install_nvidia_smi
 
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
@@ -14,6 +17,7 @@ from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines import factory, vllm
 from compositionality.rollout.engines.factory import choose_engine, open_engine
+from compositionality.rollout.sampler.sampler import _rows_that_fit
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import rollout_manifest
 from compositionality.train.common.samplers import open_sampler
@@ -34,6 +38,7 @@ def machine(monkeypatch):
 
     def has(*, gpu, installed):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: int(gpu))
         monkeypatch.setattr(vllm, "is_cpu_build", lambda: installed and not gpu)
         real = importlib.util.find_spec
         found = object() if installed else None
@@ -73,6 +78,38 @@ def test_the_recipes_hold_the_engine_that_auto_stands_for(tiny_model, tmp_path, 
     passk(PasskSettings(output=tmp_path / "curves", probe=0, draws=200, **shared))
     for name in ("table", "curves"):
         assert rollout_manifest(tmp_path / name / "rollouts/m/p").settings["engine"] == "builtin"
+
+
+@pytest.mark.parametrize("engine", ["builtin", "vllm", "transformers", "ray"])
+def test_p18_a_gpu_with_an_old_driver_is_one_line(tiny_model, tmp_path, monkeypatch, engine):
+    install_nvidia_smi(tmp_path, monkeypatch, 1, "550.54.14")
+    fake_torch(monkeypatch, usable=0, found=1)
+    with pytest.raises(UserError, match=r"driver is 550\.54\.14, .* needs 580\.65 .*CUDA_VISIBLE_DEVICES= \(empty\)"):
+        open_engine(CollectSettings(model=str(tiny_model), engine=engine), 20)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_lanes_on_one_gpu_share_its_memory(tiny_model, monkeypatch, lanes):
+    """vLLM is told a share, and measures nothing while its neighbours come and go."""
+    made = []
+    platform = SimpleNamespace(is_cpu=lambda: False, get_device_total_memory=lambda: 80 << 20)
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=lambda *_, **given: made.append(given)))
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=platform))
+    monkeypatch.setenv("LANES_PER_GPU", str(lanes))
+    vllm.start_vllm(tiny_model, vllm.VllmOptions(max_model_len=4096, gpu_memory=0.8))
+    assert made[0]["gpu_memory_utilization"] == pytest.approx(0.8 / lanes)
+    assert made[0]["kv_cache_memory_bytes"] == (None if lanes == 1 else (80 << 20) * 0.8 // 8)
+
+
+@pytest.mark.parametrize(("lanes", "free", "rows"), [(1, 40, 10), (4, 40, 5), (4, 8, 2), (4, 0, 1)])
+def test_the_built_in_sampler_keeps_to_its_share(monkeypatch, lanes, free, rows):
+    """Of 80 GiB; a row is 1 GiB, and a quarter of what is free is for rows."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free << 30, 80 << 30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    monkeypatch.setenv("LANES_PER_GPU", str(lanes))
+    model = SimpleNamespace(device=torch.device("cuda"), layers=1, kv_heads=1, head_width=1, dtype=torch.float16)
+    assert _rows_that_fit(model, 1 << 28) == rows
 
 
 @pytest.mark.parametrize("engine", ["vllm", "ray"])

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from fake_gpus import MIG, UUIDS, install_nvidia_smi
 
 from compositionality.errors import UserError
 from compositionality.study.arms import as_list
 from compositionality.study.environment import environment
-from compositionality.study.run import RunStudySettings, variables_of
+from compositionality.study.run import RunStudySettings, gpus_of_lanes, variables_of
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,44 @@ def test_what_a_profile_does_without_may_be_0_and_null_is_every_gpu() -> None:
 def test_settings_of_a_study_have_the_same_ranges(settings: dict[str, int], told: str) -> None:
     with pytest.raises(UserError, match=told):
         variables_of(RunStudySettings("section41_42", profile="tiny", **settings), {})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "visible", "lanes"),
+    [
+        ({}, None, "8"),
+        ({}, "4,5", "2"),
+        ({}, ",".join(UUIDS[:3]), "3"),
+        ({}, MIG[0], "4"),
+        ({"N_GPUS": "2"}, None, "2"),
+        ({"N_GPUS": "1"}, None, "4"),
+        ({"LANES": "3"}, "4,5", "3"),
+    ],
+)
+def test_lanes_by_the_visible_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], visible: str | None, lanes: str
+) -> None:
+    """One GPU each; on one GPU as many as the profile says."""
+    install_nvidia_smi(tmp_path, monkeypatch, 8, mig=MIG if visible == MIG[0] else ())
+    shown = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    found = environment({**given, **shown})
+    assert (found["PROFILE"], found["DEVICE"], found["LANES"]) == ("single", "gpu", lanes)
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "0,0", "9"])
+def test_hidden_gpus_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+    install_nvidia_smi(tmp_path, monkeypatch, 8)
+    assert environment({"CUDA_VISIBLE_DEVICES": visible})["PROFILE"] == "tiny"
+
+
+def test_lanes_have_the_first_of_the_visible_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_nvidia_smi(tmp_path, monkeypatch, 8)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    assert gpus_of_lanes({"DEVICE": "gpu"}) == ["4", "5", "6", "7"]
+    assert gpus_of_lanes({"DEVICE": "gpu", "N_GPUS": "2"}) == ["4", "5"]
+    assert gpus_of_lanes({"DEVICE": "cpu"}) == []
+    with pytest.raises(UserError, match=r"N_GPUS=8, but the visible GPUs are 4,5,6,7 \(CUDA_VISIBLE_DEVICES=4,5,6,7\)"):
+        gpus_of_lanes({"DEVICE": "gpu", "N_GPUS": "8"})
 
 
 def test_the_results_of_section_43_lie_beside_the_others(tmp_path: Path) -> None:

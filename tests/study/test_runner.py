@@ -12,7 +12,7 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.study.arms import arm_start, load_study
-from compositionality.study.backends import Local, Ray, Slurm, choose_backend
+from compositionality.study.backends import Local, Ray, Slurm, choose_backend, needs_of
 from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
 from compositionality.types import Arm
@@ -161,12 +161,46 @@ def test_a_job_comes_after_what_it_needs_and_has_the_machine_to_itself_if_it_mus
     assert stages[3:] == [f"{script} d", "section/run_seed"]
 
 
-def test_every_lane_has_a_gpu_of_its_own_where_there_are_several() -> None:
-    backend = Local(2, gpus=2)
-    given = [backend.variables(Job("x", one_lane=True), lane)["CUDA_VISIBLE_DEVICES"] for lane in (0, 1)]
-    assert given == ["0", "1"]
+@pytest.mark.parametrize(
+    ("lanes", "gpus", "own", "sharing"),
+    [
+        (2, ["0", "1"], ["0", "1"], "1"),
+        (4, ["4", "5", "6", "7"], ["4", "5", "6", "7"], "1"),
+        (2, ["GPU-a", "MIG-b"], ["GPU-a", "MIG-b"], "1"),
+        (3, ["4", "6"], ["4", "6", "4"], "2"),
+        (4, ["3"], ["3", "3", "3", "3"], "4"),
+    ],
+)
+def test_every_lane_has_one_of_the_visible_gpus_and_knows_who_shares_it(
+    lanes: int, gpus: list[str], own: list[str], sharing: str
+) -> None:
+    backend = Local(lanes, gpus)
+    given = [backend.variables(Job("x", one_lane=True), lane) for lane in range(lanes)]
+    assert [variables["CUDA_VISIBLE_DEVICES"] for variables in given] == own
+    assert {variables["LANES_PER_GPU"] for variables in given} == {sharing}
     assert backend.variables(Job("x"), 0) == {}
-    assert "CUDA_VISIBLE_DEVICES" not in Local(4, gpus=1).variables(Job("x", one_lane=True), 3)
+
+
+def test_a_lane_with_one_gpu_is_told_of_no_more() -> None:
+    job = Job("x", one_lane=True, variables={"N_GPUS": "8", "DEVICE": "gpu"})
+    assert Local(8, ["0", "1"]).variables(job, 0)["N_GPUS"] == "1"
+    assert "N_GPUS" not in Local(8, ["0", "1"]).variables(Job("x", one_lane=True), 0)
+    assert "CUDA_VISIBLE_DEVICES" not in Local(2).variables(job, 0)
+
+
+@pytest.mark.parametrize(
+    ("variables", "one_lane", "needs"),
+    [
+        ({"DEVICE": "gpu", "N_GPUS": "8"}, False, (1, 8)),
+        ({"DEVICE": "gpu", "N_GPUS": "8"}, True, (1, 1)),
+        ({"DEVICE": "gpu", "N_GPUS": "8", "ENGINE": "verl"}, False, (1, 8)),
+        ({"DEVICE": "gpu"}, False, (1, 1)),
+        ({"DEVICE": "cpu", "PROCESSES": "2"}, False, (2, 0)),
+        ({"DEVICE": "cpu", "PROCESSES": "null"}, False, (1, 0)),
+    ],
+)
+def test_what_a_job_asks_of_a_cluster(variables: dict[str, str], one_lane: bool, needs: tuple[int, int]) -> None:
+    assert needs_of(Job("x", one_lane=one_lane, variables=variables)) == needs
 
 
 VARIABLES = {
@@ -288,6 +322,15 @@ def test_slurm_runs_every_job_and_returns_its_exit_code(tmp_path: Path, monkeypa
     assert "one has 1 process and 1 thread" in logs
 
 
+def test_slurm_gives_a_job_its_gpus_on_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a job of verl: without --gpus it would see none."""
+    stub_slurm(tmp_path, monkeypatch)
+    monkeypatch.setenv("TOGETHER", "one")
+    own = {"FOLDER": str(tmp_path), "RESULTS_DIR": str(tmp_path), "DEVICE": "gpu", "ENGINE": "verl", "N_GPUS": "8"}
+    assert asyncio.run(Runner([Job(lane_script(tmp_path), ("one",), own)], Slurm()).run()) == 0
+    assert "--nodes=1 --ntasks=1 --cpus-per-task=1 --gpus=8" in (tmp_path / "sbatch.log").read_text()
+
+
 def test_a_failed_slurm_job_cancels_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stub_slurm(tmp_path, monkeypatch)
     monkeypatch.setenv("TOGETHER", "long bad")
@@ -300,7 +343,7 @@ def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "")
     for name, named in (("slurm", "there is no sbatch here"), ("cloud", "choose local, ray or slurm")):
         with pytest.raises(UserError, match=named):
-            choose_backend(name, 1, 0, "", [])
+            choose_backend(name, 1, (), "", [])
 
 
 @pytest.mark.slow

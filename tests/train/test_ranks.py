@@ -5,12 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from fake_gpus import UUIDS as GPU_UUIDS
+from fake_gpus import fake_torch, install_nvidia_smi
 
 from compositionality.errors import UserError
-from compositionality.train.common.ranks import RunSettings, on_ranks
+from compositionality.train.common.ranks import RunSettings, check_a_gpu_each, count_processes, on_ranks
+from compositionality.train.common.settings import ClusterSettings
+from compositionality.train.engines import settle_cluster
+from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.sft_settings import SftSettings
 
 PATIENCE_S = 300
 RANK = """
@@ -76,8 +83,63 @@ def test_p07_a_killed_launcher_leaves_no_rank_behind(tmp_path: Path) -> None:
 
 def test_p18_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {"CUDA_VISIBLE_DEVICES": ""})
-    with pytest.raises(UserError, match=r"run\.device=gpu, but no GPU is visible"):
+    with pytest.raises(UserError, match=r"run\.device=gpu, but no GPU is visible: there is no NVIDIA driver"):
         on_ranks(RunSettings(device="gpu"), lambda: None)
+
+
+def test_p18_a_gpu_that_is_there_but_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch counts the GPUs of any driver; device=auto would go on, on the CPU."""
+    install_nvidia_smi(tmp_path, monkeypatch, 2, "550.54.14")
+    fake_torch(monkeypatch, usable=0, found=2)
+    for device in ("gpu", "auto"):
+        with pytest.raises(UserError, match=r"driver is 550\.54\.14, and CUDA 13 .* needs 580\.65"):
+            on_ranks(RunSettings(device=device), lambda: None)
+
+
+@pytest.mark.parametrize("visible", ["0", GPU_UUIDS[0], None])
+def test_p18_more_processes_than_visible_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None
+) -> None:
+    install_nvidia_smi(tmp_path, monkeypatch, 8)
+    fake_torch(monkeypatch, usable=1)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    shown = f"CUDA_VISIBLE_DEVICES={visible}" if visible else "CUDA_VISIBLE_DEVICES is not set"
+    for device in ("gpu", "auto"):
+        with pytest.raises(UserError, match=rf"run\.processes=8 .*N_GPUS.*, but 1 GPU is visible \({shown}\)"):
+            on_ranks(RunSettings(device=device, processes=8), lambda: None)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "16")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    with pytest.raises(UserError, match=r"torchrun --nproc-per-node=8 .*, but 1 GPU is visible"):
+        on_ranks(RunSettings(), lambda: None)
+
+
+def test_as_many_processes_as_visible_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_nvidia_smi(tmp_path, monkeypatch, 8)
+    fake_torch(monkeypatch, usable=4)
+    assert count_processes(RunSettings()) == 4
+    check_a_gpu_each("gpu", 4)
+    check_a_gpu_each("cpu", 64)
+
+
+@pytest.mark.parametrize("schema", [GrpoSettings, SftSettings])
+def test_p18_verl_has_no_more_processes_than_visible_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: type[GrpoSettings] | type[SftSettings]
+) -> None:
+    """Those of a Ray cluster are not counted here; a dry run is for another machine."""
+    install_nvidia_smi(tmp_path, monkeypatch, 8)
+    fake_torch(monkeypatch, usable=1)
+    eight, told = RunSettings(processes=8), r"run\.processes=8 .* but 1 GPU is visible"
+    with pytest.raises(UserError, match=told):
+        settle_cluster(schema(engine="verl", run=ClusterSettings(**vars(eight))), imagined=False)
+    settle_cluster(schema(engine="verl", run=ClusterSettings(**vars(eight))), imagined=True)
+    on_ray = schema(engine="verl", run=ClusterSettings(**vars(eight), ray_address="head:6379"))
+    with pytest.raises(UserError, match=told) if schema is SftSettings else nullcontext():
+        settle_cluster(on_ray, imagined=False)
+    fake_torch(monkeypatch, usable=0, found=8, cuda="13.0")
+    with pytest.raises(UserError, match="cannot start CUDA"):
+        settle_cluster(schema(engine="verl"), imagined=False)
 
 
 def test_p18_torchrun_and_another_number_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
+from compositionality.gpus import check_gpus_are_used, count_gpus
 from compositionality.rollout.engines.base import Engine
 from compositionality.rollout.engines.builtin import BuiltinEngine
 from compositionality.rollout.engines.openai import OpenAIEngine
@@ -27,13 +28,11 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
         return engine
     if base_url:
         return "openai"
-    import torch
-
     from compositionality.rollout.sampler.decoder import FAMILIES
 
     folders = [resolve_model(model) for model in models]
     installed = importlib.util.find_spec("vllm") is not None
-    if installed and torch.cuda.is_available():
+    if installed and count_gpus():
         return "vllm"
     vllm = installed and all(map(takes_heads, folders))
     builtin = all(read_config(folder).get("model_type") in FAMILIES for folder in folders)
@@ -47,7 +46,10 @@ def _weight_bytes(folder: Path) -> int:
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
-    """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens."""
+    """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
+
+    UserError if it would compute here and GPUs are visible that cannot be used.
+    """
     if settings.engine == "openai":
         return OpenAIEngine(
             settings.base_url,
@@ -57,6 +59,8 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
             timeout_s=settings.timeout_s,
             max_error_rate=settings.max_error_rate,
         )
+    if not (settings.engine == "ray" and settings.ray_address):
+        check_gpus_are_used()
     model = resolve_model(settings.model)
     if settings.engine == "builtin":
         return BuiltinEngine(model, dtype=settings.dtype)

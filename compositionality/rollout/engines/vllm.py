@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.gpus import gpu_share
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick
 from compositionality.rollout.model_folder import head_width, load_tokenizer
 from compositionality.rollout.prompts import prompts_as_tokens
@@ -25,7 +26,10 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class VllmOptions:
-    """``max_model_len`` = prompt + completion in tokens. ``dtype`` "auto": fp32 on CPU, the checkpoint's own on GPU."""
+    """``max_model_len`` = prompt + completion in tokens. ``dtype`` "auto": fp32 on CPU, the checkpoint's own on GPU.
+
+    ``gpu_memory``: part of the GPU, or of this process's share of it (``gpus.gpu_share``).
+    """
 
     max_model_len: int
     tensor_parallel: int = 1
@@ -93,7 +97,12 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
     from vllm import LLM
     from vllm.platforms import current_platform
 
-    on_cpu = current_platform.is_cpu()
+    on_cpu, cache = current_platform.is_cpu(), None
+    if on_cpu:
+        cache = _cache_bytes(model, options, GIB)
+    elif gpu_share() < 1:  # vLLM's own measurement fails if a neighbour frees memory meanwhile
+        memory = current_platform.get_device_total_memory() * options.gpu_memory * gpu_share()
+        cache = _cache_bytes(model, options, int(memory / 2))
     return LLM(
         str(model),
         dtype="float32" if on_cpu and options.dtype == "auto" else options.dtype,
@@ -103,8 +112,8 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
         max_num_batched_tokens=max(TOKEN_BUDGET, options.max_model_len),
         enable_chunked_prefill=False,
         tensor_parallel_size=options.tensor_parallel,
-        gpu_memory_utilization=options.gpu_memory,
-        kv_cache_memory_bytes=_cpu_cache_bytes(model, options) if on_cpu else None,
+        gpu_memory_utilization=options.gpu_memory * gpu_share(),
+        kv_cache_memory_bytes=cache,
         seed=options.seed,
         **more,
     )
@@ -125,8 +134,9 @@ def set_environment() -> None:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
-def _cpu_cache_bytes(model: Path, options: VllmOptions) -> int:
-    """Space for as many completions of full length as run at once, at most 1 GiB (VLLM_CPU_KVCACHE_SPACE wins)."""
+def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
+    """Space for as many completions of full length as run at once, at most ``most`` bytes (on a CPU
+    VLLM_CPU_KVCACHE_SPACE wins)."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()
@@ -134,7 +144,7 @@ def _cpu_cache_bytes(model: Path, options: VllmOptions) -> int:
     head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     bytes_per_token: int = 2 * 4 * config.num_hidden_layers * heads * head_size
     length = -(-options.max_model_len // CPU_BLOCK) * CPU_BLOCK
-    return min(GIB, bytes_per_token * length * (options.max_num_seqs + 1))
+    return min(most, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
 def _sampling(seed: int, options: SamplingOptions) -> Any:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from compositionality.errors import UserError
+from compositionality.gpus import gpu_share
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick
 from compositionality.rollout.sampler.decoder import Decoder
 from compositionality.rollout.sampler.kv_cache import CachedAttention, CachedBatch, Numbers, concatenate, prefill
@@ -212,11 +213,15 @@ def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> 
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """How many rows of ``columns`` columns fit in half of a GPU's free memory; the other half is for copies."""
+    """How many rows of ``columns`` columns fit in half of a GPU's free memory; the other half is for copies.
+
+    Where lanes share the GPU, of what is free within this process's share of it.
+    """
     if model.device.type != "cuda":
         return sys.maxsize
-    free = torch.cuda.mem_get_info(model.device)[0]
-    free += torch.cuda.memory_reserved(model.device) - torch.cuda.memory_allocated(model.device)
+    free, total = torch.cuda.mem_get_info(model.device)
+    reserved, allocated = torch.cuda.memory_reserved(model.device), torch.cuda.memory_allocated(model.device)
+    free = min(free + reserved, int(total * gpu_share())) - allocated
     column_bytes = 2 * model.layers * model.kv_heads * model.head_width * model.dtype.itemsize
     return max(1, int(free / 4 / (column_bytes * columns)))
 

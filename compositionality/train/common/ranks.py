@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from compositionality.errors import UserError
+from compositionality.gpus import VISIBLE, check_gpus_are_used, count_gpus, why_no_gpu
 from compositionality.ranges import OneOf, PositiveInt
 from compositionality.train.common.parent_death import die_with_parent
 
@@ -40,6 +41,7 @@ def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
         world = int(os.environ.get("WORLD_SIZE", "1"))
         if settings.processes not in (None, world):
             raise UserError(f"run.processes={settings.processes}, but torchrun has started {world}; give one of them")
+        check_a_gpu_each(settings.device, int(os.environ.get("LOCAL_WORLD_SIZE", world)), "torchrun --nproc-per-node")
         die_with_parent()
         body()
         return
@@ -47,6 +49,7 @@ def on_ranks(settings: RunSettings, body: Callable[[], object]) -> None:
     if count == 1:
         body()
         return
+    check_a_gpu_each(settings.device, count)
     code = start_ranks([sys.executable, *sys.orig_argv[1:]], count)
     if code:
         raise SystemExit(code)
@@ -60,11 +63,27 @@ def world_size(settings: RunSettings) -> int:
 
 
 def choose_device(device: str) -> None:
-    """``cpu`` hides all GPUs from this process and its children; UserError if there is no GPU to take."""
+    """``cpu`` hides all GPUs from this process and its children.
+
+    UserError, with the reason, if there is no GPU to take, or with ``auto`` if those that are visible cannot be used.
+    """
     if device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        os.environ[VISIBLE] = ""
     if device == "gpu" and not count_gpus():
-        raise UserError("run.device=gpu, but no GPU is visible; use run.device=cpu")
+        raise UserError(f"run.device=gpu, but {why_no_gpu(os.environ)}; run.device=cpu takes the CPU")
+    if device == "auto":
+        check_gpus_are_used()
+
+
+def check_a_gpu_each(device: str, processes: int, key: str = "run.processes") -> None:
+    """UserError if these processes of this machine, counted by ``key``, are more than the GPUs; on a CPU never."""
+    gpus = 0 if device == "cpu" else count_gpus()
+    if gpus and processes > gpus:
+        visible = f"{VISIBLE}={os.environ[VISIBLE]}" if VISIBLE in os.environ else f"{VISIBLE} is not set"
+        raise UserError(
+            f"{key}={processes} (of the scripts: N_GPUS), but {gpus} GPU{'s are' if gpus > 1 else ' is'} visible "
+            f"({visible}); a process needs a GPU of its own: start at most {gpus}, or make more visible"
+        )
 
 
 def count_processes(settings: RunSettings) -> int:
@@ -72,15 +91,6 @@ def count_processes(settings: RunSettings) -> int:
     if settings.processes is None:
         return 1 if settings.device == "cpu" else max(count_gpus(), 1)
     return settings.processes
-
-
-def count_gpus() -> int:
-    """GPUs that this process may use."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
-        return 0  # without the seconds that torch takes to load
-    import torch
-
-    return int(torch.cuda.device_count())
 
 
 def start_ranks(command: Sequence[str], count: int) -> int:

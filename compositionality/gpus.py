@@ -1,0 +1,213 @@
+"""NVIDIA GPUs: those that a process may use, and why it can use none.
+
+``python -m compositionality.gpus driver`` refuses a driver that is too old for the locked packages, from the standard
+library alone; ``… cuda`` tests the installed torch. bash/setup.sh asks both.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compositionality.errors import UserError
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+LANES_PER_GPU = "LANES_PER_GPU"
+"""Jobs that share this process's GPU; set for the lanes of a study."""
+LOCKED_CUDA = 13
+"""Major version of CUDA that the packages of requirements-gpu*.lock are built for."""
+OLDEST_DRIVER = {12: "525.60", 13: "580.65"}
+"""By major version of CUDA, on Linux."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as nvidia-smi lists it. ``instances``: UUIDs of its MIG devices."""
+
+    name: str
+    uuid: str
+    instances: tuple[str, ...] = ()
+
+
+def installed_gpus() -> list[Gpu]:
+    """GPUs of this machine, by index; none without a driver."""
+    found: list[Gpu] = []
+    for line in _nvidia_smi("-L").splitlines():
+        if match := re.match(r"GPU \d+: (.+) \(UUID: (\S+)\)", line):
+            found.append(Gpu(match[1], match[2]))
+        elif (match := re.match(r"\s+MIG .*\(UUID: (\S+)\)", line)) and found:
+            found[-1] = Gpu(found[-1].name, found[-1].uuid, (*found[-1].instances, match[1]))
+    return found
+
+
+def visible_gpus(given: Mapping[str, str]) -> list[str]:
+    """Ids (index, GPU-… or MIG-…) of what ``given["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
+
+    As CUDA reads it: the first word that is no GPU of this machine ends the list, a GPU named twice empties it.
+    """
+    words = given.get(VISIBLE)
+    if words is not None and words.strip() in ("", "-1"):
+        return []
+    here = installed_gpus()
+    if words is None:
+        return [word for index, gpu in enumerate(here) for word in gpu.instances or (str(index),)]
+    ids: dict[str, str] = {}
+    for word in (word.strip() for word in words.split(",")):
+        device = _named(word, here)
+        if device is None:
+            break
+        if device in ids.values():
+            return []
+        ids[word] = device
+    return list(ids)
+
+
+def count_gpus() -> int:
+    """GPUs on which this process can compute: visible, with a driver that the installed torch can use."""
+    if os.environ.get(VISIBLE) == "":
+        return 0  # without the seconds that torch takes to load
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # why there is none is said by why_no_gpu
+        usable = torch.cuda.is_available()  # device_count alone asks the driver, however old it is
+    return int(torch.cuda.device_count()) if usable else 0
+
+
+def why_no_gpu(given: Mapping[str, str]) -> str:
+    """Why ``count_gpus`` is 0, and what to do about it."""
+    here = installed_gpus()
+    if not here:
+        return f"no GPU is visible: {_nvidia_smi_failure()}"
+    if not visible_gpus(given):
+        return (
+            f"{VISIBLE}={given[VISIBLE]} hides all {len(here)} GPUs of this machine; unset it, or name some of "
+            f"{', '.join(map(str, range(len(here))))} (each once) or their UUIDs"
+        )
+    import torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is a build for CPUs; run: bash bash/setup.sh --gpu"
+    if too_old := _driver_fault(int(torch.version.cuda.partition(".")[0])):
+        return too_old
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:
+        return f"torch {torch.__version__} cannot start CUDA with driver {driver()}: {' '.join(str(error).split())}"
+    return f"torch {torch.__version__} finds no GPU with driver {driver()}"
+
+
+def check_gpus_are_used() -> None:
+    """For work that takes a GPU where there is one: UserError if GPUs are visible, but torch can use none.
+
+    With torch's build for CPUs, which somebody chose, one line on stderr.
+    """
+    if count_gpus() or not visible_gpus(os.environ):
+        return
+    import torch
+
+    reason = why_no_gpu(os.environ)
+    if torch.version.cuda is not None:
+        raise UserError(f"{reason}; {VISIBLE}= (empty) computes on the CPU")
+    if "RANK" not in os.environ:
+        print(f"this computes on the CPU: {reason}", file=sys.stderr, flush=True)
+
+
+def gpu_share() -> float:
+    """The part of its GPU's memory that this process may take: an equal one for each lane on it."""
+    return 1 / max(1, int(os.environ.get(LANES_PER_GPU) or 1))
+
+
+def driver() -> str:
+    """Version of the NVIDIA driver, such as 580.82.07; empty without one."""
+    shown = _nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
+    return next(iter(shown.split()), "")
+
+
+def check_driver() -> None:
+    """UserError if the driver is too old for the locked packages; nothing where there is no driver at all."""
+    if installed_gpus() and (fault := _driver_fault(LOCKED_CUDA)):
+        raise UserError(f"{fault}; bash bash/setup.sh --cpu takes the CPU")
+
+
+def check_cuda() -> str:
+    """A line on what the installed torch finds here; UserError if there are GPUs that it cannot use."""
+    if count := count_gpus():
+        import torch
+
+        return f"CUDA {torch.version.cuda} works: {count} × {torch.cuda.get_device_name(0)}, driver {driver()}"
+    reason = why_no_gpu(os.environ)
+    if not installed_gpus():
+        return f"CUDA was not tested ({reason}); it needs driver {OLDEST_DRIVER[LOCKED_CUDA]} or newer"
+    raise UserError(reason)
+
+
+def _driver_fault(cuda: int) -> str:
+    """Why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is not known."""
+    needed, there = OLDEST_DRIVER.get(cuda, "0"), driver()
+    if not there or _numbers(there) >= _numbers(needed) or _cuda_of_driver() >= cuda:
+        return ""
+    return (
+        f"the NVIDIA driver is {there}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {needed} or "
+        f"newer: update the driver, or put NVIDIA's package cuda-compat-{cuda}-0 on LD_LIBRARY_PATH"
+    )
+
+
+def _cuda_of_driver() -> int:
+    """CUDA's major version that libcuda offers, which a compatibility package may raise; 0 without libcuda."""
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return 0
+    return version.value // 1000
+
+
+def _named(word: str, here: Sequence[Gpu]) -> str | None:
+    """UUID of the GPU or of the MIG device that a word of CUDA_VISIBLE_DEVICES names; None if there is none."""
+    if word.isdecimal():
+        return here[int(word)].uuid if int(word) < len(here) else None
+    uuids = [uuid for gpu in here for uuid in (gpu.uuid, *gpu.instances) if word[:4] in ("GPU-", "MIG-")]
+    matching = [uuid for uuid in uuids if uuid.startswith(word)]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _nvidia_smi(*words: str) -> str:
+    """Its output; empty where it is missing or fails."""
+    try:
+        return subprocess.run(["nvidia-smi", *words], capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _nvidia_smi_failure() -> str:
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return "there is no NVIDIA driver (nvidia-smi cannot be run)"
+    return f"nvidia-smi says: {' '.join((done.stdout + done.stderr).split())[:200] or 'nothing'}"
+
+
+def main(words: Sequence[str]) -> int:
+    """One question of the module's docstring; 0, or 2 after one line on stderr."""
+    try:
+        if list(words) == ["cuda"]:
+            print(f"set-up: {check_cuda()}")
+        else:
+            check_driver()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return UserError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
