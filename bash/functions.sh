@@ -38,6 +38,12 @@ script() {
   fi
 }
 
+# hold_out FOLDER: held_out is the training's word for FOLDER/test.parquet, nothing if the data were made without one.
+hold_out() {
+  held_out=("data.val_file=$1/test.parquet")
+  if [[ -f $1/train.parquet && ! -f $1/test.parquet ]]; then held_out=(); fi
+}
+
 # list WORD…: a,b for key=[a,b]; a word with more than the letters of a plain path is quoted.
 list() {
   local LC_ALL=C word words=()

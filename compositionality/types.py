@@ -312,6 +312,8 @@ class Arm:
     ``start``: the arm whose model it starts from. ``script``: what trains it (empty: a stage before the arms), with
     ``problems`` (files below DATA_DIR; empty: the script's own), ``arguments`` and environment ``variables``.
     ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
+    ``budget_of``: the arm of RL of which it may sample as many completions; where only the finished run of that arm
+    tells how many (dynamic sampling), it comes after it.
     """
 
     title: str
@@ -322,6 +324,7 @@ class Arm:
     new_problems: dict[str, Any] = field(default_factory=dict)
     arguments: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    budget_of: str = ""
     colour: str = ""
     marker: str = ""
     line: str = ""

@@ -7,7 +7,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
 DATA=${DATA:-$DATA_DIR/string_task/stage1_level1_rft/data}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage1-rft}
+hold_out "$DATA"
 
 run train_sft experiment=section41_42/stage1_rft engine="$ENGINE" model.path="$MODEL_PATH" \
-  data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
+  data.train_file="$DATA/train.parquet" "${held_out[@]}" data.seed=$((SEED + 1)) \
   trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"

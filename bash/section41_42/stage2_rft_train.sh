@@ -9,7 +9,8 @@ if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
 MODEL_PATH=${MODEL_PATH:-$before}
 DATA=${DATA:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/iteration$ITERATION/data}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}
+hold_out "$DATA"
 
 run train_sft experiment=section41_42/stage2_rft_train engine="$ENGINE" model.path="$MODEL_PATH" \
-  data.train_file="$DATA/train.parquet" data.val_file="$DATA/test.parquet" data.seed=$((SEED + 1)) \
+  data.train_file="$DATA/train.parquet" "${held_out[@]}" data.seed=$((SEED + 1)) \
   trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"

@@ -111,7 +111,8 @@ class CountdownProblems:
 class Rft:
     """Sizes of rejection fine-tuning: Stage 1's samples; iterations, prompts a chunk and samples of iterative RFT.
 
-    In RL's budget it samples ``rl_rollouts`` completions in all, ``matched_samples`` of a problem.
+    In RL's budget it samples ``rl_rollouts`` completions in all (null: as many as RL on level 2 does, see
+    study/budgets.py), ``matched_samples`` of a problem.
     """
 
     stage1_samples: PositiveInt = MISSING
@@ -119,7 +120,7 @@ class Rft:
     prompts: PositiveInt = MISSING
     samples: PositiveInt = MISSING
     matched_samples: PositiveInt = MISSING
-    rl_rollouts: PositiveInt = MISSING
+    rl_rollouts: PositiveInt | None = None
 
 
 @dataclass

@@ -1,9 +1,10 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
 ``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,…
-of every seed; ``results [NAME FOLDER PATH]…`` NAME/seedN:FOLDER/PATH,… of every seed that has it;
-``left_out SCRIPT [WORD…]`` which of the words the steps of a script do not know. Reads the environment; writes nothing.
+``budget NAME`` how many completions that arm may sample in all; ``models [NAME…]`` NAME:PATH,… of its arms (or those
+named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
+NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a script
+do not know. Reads the environment; writes nothing.
 """
 
 import os
@@ -12,6 +13,7 @@ import sys
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
 from compositionality.study.arms import arm_start, as_list, find_arms, load_study, models_made, of_seeds
+from compositionality.study.budgets import budget
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
 
@@ -23,6 +25,8 @@ def main(words: list[str]) -> None:
             print(as_shell(environment(os.environ)))
         case ["arm", name]:
             print(arm_start(load_study(os.environ["SECTION"]), name, os.environ))
+        case ["budget", name]:
+            print(budget(os.environ, load_study(os.environ["SECTION"]), name))
         case ["models", *names]:
             print(as_list(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
         case ["seeds", path]:
@@ -34,7 +38,7 @@ def main(words: list[str]) -> None:
         case ["left_out", script, *words]:
             print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
-            raise UserError("give environment, arm NAME, models [NAME …], seeds PATH, results … or left_out SCRIPT …")
+            raise UserError("give environment, arm NAME, budget NAME, models …, seeds PATH, results … or left_out …")
 
 
 if __name__ == "__main__":

@@ -35,8 +35,9 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
         raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(study, Study)
     for arm_name, arm in study.arms.items():
-        if arm.start and arm.start not in study.arms:
-            raise UserError(f"{path}: arms.{arm_name}.start: no arm {arm.start}; there are: {' '.join(study.arms)}")
+        for key, other in (("start", arm.start), ("budget_of", arm.budget_of)):
+            if other and other not in study.arms:
+                raise UserError(f"{path}: arms.{arm_name}.{key}: no arm {other}; there are: {' '.join(study.arms)}")
         if arm.script and not (BASH / f"{arm.script}.sh").is_file():
             raise UserError(f"{path}: arms.{arm_name}.script: bash/{arm.script}.sh: no such file")
     for key, names in (("evaluated", study.evaluated), ("trained", study.trained)):

@@ -18,7 +18,7 @@ MOST_LANES = 4
 """On a CPU."""
 AT_LEAST = {
     **dict.fromkeys(("SEED", "TEST_SEED", "ITERATION", "WORKERS"), 0),
-    **dict.fromkeys(("SEEDS", "LANES", "PROCESSES", "CORES", "NNODES", "N_GPUS"), 1),
+    **dict.fromkeys(("SEEDS", "LANES", "PROCESSES", "CORES", "NNODES", "N_GPUS", "RFT_RL_ROLLOUTS"), 1),
 }
 AT_MOST = 10**9
 CHOICES = {"DRY_RUN": ("1",), "DEVICE": ("cpu", "gpu"), "EVALUATE_ON": ("test", "validation")}
@@ -80,7 +80,7 @@ def numbers(profile: Profile) -> dict[str, str]:
     for section, node in vars(profile).items():
         if is_dataclass(node) and not isinstance(node, type) and section != "sampling":
             for key, value in asdict(node).items():
-                words = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+                words = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
                 found[f"{section}_{key}".upper()] = words
     return found
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compositionality.errors import UserError
-from compositionality.study.arms import find_arm, load_study
+from compositionality.study.arms import load_study
+from compositionality.study.budgets import check_budgets, only_the_run_tells
 from compositionality.study.environment import MARK, mark
 from compositionality.types import Study
 
@@ -111,8 +112,7 @@ def script_jobs(scripts: Sequence[str], words: Sequence[str], variables: Mapping
 def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:
     """Stages one after the other, the arms side by side, the evaluation."""
     names = [*variables["ARMS"].split(), *study.evaluated]
-    for name in names:
-        find_arm(study, name)
+    check_budgets(variables, study, names)
     before: tuple[int, ...] = ()
     place = first
     for stage in study.stages:
@@ -120,6 +120,9 @@ def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], fir
         yield Job(stage.script, request.words, own, before)
         before, place = (place,), place + 1
     for name in names:
-        yield Job(f"{request.study}/arm", (name, *request.words), variables, before, one_lane=True)
+        after = before
+        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name):
+            after = (place + names.index(other),)
+        yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")

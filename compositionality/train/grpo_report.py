@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
+from compositionality.train.common.metrics import SAMPLED
 from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
@@ -24,6 +25,7 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
         "response_length/mean": sum(lengths) / len(lengths),
         "response_length/max": max(lengths),
         "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
+        SAMPLED: len(completions),
         "training/filter_groups/generated_prompts": len(sampled),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
         "training/filter_groups/all_wrong": correct.count(0),

@@ -167,6 +167,12 @@ SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
 SINGLE_LACKS = {**NEEDS_VERL, "rollout.generation_batch": "its generation batches follow the share with signal"}
 
 
+def generation_batch(settings: GrpoSettings) -> int:
+    """Problems that a step asks at once; verl with dynamic sampling: twice those of the update, unless given."""
+    twice = settings.engine == "verl" and settings.algorithm.dynamic_sampling
+    return settings.rollout.generation_batch or settings.data.prompts_per_step * (2 if twice else 1)
+
+
 def check_settings(settings: GrpoSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)

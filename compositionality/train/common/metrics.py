@@ -11,6 +11,15 @@ from compositionality.data.artefact import write_text
 from compositionality.data.json_files import check_shape, parse_json_object, read_json_object
 from compositionality.errors import UserError
 
+SAMPLED = "training/sampled_completions"
+"""Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
+
+
+def sampled_completions(path: Path) -> int | None:
+    """Completions that the run of RL with this metrics.jsonl has sampled in all; None if its steps do not say."""
+    counts = [row.get(SAMPLED) for row in read_metrics(path) if is_update(row)]
+    return sum(map(int, counts)) if counts and all(isinstance(count, int | float) for count in counts) else None
+
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """The loggers of a run: those ``chosen``, the file always, wandb if and only if it can be used."""

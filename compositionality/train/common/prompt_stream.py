@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
 from compositionality.rollout.prompts import check_prompt_lengths, readable
 
 HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
@@ -81,6 +82,16 @@ def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample
 def refill_size(missing: int, share: float, largest: int) -> int:
     """Prompts to ask next, at most ``largest``, if ``missing`` groups with signal are needed and ``share`` have it."""
     return min(largest, math.ceil(HEADROOM * missing / max(share, 1 / largest)))
+
+
+def check_problems_last(files: str, problems: int, epochs: int, batch: int, steps: int | None) -> None:
+    """UserError if verl, which asks each problem ``epochs`` times, would end before ``steps`` (null: with the data)."""
+    if steps is not None and problems * epochs < batch * steps:
+        last = problems * epochs // batch
+        raise UserError(
+            f"{files}: {problems} problems (verl.trainer.total_epochs={epochs}) last for {last} of trainer.steps="
+            f"{steps} steps, each of at least {batch} problems; make more problems or take fewer steps"
+        )
 
 
 def too_few_groups(step: int, kept: int, needed: int, prompts: int, limit: str) -> str:

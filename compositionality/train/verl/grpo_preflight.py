@@ -11,7 +11,7 @@ from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
-from compositionality.train.common.prompt_stream import tokenize_prompts
+from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
 from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
 
 
@@ -55,6 +55,13 @@ def check_everything(config: DictConfig) -> None:
             f"{', '.join(config.run.train_files)}: {sum(rows)} problems are less than one generation batch; "
             f"rollout.generation_batch={config.run.generation_batch_size}"
         )
+    check_problems_last(
+        ", ".join(config.run.train_files),
+        sum(rows),
+        config.trainer.total_epochs,
+        config.run.generation_batch_size,
+        config.trainer.total_training_steps,
+    )
     weights = count_weights(model.path)
     check_disk(Path(config.run.output), weights, config.run.keep + 1)
     if config.run.device == "gpu" and not config.run.ray_address:

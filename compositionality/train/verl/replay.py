@@ -15,6 +15,7 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
 
 from compositionality.errors import UserError
+from compositionality.train.common.metrics import SAMPLED
 from compositionality.train.common.prompt_stream import refill_size, too_few_groups
 
 VALIDATION = "val"
@@ -58,6 +59,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         if partition_id != VALIDATION:
             metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
             metrics["training/filter_groups/generated_prompts"] = rounds.prompts
+            metrics[SAMPLED] = rounds.prompts * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
 
     def _ask_for_more(self, prompts: int) -> None:

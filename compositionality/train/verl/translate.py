@@ -9,7 +9,7 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.train.common.settings import ModelSettings, OptimSettings, refuse_foreign_keys
-from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, generation_batch
 from compositionality.train.sft_settings import SftSettings
 
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
@@ -100,8 +100,6 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
 
 def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
     """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
-    batch = settings.rollout.generation_batch
-    generated = settings.data.prompts_per_step * (2 if settings.algorithm.dynamic_sampling else 1)
     return {
         **_run(settings),
         "train_files": list(settings.data.train_files),
@@ -109,7 +107,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "reward_shape": settings.reward.shape,
         "judge_seconds": settings.reward.judge_seconds,
         "max_error_rate": settings.reward.max_error_rate,
-        "generation_batch_size": generated if batch is None else batch,
+        "generation_batch_size": generation_batch(settings),
         "keep_best": settings.trainer.keep_best,
     }
 

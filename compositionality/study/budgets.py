@@ -1,0 +1,85 @@
+"""How many completions RL samples, and whether its problems last for its steps."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from compositionality.config.cli import parse
+from compositionality.config.profile import layers_of
+from compositionality.errors import UserError
+from compositionality.study.arms import find_arm, model_path
+from compositionality.train.common.metrics import SAMPLED, sampled_completions
+from compositionality.train.common.prompt_stream import check_problems_last
+from compositionality.train.common.run_folder import flatten
+from compositionality.train.grpo_settings import GrpoSettings, generation_batch
+from compositionality.types import Study
+
+RL = "/stage2_rl_"
+"""In the names of the scripts of RL."""
+
+
+def rl_settings(profile: str, engine: str, script: str) -> GrpoSettings:
+    """The profile's settings of the RL that ``script`` runs; the paths in them mean nothing."""
+    words = [f"engine={engine}", "model.path=-", "data.train_files=[]", "trainer.output=-"]
+    return parse(GrpoSettings, words, layers_of(f"{profile}/{engine}", "train_grpo", script))
+
+
+def least_completions(settings: GrpoSettings, problems: int) -> int:
+    """Completions that RL samples at least (without dynamic sampling exactly) where there are so many ``problems``."""
+    steps, epochs = length_of(settings)
+    asked = problems * epochs if steps is None else generation_batch(settings) * steps
+    return asked * settings.rollout.n
+
+
+def length_of(settings: GrpoSettings) -> tuple[int | None, int]:
+    """Steps (None: until the problems are used up) and epochs, in verl's own words if they are given."""
+    own = flatten(settings.verl)
+    return own.get("trainer.total_training_steps", settings.trainer.steps), int(own.get("trainer.total_epochs", 1))
+
+
+def only_the_run_tells(variables: Mapping[str, str], study: Study, arm: str) -> bool:
+    """Whether the arm's budget is known only once the run is finished of which it takes as many completions."""
+    other = find_arm(study, arm).budget_of
+    if not other or variables.get("RFT_RL_ROLLOUTS"):
+        return False
+    return rl_settings(variables["PROFILE"], variables["ENGINE"], study.arms[other].script).algorithm.dynamic_sampling
+
+
+def budget(variables: Mapping[str, str], study: Study, arm: str) -> int:
+    """Completions that ``arm`` may sample: as many as RL. UserError where only a run tells that is not finished.
+
+    With DRY_RUN, in place of a run that is not there, as many as RL samples at least.
+    """
+    if variables.get("RFT_RL_ROLLOUTS"):
+        return int(variables["RFT_RL_ROLLOUTS"])
+    other = find_arm(study, arm).budget_of
+    if not other:
+        raise UserError(f"arm {arm}: no budget_of in compositionality/config/study; give RFT_RL_ROLLOUTS=COMPLETIONS")
+    model = Path(model_path(study.arms[other], variables))
+    settings = rl_settings(variables["PROFILE"], variables["ENGINE"], study.arms[other].script)
+    there = model.is_dir()
+    if not settings.algorithm.dynamic_sampling or (variables.get("DRY_RUN") and not there):
+        return least_completions(settings, int(variables["STRING_STAGE2_COUNT"]))
+    metrics = model.parent / "metrics.jsonl"
+    found = sampled_completions(metrics) if there else None
+    if found is None:
+        what = f"has no {SAMPLED} for every step" if there else f"is not finished ({model} is missing)"
+        raise UserError(
+            f"{metrics}: arm {arm} samples as many completions as the run of {other}, which {what}; "
+            f"run arm {other} first, or give RFT_RL_ROLLOUTS=COMPLETIONS"
+        )
+    return found
+
+
+def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str]) -> None:
+    """UserError for an arm whose problems do not last for its steps, or whose budget no run of the study will tell."""
+    names = list(arms)
+    for name in names:
+        arm = find_arm(study, name)
+        if RL in arm.script and not arm.problems and variables["ENGINE"] == "verl":
+            files = variables["STRING_TRAIN_LEVEL1TO2"].split() if "level1to2" in arm.script else [""]
+            settings = rl_settings(variables["PROFILE"], variables["ENGINE"], arm.script)
+            steps, epochs = length_of(settings)
+            count = len(files) * int(variables["STRING_STAGE2_COUNT"])
+            check_problems_last(f"arm {name}: STRING_STAGE2_COUNT", count, epochs, generation_batch(settings), steps)
+        if arm.budget_of not in names and only_the_run_tells(variables, study, name):
+            budget({**variables, "DRY_RUN": ""}, study, name)
