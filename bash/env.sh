@@ -6,6 +6,9 @@
 #   ROLLOUT_ENGINE  what samples completions: builtin | vllm | ray | transformers | openai; the profile has a default
 #   BASE_MODEL  the model that a study starts from, a folder or a Hub id (default: the profile's)
 #   MODEL_PATH  the model that one script starts from, likewise; each says its default. Of run_all.sh, study.sh: the base model
+#   CHAT_TEMPLATE  own | llama-3.1 | plain | qwen2.5 | qwen3 | a Jinja file: of the base model, which stage 0 makes of it
+#               ($CKPT_DIR/base, weights linked) unless it is its own; default: the profile's. MODEL_PATH of other scripts
+#               is taken as it is
 #   SECTION     section43: the scripts of section 4.1 work in the folders of section 4.3 (default section41_42)
 #   DATA_DIR    problems and training data (default data/$PROFILE, with -verl where verl is not the profile's engine,
 #               -countdown in section 4.3, -seed$SEED for other seeds than 0)

@@ -38,7 +38,7 @@ script() {
   fi
 }
 
-# hold_out FOLDER: held_out is the training's word for FOLDER/test.parquet, nothing if the data were made without one.
+# hold_out FOLDER: sets held_out to data.val_file=FOLDER/test.parquet, or to nothing if the data were made without it.
 hold_out() {
   held_out=("data.val_file=$1/test.parquet")
   if [[ -f $1/train.parquet && ! -f $1/test.parquet ]]; then held_out=(); fi

@@ -106,6 +106,19 @@ def test_arguments_and_a_model_reach_the_trainer() -> None:
     assert (told["optim.lr"], told["model.path"], told["run.processes"]) == ("0.125", "some/model", "4")
 
 
+def test_stage_0_gives_the_base_model_its_chat_template(tmp_path: Path) -> None:
+    given = {"PROFILE": "paper", "BASE_MODEL": "m/Llama", "CKPT_DIR": "c"}
+    assert dry(f"{SECTION}/stage0_pretrain.sh", **given, CHAT_TEMPLATE="own") == []
+    (told,) = of(dry(f"{SECTION}/stage0_pretrain.sh", **given), "set_chat_template")
+    assert [told[key] for key in ("model", "output", "chat_template")] == ["m/Llama", "c/base", "plain"]
+    (next_,) = of(dry(f"{SECTION}/stage1_rft.sh", **given), "train_sft")
+    assert next_["model.path"] == "c/base"
+    (told,) = of(
+        dry(f"{SECTION}/stage0_pretrain.sh", PROFILE="tiny", CHAT_TEMPLATE="qwen3", MODEL_PATH="q"), "set_chat_template"
+    )
+    assert [told[key] for key in ("model", "output")] == ["q", "checkpoints/tiny/base"]
+
+
 def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
     scripts = ("stage2_rft_create_problems", "stage2_rft_create_train_data", "stage2_rft_train")
     for budget, name, n_samples in (("original", "rft", "2"), ("rl", "rft-matched", "4")):

@@ -33,6 +33,7 @@ SCHEMAS = {
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "report": "compositionality.report.page.inputs:ReportSettings",
+    "set_chat_template": "compositionality.train.common.chat_template:ChatTemplateSettings",
     "split_chunks": "compositionality.rft.chunks:ChunkSettings",
     "summarise_ablation": "compositionality.evaluate.accuracy.ablation:AblationSettings",
     "summarise_seeds": "compositionality.evaluate.accuracy.seeds:SummariseSettings",
@@ -133,7 +134,8 @@ class Passk:
 
 @dataclass
 class Profile:
-    """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained.
+    """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained;
+    ``chat_template`` empty: the model's own, else what ``examples/set_chat_template.py`` takes.
 
     ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
     on one GPU. A loaded profile's ``engine`` is the one that it was loaded for.
@@ -144,6 +146,7 @@ class Profile:
     device: str = ""
     engine: str = MISSING
     base_model: str = ""
+    chat_template: str = ""
     arms: list[str] = MISSING
     lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)

@@ -65,7 +65,7 @@ def file_hash(path: Path) -> str:
     status = path.stat()
     if status.st_size < LARGE:
         return _hash(path)
-    return _remembered_hash(path, (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+    return _remembered_hash(path.resolve(), (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
 
 
 def _hash(path: Path) -> str:

@@ -110,19 +110,27 @@ def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
 def load_tokenizer(path_or_id: str | Path) -> Any:
     """The tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
     path = resolve_model(path_or_id)
+    tokenizer = read_tokenizer(path)
+    if not tokenizer.chat_template:
+        raise UserError(
+            f"{path}: the tokenizer has no chat template; choose one with examples/set_chat_template.py model={path} "
+            "output=FOLDER chat_template=llama-3.1|plain|qwen2.5|qwen3|FILE.jinja, and start from that folder"
+        )
+    if tokenizer.eos_token_id is None:
+        raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")
+    return tokenizer
+
+
+def read_tokenizer(path: Path) -> Any:
+    """The tokenizer of a model folder, whatever it has. UserError if it does not load."""
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(path), local_files_only=True)
+        return AutoTokenizer.from_pretrained(str(path), local_files_only=True)
     except Exception as error:  # of a damaged file anything; tokenizers raises Exception itself
         raise UserError(f"{path}: the tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
-    if not tokenizer.chat_template:
-        raise UserError(f"{path}: the tokenizer has no chat template; add one (tokenizer_config.json, chat_template)")
-    if tokenizer.eos_token_id is None:
-        raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")
-    return tokenizer
 
 
 def _read_json(path: Path, missing: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from compositionality.config.profile import Profile, in_training, load_profile
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.study.arms import load_study
+from compositionality.train.common.chat_template import OWN, check_name
 
 MARK = "SETTINGS_OF"
 MOST_LANES = 4
@@ -22,7 +23,16 @@ AT_LEAST = {
 }
 AT_MOST = 10**9
 CHOICES = {"DRY_RUN": ("1",), "DEVICE": ("cpu", "gpu"), "EVALUATE_ON": ("test", "validation")}
-PATHS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "BASE_MODEL", "MODEL_PATH", "OUTPUT")
+PATHS = (
+    "DATA_DIR",
+    "CKPT_DIR",
+    "RESULTS_DIR",
+    "COUNTDOWN_RESULTS_DIR",
+    "BASE_MODEL",
+    "SOURCE_MODEL",
+    "MODEL_PATH",
+    "OUTPUT",
+)
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -111,9 +121,28 @@ def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str
         **folders,
         "STUDY": study,
         "WANDB_TAGS": f"seed{variables['SEED']}",
-        "BASE_MODEL": chosen.get("BASE_MODEL") or profile.base_model or f"{folders['CKPT_DIR']}/base",
-        "PRETRAINS": "" if profile.base_model else "1",
+        **_base_model(profile, f"{folders['CKPT_DIR']}/base", chosen),
     }
+
+
+def _base_model(profile: Profile, made: str, chosen: Mapping[str, str]) -> dict[str, str]:
+    """The model that a study starts from: with another chat template than its own, ``made`` of SOURCE_MODEL in stage 0.
+
+    UserError for a template that there is not, and where stage 0 would pretrain a model, which has its own.
+    """
+    template = chosen.get("CHAT_TEMPLATE") or profile.chat_template or OWN
+    check_name(template, "CHAT_TEMPLATE")
+    given = chosen.get("BASE_MODEL") or profile.base_model
+    found = {"CHAT_TEMPLATE": template, "PRETRAINS": "" if profile.base_model else "1"}
+    if template == OWN:
+        return {**found, "SOURCE_MODEL": "", "BASE_MODEL": given or made}
+    source = chosen.get("SOURCE_MODEL") or given
+    if not (source or chosen.get("MODEL_PATH")):
+        raise UserError(
+            f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
+            "leave it out, or give BASE_MODEL"
+        )
+    return {**found, "SOURCE_MODEL": source, "BASE_MODEL": made}
 
 
 def _of_countdown(results: str, study: str, profile: Profile, name: str) -> str:

@@ -8,6 +8,7 @@ from compositionality.errors import UserError
 from compositionality.study.arms import load_study
 from compositionality.study.budgets import check_budgets, only_the_run_tells
 from compositionality.study.environment import MARK, mark
+from compositionality.train.common.chat_template import OWN
 from compositionality.types import Study
 
 OF_A_STEP = ("MODEL_PATH", "MODEL_NAME", "MODELS", "PROBLEMS", "TRAIN_FILES", "VAL_FILES", "DATA", "INPUTS", "OUTPUT")
@@ -57,12 +58,17 @@ def of_seed(variables: Mapping[str, str], number: int) -> dict[str, str]:
     """The variables of the ``number``-th seed from SEED on; seeds after the first have folders with -seedN."""
     seed = int(variables["SEED"]) + number
     mine = {key: value for key, value in variables.items() if key not in OF_A_STEP}
-    base = variables.get("MODEL_PATH") or variables["BASE_MODEL"]
+    source = variables.get("SOURCE_MODEL", "")  # with a chat template that is not its own, the base is made of it
+    if variables.get("CHAT_TEMPLATE", OWN) != OWN:
+        base, source = variables["BASE_MODEL"], variables.get("MODEL_PATH") or source
+    else:
+        base = variables.get("MODEL_PATH") or variables["BASE_MODEL"]
     if number:
         for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY"):
             mine[key] = f"{variables[key]}-seed{seed}"
         base = base if base != f"{variables['CKPT_DIR']}/base" else f"{mine['CKPT_DIR']}/base"
     mine |= {"SEED": str(seed), "SEEDS": "1", "WANDB_TAGS": f"seed{seed}", "BASE_MODEL": base}
+    mine |= {"SOURCE_MODEL": source} if source else {}
     return {**mine, MARK: mark(mine)}
 
 

@@ -30,6 +30,8 @@ from compositionality.study.run import RunStudySettings, gpus_of_lanes, variable
         ("DEVICE", "cuda", "choose cpu or gpu"),
         ("DATA_DIR", "a\\b", "a path with"),
         ("MODEL_PATH", "a\nb", "a path with"),
+        ("CHAT_TEMPLATE", "llama3", "choose own, llama-3.1, plain, qwen2.5, qwen3, or a file that ends in .jinja"),
+        ("CHAT_TEMPLATE", "plain", "this profile makes has a chat template of its own"),
     ],
 )
 def test_a_variable_out_of_its_range_is_named(key: str, value: str, told: str) -> None:
@@ -100,6 +102,18 @@ def test_the_results_of_section_43_lie_beside_the_others(tmp_path: Path) -> None
         )
     ]
     assert found == ["results/tiny-countdown", "results/tiny-countdown-verl-seed3", "results/paper", str(tmp_path)]
+
+
+def test_a_model_with_another_chat_template_is_made_of_the_one_given() -> None:
+    given = {"PROFILE": "paper", "BASE_MODEL": "m/Llama", "CKPT_DIR": "c"}
+    first = environment(given)
+    assert [first[key] for key in ("CHAT_TEMPLATE", "SOURCE_MODEL", "BASE_MODEL")] == ["plain", "m/Llama", "c/base"]
+    assert environment({**given, **first}) == first  # as a script that another one starts finds it
+    own = environment({**given, "CHAT_TEMPLATE": "own"})
+    assert (own["SOURCE_MODEL"], own["BASE_MODEL"]) == ("", "m/Llama")
+    assert environment({**given, **own})["BASE_MODEL"] == "m/Llama"
+    tiny = environment({"PROFILE": "tiny", "CHAT_TEMPLATE": "qwen3", "MODEL_PATH": "m/Qwen"})
+    assert tiny["BASE_MODEL"] == "checkpoints/tiny/base"
 
 
 def test_elements_of_a_list_are_quoted_where_they_need_it() -> None:

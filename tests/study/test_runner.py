@@ -223,6 +223,17 @@ def test_seeds_are_studies_of_their_own_and_the_model_is_only_where_they_begin()
     assert own[-1].variables["BASE_MODEL"] == "c-seed1/base"
 
 
+def test_every_seed_makes_its_base_where_the_chat_template_is_another() -> None:
+    given = {**VARIABLES, "CHAT_TEMPLATE": "plain", "SOURCE_MODEL": "m"}
+    for own, source in (({}, "m"), ({"MODEL_PATH": "n"}, "n")):
+        jobs = study_jobs(Request("section41_42", 2), {**given, **own})
+        seeds = {job.variables["SEED"]: job.variables for job in jobs if job.variables["SEED"] in "01"}
+        assert [(one["SOURCE_MODEL"], one["BASE_MODEL"]) for one in seeds.values()] == [
+            (source, "c/base"),
+            (source, "c-seed1/base"),
+        ]
+
+
 def test_an_arm_is_added_in_one_place(tmp_path: Path) -> None:
     """One more entry of the study's file, with problems of its own: it is scheduled, trained and shown."""
     from compositionality.study import arms

@@ -1,0 +1,165 @@
+"""Another chat template for a model: a model folder with the same weights, as links, and other texts.
+
+Engines, trainers and exports take the chat format from the tokenizer of a model folder, so it is chosen here alone.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
+from compositionality.data.json_files import read_json_object, read_text
+from compositionality.errors import UserError
+from compositionality.ranges import NonEmptyStr
+
+FOLDER = Path(__file__).parent / "chat_templates"
+OWN = "own"
+ENDING = ".jinja"
+LLAMA = ("<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>")
+QWEN = ("<|im_end|>", "<|im_start|>")
+FORMATS = {"llama-3.1": LLAMA, "plain": LLAMA, "qwen2.5": QWEN, "qwen3": (*QWEN, "<think>", "</think>")}
+"""The tokens that a template writes, the one that ends an answer first."""
+MARKER = re.compile(r"<\|[^<>|\s]+\|>")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+TEXTS = ("*.json", "*.model", "*.txt", "*.tiktoken")
+LEFT_OUT = ("manifest.json", "chat_template.json")
+DAMAGED = "download or export the model again"
+
+
+@dataclass
+class ChatTemplateSettings:
+    """Settings of ``examples/set_chat_template.py``."""
+
+    model: NonEmptyStr = MISSING  # model folder or Hub id
+    output: NonEmptyStr = MISSING  # model folder to make, whose weights are links
+    chat_template: NonEmptyStr = MISSING  # own, llama-3.1, plain, qwen2.5, qwen3, or a file that ends in .jinja
+    eos_token: str = ""  # that ends an answer; empty: the format's; of a file and of own: the tokenizer's
+    force: bool = False  # replace a result that was made from something else
+
+
+def set_chat_template(settings: ChatTemplateSettings) -> None:
+    """Make the model folder ``settings.output`` unless it is there.
+
+    UserError for a template that there is not or that does not render, for a token of it that the tokenizer does not
+    have, and for an answer that it does not end with exactly one EOS.
+    """
+    from compositionality.rollout.model_folder import read_tokenizer, resolve_model
+
+    source, target = resolve_model(settings.model), Path(settings.output)
+    tokenizer = read_tokenizer(source)
+    template, tokens = find_template(settings.chat_template, tokenizer, source)
+    eos = settings.eos_token or (tokens[0] if tokens else tokenizer.eos_token)
+    if not eos:
+        raise UserError(f"{source}: the tokenizer has no EOS token; give eos_token=TOKEN, which ends an answer")
+    check_tokens(tokenizer, (eos, *tokens), settings, source)
+    recipe = Recipe("set_chat_template", {"chat_template": template, "eos_token": eos}, {"model": source})
+    with exclusive(target):
+        if is_done(target, recipe, force=settings.force):
+            print(f"{target} is already there")
+            return
+        with new_artefact(target, recipe, {"chat_template": settings.chat_template}) as partial:
+            write_folder(source, partial, template, eos, tokenizer.convert_tokens_to_ids(eos))
+            check_folder(partial, settings)
+    print(f"{target}: the weights of {source} with the chat template {settings.chat_template}, EOS {eos}")
+
+
+def template_names() -> list[str]:
+    """The templates that there are by name, the model's own first."""
+    return [OWN, *FORMATS]
+
+
+def check_name(name: str, setting: str) -> None:
+    """UserError, naming the ``setting``, for a chat template that there is not."""
+    if name not in template_names() and not (name.endswith(ENDING) and Path(name).is_file()):
+        raise UserError(f"{setting}={name}: choose {', '.join(template_names())}, or a file that ends in {ENDING}")
+
+
+def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[str, ...]]:
+    """The Jinja text of a template, and the tokens that it writes."""
+    check_name(name, "chat_template")
+    if name in FORMATS:
+        return (FOLDER / f"{name}{ENDING}").read_text().strip(), FORMATS[name]
+    if name != OWN:
+        return read_text(Path(name), "give another file as chat_template"), ()
+    template = tokenizer.chat_template
+    if isinstance(template, dict):
+        template = template.get("default")
+    if not template:
+        others = ", ".join(FORMATS)
+        raise UserError(f"{source}: the tokenizer has no chat template of its own; choose chat_template from {others}")
+    return str(template), ()
+
+
+def check_tokens(tokenizer: Any, tokens: tuple[str, ...], settings: ChatTemplateSettings, source: Path) -> None:
+    """UserError for a token of the template that the tokenizer does not have as one."""
+    known = tokenizer.get_vocab()
+    for token in tokens:
+        if token not in known:
+            raise UserError(
+                f"{source}: the tokenizer has no token {token}, which chat_template={settings.chat_template} writes; "
+                "choose the template of the model's family, or own (in a study CHAT_TEMPLATE=own)"
+            )
+
+
+def write_folder(source: Path, target: Path, template: str, eos: str, eos_id: int) -> None:
+    """Links to the weights of ``source``; its texts with another chat template and EOS, for both transformers."""
+    from compositionality.train.common.model_texts import write_for_both_generations
+
+    target.mkdir(parents=True)
+    for path in _files(source, WEIGHTS):
+        (target / path.name).symlink_to(path.resolve())
+    for path in _files(source, TEXTS):
+        if path.name not in LEFT_OUT:
+            shutil.copyfile(path, target / path.name)
+    (target / "chat_template.jinja").write_text(template)
+    _change(target / "tokenizer_config.json", {"chat_template": template, "eos_token": eos})
+    if (target / "special_tokens_map.json").is_file():
+        _change(target / "special_tokens_map.json", {"eos_token": eos})
+    config = read_json_object(target / "config.json", DAMAGED)
+    generation = target / "generation_config.json"
+    old = (read_json_object(generation, DAMAGED) if generation.is_file() else config).get("eos_token_id")
+    more = [one for one in (old if isinstance(old, list) else [old]) if one not in (None, eos_id)]
+    ends = {"eos_token_id": [eos_id, *more] if more else eos_id}
+    _change(generation, ends)
+    _change(target / "config.json", ends)
+    write_for_both_generations(target)
+
+
+def check_folder(folder: Path, settings: ChatTemplateSettings) -> None:
+    """UserError unless the folder loads and its template ends an answer with exactly one EOS."""
+    from jinja2 import TemplateError
+
+    from compositionality.rollout.model_folder import check_model
+    from compositionality.train.common.chat_rows import chat_text, check_template
+    from compositionality.types import Message
+
+    tokenizer, name = check_model(folder).tokenizer, settings.chat_template
+    chat = [Message(role="user", content="1"), Message(role="assistant", content="1")]
+    try:
+        written = tuple(dict.fromkeys(MARKER.findall(chat_text(tokenizer, chat, add_generation_prompt=True))))
+        if name.endswith(ENDING):
+            check_tokens(tokenizer, written, settings, Path(settings.model))
+        check_template(Path(name if name.endswith(ENDING) else settings.model), tokenizer)
+    except (TemplateError, TypeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"chat_template={name}: does not render a question and an answer: {reason}") from error
+
+
+def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+    """Files of these names; of weights in several formats the first."""
+    for pattern in patterns:
+        found = sorted(folder.glob(pattern))
+        yield from found
+        if found and patterns == WEIGHTS:
+            return
+
+
+def _change(path: Path, changes: dict[str, Any]) -> None:
+    content = read_json_object(path, DAMAGED) if path.is_file() else {}
+    write_text(path, json.dumps(content | changes, indent=2, sort_keys=True, ensure_ascii=False) + "\n")

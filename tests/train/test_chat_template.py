@@ -1,0 +1,216 @@
+"""Chat templates as a choice: the text of each format, what is refused, and every reader of the folder made."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.data.artefact import input_hash, verify
+from compositionality.errors import UserError
+from compositionality.rollout.model_folder import check_model, load_tokenizer
+from compositionality.rollout.prompts import prompt_tokens
+from compositionality.train.common.chat_rows import chat_row, chat_text, check_template
+from compositionality.train.common.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
+
+USER, ANSWER = {"role": "user", "content": " What is 1+1?\n"}, {"role": "assistant", "content": "2"}
+LLAMA_SPECIALS = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
+QWEN_SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
+DATES = (
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
+    "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>"
+)
+LLAMA_PROMPT = (
+    "<|start_header_id|>user<|end_header_id|>\n\nWhat is 1+1?<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+)
+QWEN_PROMPT = "<|im_start|>user\n What is 1+1?\n<|im_end|>\n<|im_start|>assistant\n"
+HELPFUL = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+TEXTS = {  # prompt, what an answer adds
+    "llama-3.1": (DATES + LLAMA_PROMPT, "2<|eot_id|>"),
+    "plain": ("<|begin_of_text|>" + LLAMA_PROMPT, "2<|eot_id|>"),
+    "qwen2.5": (HELPFUL + QWEN_PROMPT, "2<|im_end|>\n"),
+    "qwen3": (QWEN_PROMPT + "<think>\n\n</think>\n\n", "2<|im_end|>\n"),
+}
+
+
+def make_model(folder: Path, specials: list[str], eos: str) -> Path:
+    """A random model without a chat template: a byte-level tokenizer with a family's special tokens."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
+    core.pre_tokenizer, core.decoder = ByteLevel(add_prefix_space=False, use_regex=False), decoders.ByteLevel()
+    core.add_special_tokens(specials)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=eos)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=1,
+        max_position_embeddings=512, bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Base models of both families by the first letters of a template's name."""
+    root = tmp_path_factory.mktemp("bases")
+    llama = make_model(root / "llama", LLAMA_SPECIALS, "<|end_of_text|>")
+    qwen = make_model(root / "qwen", QWEN_SPECIALS, "<|endoftext|>")
+    return {"ll": llama, "pl": llama, "qw": qwen}
+
+
+@pytest.fixture(scope="module")
+def made(bases: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folder of every template."""
+    root = tmp_path_factory.mktemp("made")
+    for name in FORMATS:
+        set_chat_template(ChatTemplateSettings(str(bases[name[:2]]), str(root / name), name))
+    return {name: root / name for name in FORMATS}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_text_is_that_of_the_format(made: dict[str, Path], name: str) -> None:
+    tokenizer, (prompt, answer) = load_tokenizer(made[name]), TEXTS[name]
+    assert chat_text(tokenizer, [USER], add_generation_prompt=True) == prompt  # type: ignore[list-item]
+    assert chat_text(tokenizer, [USER, ANSWER]) == prompt + answer  # type: ignore[list-item]
+    assert tokenizer.decode(prompt_tokens(tokenizer, [USER])) == prompt  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_loss_is_on_the_answer_and_its_eos(made: dict[str, Path], name: str) -> None:
+    tokenizer = load_tokenizer(made[name])
+    check_template(made[name], tokenizer)
+    row = chat_row([USER, ANSWER, USER, ANSWER], tokenizer)  # type: ignore[list-item]
+    trained = [token for token, mark in zip(row.tokens, row.loss_mask, strict=True) if mark]
+    assert tokenizer.decode(trained) == f"2{FORMATS[name][0]}" * 2
+    one = chat_row([USER, ANSWER], tokenizer)  # type: ignore[list-item]
+    assert one.tokens[: -len("2") - 1] == prompt_tokens(tokenizer, [USER])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_eos_of_the_template_is_that_of_tokenizer_and_generation(
+    made: dict[str, Path], bases: dict[str, Path], name: str
+) -> None:
+    model, base = check_model(made[name]), json.loads((bases[name[:2]] / "config.json").read_text())
+    assert model.tokenizer.eos_token == FORMATS[name][0]
+    for file in ("generation_config.json", "config.json"):
+        ends = json.loads((made[name] / file).read_text())["eos_token_id"]
+        assert ends == [model.tokenizer.eos_token_id, base["eos_token_id"]]
+    assert set(model.eos_ids) == set(ends)
+
+
+def test_weights_are_links_and_count_by_their_content(made: dict[str, Path], bases: dict[str, Path]) -> None:
+    folder, link = made["plain"], made["plain"] / "model.safetensors"
+    assert link.is_symlink()
+    assert link.resolve() == bases["pl"] / "model.safetensors"
+    assert verify(folder).inputs == {"model": input_hash(bases["pl"])}
+    copy = folder.with_name("copied")
+    shutil.copytree(folder, copy)  # with the weights
+    assert input_hash(copy) == input_hash(folder)
+
+
+def test_the_links_lead_past_those_of_the_cache(bases: dict[str, Path], tmp_path: Path) -> None:
+    snapshot = shutil.copytree(bases["ll"], tmp_path / "snapshot")
+    blob = (snapshot / "model.safetensors").rename(tmp_path / "blob")
+    (snapshot / "model.safetensors").symlink_to("../blob")
+    set_chat_template(ChatTemplateSettings(str(snapshot), str(tmp_path / "made"), "plain"))
+    assert (tmp_path / "made" / "model.safetensors").readlink() == blob
+    blob.unlink()
+    with pytest.raises(UserError, match=r"no weights|weights are missing"):
+        check_model(tmp_path / "made")
+
+
+def test_it_is_made_once_and_another_template_needs_force(
+    made: dict[str, Path], bases: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ChatTemplateSettings(str(bases["pl"]), str(made["plain"]), "plain")
+    set_chat_template(settings)
+    assert "is already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"was made from other inputs \(chat_template: .*--force"):
+        set_chat_template(ChatTemplateSettings(str(bases["pl"]), str(made["plain"]), "llama-3.1"))
+
+
+def test_a_template_of_an_earlier_folder_gives_way(made: dict[str, Path], tmp_path: Path) -> None:
+    """Also that of a model which has one: what is made from it is what is made from the base."""
+    set_chat_template(ChatTemplateSettings(str(made["llama-3.1"]), str(tmp_path / "plain"), "plain"))
+    for name in ("tokenizer_config.json", "chat_template.jinja", "generation_config.json", "config.json"):
+        assert (tmp_path / "plain" / name).read_bytes() == (made["plain"] / name).read_bytes()
+    set_chat_template(ChatTemplateSettings(str(made["plain"]), str(tmp_path / "own"), "own"))
+    assert load_tokenizer(tmp_path / "own").chat_template == load_tokenizer(made["plain"]).chat_template
+
+
+def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
+    file = tmp_path / "mine.jinja"
+    file.write_text(
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.role == 'assistant' %}{{ eos_token }}{% endif %}\n"
+        "{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    set_chat_template(ChatTemplateSettings(str(bases["ll"]), str(tmp_path / "made"), str(file)))
+    tokenizer = load_tokenizer(tmp_path / "made")
+    assert chat_text(tokenizer, [USER, ANSWER]).endswith("assistant: 2<|end_of_text|>")  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "told"),
+    [
+        ("ll", {"chat_template": "qwen2.5"}, r"the tokenizer has no token <\|im_end\|>, which chat_template=qwen2.5"),
+        ("qw", {"chat_template": "plain"}, r"no token <\|eot_id\|>, .*CHAT_TEMPLATE=own"),
+        ("ll", {"chat_template": "own"}, "no chat template of its own; choose chat_template from llama-3.1"),
+        ("ll", {"chat_template": "llama3"}, "chat_template=llama3: choose own, llama-3.1, plain, qwen2.5, qwen3, or"),
+        ("ll", {"chat_template": "no.jinja"}, r"chat_template=no\.jinja: choose own"),
+        ("ll", {"chat_template": "plain", "eos_token": "<|end|>"}, r"no token <\|end\|>"),
+        ("ll", {"chat_template": "plain", "eos_token": "<|end_of_text|>"}, "ends an answer with 0 EOS"),
+        ("ll", {"chat_template": "{{ messages"}, r"mine\.jinja: does not render a question and an answer"),
+        ("ll", {"chat_template": "{% for m in messages %}<|x|>{{ m.content + eos_token }}{% endfor %}"}, r"<\|x\|>"),
+        ("ll", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}, "0 EOS"),
+        ("ll", {"chat_template": "{{ messages + 1 }}"}, "does not render"),
+    ],
+)
+def test_p18_a_template_that_does_not_fit_is_one_line(
+    bases: dict[str, Path], tmp_path: Path, family: str, settings: dict[str, str], told: str
+) -> None:
+    if "{" in settings["chat_template"]:
+        (tmp_path / "mine.jinja").write_text(settings["chat_template"])
+        settings = {"chat_template": str(tmp_path / "mine.jinja")}
+    with pytest.raises(UserError, match=told):
+        set_chat_template(ChatTemplateSettings(str(bases[family]), str(tmp_path / "made"), **settings))
+    assert not [path for path in tmp_path.iterdir() if path.name not in ("mine.jinja", ".made.lock")]
+
+
+def test_p18_a_model_without_a_template_names_the_command(bases: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match=r"examples/set_chat_template\.py model=.*chat_template=llama-3.1"):
+        check_model(bases["ll"])
+
+
+def test_p20_both_transformers_find_template_and_eos(made: dict[str, Path]) -> None:
+    """4 reads the configuration where there is no file, 5 the file first; both are the same."""
+    for folder in made.values():
+        config: dict[str, Any] = json.loads((folder / "tokenizer_config.json").read_text())
+        assert config["chat_template"] == (folder / "chat_template.jinja").read_text()
+        assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
+        assert json.loads((folder / "config.json").read_text())["rope_theta"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", FORMATS)
+def test_verls_sft_rows_are_ours(made: dict[str, Path], name: str, tmp_path: Path) -> None:
+    """It tokenises turn by turn; behind the EOS it also trains on the line break."""
+    pytest.importorskip("verl")
+    import pandas as pd
+    from omegaconf import OmegaConf
+    from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+
+    pd.DataFrame({"messages": [[USER, ANSWER]]}).to_parquet(tmp_path / "rows.parquet")
+    tokenizer = load_tokenizer(made[name])
+    config = OmegaConf.create({"pad_mode": "no_padding", "truncation": "error", "max_length": 512})
+    row = MultiTurnSFTDataset(str(tmp_path / "rows.parquet"), tokenizer, config)[0]
+    ours = chat_row([USER, ANSWER], tokenizer)  # type: ignore[list-item]
+    ids, mask = row["input_ids"].tolist(), row["loss_mask"].tolist()
+    assert tokenizer.decode(ids) == "".join(TEXTS[name])
+    assert (ids[: len(ours.tokens)], mask[: len(ours.tokens)]) == (ours.tokens, ours.loss_mask)
