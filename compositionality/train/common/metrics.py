@@ -17,8 +17,9 @@ SAMPLED = "training/sampled_completions"
 
 def sampled_completions(path: Path) -> int | None:
     """Completions that the run of RL with this metrics.jsonl has sampled in all; None if its steps do not say."""
-    counts = [row.get(SAMPLED) for row in read_metrics(path) if is_update(row)]
-    return sum(map(int, counts)) if counts and all(isinstance(count, int | float) for count in counts) else None
+    rows = [row for row in read_metrics(path) if is_update(row)]
+    counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
+    return sum(counts) if counts and len(counts) == len(rows) else None
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:

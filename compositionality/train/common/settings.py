@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.errors import UserError
+from compositionality.gpus import count_gpus
 from compositionality.ranges import (
     FractionBelowOne,
     NonNegativeFloat,
@@ -17,7 +18,7 @@ from compositionality.ranges import (
     PositiveFloat,
     PositiveInt,
 )
-from compositionality.train.common.ranks import RunSettings, count_gpus, world_size
+from compositionality.train.common.ranks import RunSettings, world_size
 
 ENGINES = ("single", "verl")
 Trainer = Annotated[str, OneOf(ENGINES)]
