@@ -76,8 +76,13 @@ def find_arms(study: str, names: Iterable[str] = ()) -> dict[str, Arm]:
 def models_made(arms: Mapping[str, Arm], variables: Mapping[str, str]) -> list[str]:
     """``name:path`` of those arms whose model is there; of all with DRY_RUN."""
     paths = {name: model_path(arm, variables) for name, arm in arms.items()}
-    dry = bool(variables.get("DRY_RUN"))
-    return [f"{name}:{path}" for name, path in paths.items() if dry or Path(path).is_dir()]
+    return [f"{name}:{path}" for name, path in paths.items() if _is_there(path, variables)]
+
+
+def _is_there(path: str, variables: Mapping[str, str]) -> bool:
+    """A model folder, or the base model if it was given: it may be a Hub id, which the step that reads it resolves."""
+    given = path == variables["BASE_MODEL"] != f"{variables['CKPT_DIR']}/base"
+    return given or Path(path).is_dir() or bool(variables.get("DRY_RUN"))
 
 
 def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
@@ -87,7 +92,7 @@ def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
     """
     arm = find_arm(study, name)
     start = model_path(study.arms[arm.start], variables) if arm.start else ""
-    if arm.script and start and not Path(start).is_dir() and not variables.get("DRY_RUN"):
+    if arm.script and start and not _is_there(start, variables):
         raise UserError(f"arm {name} starts from {arm.start}, whose model {start} does not exist; make it first")
     files = [f"{variables['DATA_DIR']}/{file}.parquet" for file in arm.problems]
     created = [f"{key}={_word(value)}" for key, value in arm.new_problems.items()]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.study.arms import arm_start, load_study
+from compositionality.study.arms import arm_start, load_study, models_made
 from compositionality.study.backends import Local, Ray, Slurm, choose_backend, needs_of
 from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
@@ -208,6 +208,18 @@ VARIABLES = {
     "STUDY": "s", "COUNTDOWN_RESULTS_DIR": "c", "PROFILE": "tiny", "ENGINE": "single", "SECTION": "section41_42",
     "SEEDS": "1", "OUTPUT": "of a single script",
 }  # fmt: skip
+
+
+def test_a_base_model_that_was_given_by_its_hub_id_is_evaluated_and_trained(tmp_path: Path) -> None:
+    study = load_study("section41_42")
+    study.arms["from-base"] = Arm("", "from-base/final", start="base", script="section41_42/stage2_rl_level2")
+    variables = {**VARIABLES, "CKPT_DIR": str(tmp_path), "RFT_ITERATIONS": "3", "BASE_MODEL": "some-lab/Model-1B"}
+    assert models_made(study.arms, variables) == ["base:some-lab/Model-1B"]
+    assert "MODEL_PATH=some-lab/Model-1B" in arm_start(study, "from-base", variables)
+    made_here = {**variables, "BASE_MODEL": f"{tmp_path}/base"}
+    assert models_made(study.arms, made_here) == []
+    with pytest.raises(UserError, match="starts from base, whose model .* does not exist"):
+        arm_start(study, "from-base", made_here)
 
 
 def test_seeds_are_studies_of_their_own_and_the_model_is_only_where_they_begin() -> None:
