@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Resolves pyproject.toml into requirements-{cpu,gpu}{,-small}.lock and requirements-dev.lock; takes a minute. Pins that
-# still fit are kept; delete a lock file first to get the newest versions. Needs uv, and in TORCH_WHEELS a folder or an
-# index page with the CPU wheel of torch.
+# still fit are kept; delete a lock file first to get the newest versions. Then records what the packages that only the
+# GPU's lock has require, in tests/gpu_requirements.json: tests/test_locks.py holds all locks against Python 3.11 and 3.12.
+# Needs uv, pip (minutes) and in TORCH_WHEELS a folder or an index page with the CPU wheel of torch.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,3 +33,9 @@ uv pip compile pyproject.toml --extra cpu --extra dev --constraint requirements-
   -o requirements-dev.lock
 grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock requirements-dev.lock >requirements-dev.lock.new
 mv requirements-dev.lock.new requirements-dev.lock
+
+report=$(mktemp)
+trap 'rm -f "$overrides" "$report"' EXIT
+.venv/bin/pip install --quiet --dry-run --ignore-installed --no-deps --report "$report" --requirement \
+  <(grep --invert-match --line-regexp --fixed-strings --file=requirements-cpu.lock --file=requirements-dev.lock requirements-gpu.lock)
+.venv/bin/python tests/record_requirements.py "$report" >tests/gpu_requirements.json

@@ -1,36 +1,112 @@
-"""The lock files: what each set-up installs is complete, since it is installed without resolving dependencies."""
+"""The lock files: what each set-up installs is complete and fits together, since it is installed without resolving.
 
+What a package requires is read from its metadata where it is installed, for those that only a GPU has from a record.
+"""
+
+import json
 import re
-from collections.abc import Iterator
-from importlib.metadata import distributions
+import tomllib
+from collections.abc import Iterator, Set
+from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 
 import pytest
+from packaging.markers import Environment, default_environment
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+PYTHONS = ("3.11", "3.12")
+LEFT_OUT = {"torchaudio", "torchcodec", "torchvision", "triton"}
+"""CUDA builds that the CPU's locks do without (bash/lock.sh)."""
 
 
 def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def locked(name: str) -> set[str]:
-    return {canonical(pin.split("==")[0]) for pin in (ROOT / f"requirements-{name}.lock").read_text().split()}
+RECORDED: dict[tuple[str, str], list[str]] = {
+    (canonical(pin.split("==")[0]), pin.split("==")[1]): required
+    for pin, required in json.loads((ROOT / "tests/gpu_requirements.json").read_text()).items()
+}
 
 
-def missing(present: set[str]) -> Iterator[str]:
-    """What the installed packages among ``present`` require and ``present`` lacks."""
-    for package in distributions():
-        if canonical(package.metadata["Name"]) in present:
-            for requirement in map(Requirement, package.requires or []):
-                wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-                if wanted and canonical(requirement.name) not in present:
-                    yield f"{package.metadata['Name']} requires {requirement}"
+def locked(*names: str) -> dict[str, str]:
+    """Version by name."""
+    pins = [pin.split("==") for name in names for pin in (ROOT / f"requirements-{name}.lock").read_text().split()]
+    return {canonical(name): version for name, version in pins}
 
 
+def required_by(name: str, version: str) -> list[str] | None:
+    """What a package requires; None if it is neither recorded nor installed in this version."""
+    if (name, version) in RECORDED:
+        return RECORDED[name, version]
+    try:
+        found = distribution(name)
+    except PackageNotFoundError:
+        return None
+    return (found.requires or []) if found.version == version else None
+
+
+def unmet(pins: dict[str, str], python: str, left_out: Set[str] = frozenset()) -> Iterator[str]:
+    """Requirements of the ``pins``, and of the extras that they ask of each other, that the pins do not meet."""
+    machine: Environment = {
+        **default_environment(),
+        "python_version": python,
+        "python_full_version": f"{python}.9",
+        "sys_platform": "linux",
+        "platform_system": "Linux",
+        "platform_machine": "x86_64",
+        "os_name": "posix",
+    }
+    requirements = {name: list(map(Requirement, required_by(name, version) or [])) for name, version in pins.items()}
+    asked = {(name, "") for name in pins}
+    waiting = sorted(asked)
+    while waiting:
+        name, extra = waiting.pop()
+        for one in requirements[name]:
+            if one.marker is not None and not one.marker.evaluate({**machine, "extra": extra}):
+                continue
+            wanted = canonical(one.name)
+            if wanted in left_out:
+                continue
+            if wanted not in pins or not one.specifier.contains(pins[wanted], prereleases=True):
+                yield f"{name} requires {one}, the lock has {pins.get(wanted, 'none')}"
+                continue
+            new = {(wanted, more) for more in one.extras} - asked
+            asked |= new
+            waiting += new
+
+
+@pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_small_and_the_test_packages_are_complete(device: str) -> None:
+def test_the_small_and_the_test_packages_are_complete(device: str, python: str) -> None:
     """What ``bash bash/setup.sh --dev`` installs, and bash/test.sh --fast uses."""
-    assert not list(missing(locked(f"{device}-small") | locked("dev")))
-    assert not list(missing(locked(f"{device}-small")))
+    assert not list(unmet(locked(f"{device}-small", "dev"), python))
+    assert not list(unmet(locked(f"{device}-small"), python))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("names", [("gpu",), ("cpu",), ("cpu", "dev")])
+def test_every_requirement_of_every_pin_is_met(names: tuple[str, ...], python: str) -> None:
+    """On both versions of Python, although the locks are resolved for the older one."""
+    pins = locked(*names)
+    unknown = [f"{name}=={version}" for name, version in pins.items() if required_by(name, version) is None]
+    assert not unknown, "make tests/gpu_requirements.json again: bash/lock.sh"
+    assert not list(unmet(pins, python, LEFT_OUT if "cpu" in names else frozenset()))
+
+
+def test_the_locks_have_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for name, wanted in (("cpu", extras["cpu"]), ("gpu", extras["gpu"]), ("cpu", []), ("gpu", [])):
+        pins = locked(name)
+        for one in map(Requirement, [*project["dependencies"], *wanted]):
+            assert one.specifier.contains(pins[canonical(one.name)], prereleases=True), f"{name}: {one}"
+
+
+@pytest.mark.full
+def test_flash_attn_is_the_one_that_verl_pins() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (ours,) = extras["flash-attn"]
+    assert any(line.startswith(f"{ours};") for line in metadata("verl").get_all("Requires-Dist") or [])
