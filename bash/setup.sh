@@ -3,26 +3,29 @@
 #   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
 #   bash bash/setup.sh --full    also verl, Ray, vLLM and wandb, for ENGINE=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium, for the tests of the HTML page
-# --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one.
-# Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python chooses the interpreter (3.11 or 3.12).
+#   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
+# --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
+# at first, CUDA is tried last. Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fail() { echo "error: $*" >&2; exit 2; }
 
-device="" full="" dev=""
+device="" full="" dev="" flash=""
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu) device=${word#--} ;;
     --full) full=full ;;
     --dev) dev=dev ;;
-    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev" ;;
+    --flash-attn) flash=flash full=full ;;
+    *) fail "setup.sh: unknown option $word; known: --cpu --gpu --full --dev --flash-attn" ;;
   esac
 done
 if [[ -z $device ]]; then
   if nvidia-smi -L >/dev/null 2>&1; then device=gpu; else device=cpu; fi
 fi
+if [[ -n $flash && $device == cpu ]]; then fail "setup.sh --flash-attn: flash-attn is for GPUs; add --gpu, or leave it out"; fi
 read -ra sets <<<"small $full $dev"
 declare -A lock_of=([small]=requirements-$device-small.lock [full]=requirements-$device.lock [dev]=requirements-dev.lock)
 
@@ -61,6 +64,38 @@ install() {
   echo "$stamp" >"$stamp_file"
 }
 
+# The compiler that --flash-attn needs, asked for before anything is downloaded. flash-attn has no wheel for this CUDA and torch.
+check_nvcc() {
+  local nvcc=nvcc there
+  if [[ -n ${CUDA_HOME:-} ]]; then nvcc=$CUDA_HOME/bin/nvcc; fi
+  there=$("$nvcc" --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p') || true
+  if [[ $there != 13.* ]]; then
+    if [[ -n $there ]]; then there="$nvcc is of CUDA $there"; else there="there is no $nvcc"; fi
+    fail "setup.sh --flash-attn: compiling it needs nvcc of CUDA 13, and $there;" \
+      "install CUDA toolkit 13 (or load its module) and set CUDA_HOME, or leave --flash-attn out"
+  fi
+}
+
+# Compiles flash-attn against the torch that is installed, for the GPUs that are here. MAX_JOBS: compilers at a time, 8 GB each.
+install_flash_attn() {
+  local pin stamp=.venv/.installed-flash-attn jobs archs
+  pin=$(grep -o 'flash-attn==[0-9.]*' pyproject.toml)
+  if [[ -f $stamp && $(<"$stamp") == "$pin $(grep '^torch==' "${lock_of[small]}")" ]]; then return; fi
+  jobs=$(awk '/MemAvailable/ { print int($2 / 8e6) }' /proc/meminfo)
+  if ((jobs > $(nproc))); then jobs=$(nproc); fi
+  # 8.x runs what is compiled for 8.0, and so on; without a GPU here for all that flash-attn knows
+  archs=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sed 's/\..*/0/' | sort -u | paste -sd ';') || true
+  echo "set-up: compiling $pin, an hour or less; its output goes to .venv/.flash-attn.log"
+  .venv/bin/pip install --quiet --no-deps wheel==0.45.1 || fail "wheel, for compiling $pin, could not be installed; see above"
+  # Its own search for a wheel would take one of CUDA 12.
+  if ! MAX_JOBS=${MAX_JOBS:-$((jobs > 1 ? jobs : 1))} FLASH_ATTN_CUDA_ARCHS=${FLASH_ATTN_CUDA_ARCHS:-${archs:-80;90;100;120}} \
+    FLASH_ATTENTION_FORCE_BUILD=TRUE .venv/bin/pip install --no-deps --no-build-isolation "$pin" >.venv/.flash-attn.log 2>&1; then
+    fail "$pin could not be compiled, see .venv/.flash-attn.log (killed: lower MAX_JOBS); everything runs without it, with sdpa"
+  fi
+  .venv/bin/python -c "import flash_attn" || fail "$pin was compiled but cannot be imported; see above"
+  echo "$pin $(grep '^torch==' "${lock_of[small]}")" >"$stamp"
+}
+
 # Installs a browser for the tests of the HTML page. They are skipped without one, so a failure is a warning.
 install_browser() {
   if command -v chromium chromium-browser google-chrome >/dev/null; then return; fi
@@ -74,14 +109,21 @@ install_browser() {
   fi
 }
 
+if [[ -n $flash ]]; then check_nvcc; fi
+python=.venv/bin/python
+if [[ ! -x .venv/bin/pip ]]; then python=$(find_python); fi
+if [[ $device == gpu ]]; then "$python" -m compositionality.gpus driver || exit 2; fi
+
 mkdir -p .venv
 exec 9>.venv/.setup.lock
-flock 9 # two scripts started together would install into the same folder
+# Two scripts started together would install into the same folder.
+flock 9 2>/dev/null || echo "set-up: no flock on the file system of .venv; start no other set-up before this one has ended" >&2
 
 if [[ ! -x .venv/bin/pip ]]; then
-  python=$(find_python)
   "$python" -m venv .venv || fail "$python cannot create a virtual environment; on Debian: apt-get install python3-venv"
 fi
 for name in "${sets[@]}"; do install "$name"; done
+if [[ -n $flash ]]; then install_flash_attn; fi
 if [[ -n $dev ]]; then install_browser; fi
+if [[ $device == gpu ]]; then env -u CUDA_VISIBLE_DEVICES .venv/bin/python -m compositionality.gpus cuda || exit 2; fi
 echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"

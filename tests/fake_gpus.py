@@ -17,7 +17,9 @@ def install_nvidia_smi(
     lines = [f"GPU {number}: NVIDIA H100 80GB HBM3 (UUID: {uuid})" for number, uuid in enumerate(UUIDS[:gpus])]
     lines[1:1] = [f"  MIG 1g.10gb     Device  {number}: (UUID: {uuid})" for number, uuid in enumerate(mig)]
     text = "\n".join(lines)
-    script = f"#!/bin/sh\nif [ \"$1\" = -L ]; then echo '{text}'; else echo {driver}; fi\n"
+    answers = {"-L": text, "--query-gpu=driver_version": driver, "--query-gpu=compute_cap": "9.0"}
+    cases = "\n".join(f"{question}) echo '{answer}' ;;" for question, answer in answers.items())
+    script = f'#!/bin/sh\ncase "$1" in\n{cases}\nesac\n'
     (folder / "nvidia-smi").write_text(script)
     (folder / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=":")

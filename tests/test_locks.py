@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Set
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, metadata
 from pathlib import Path
 
@@ -36,15 +37,16 @@ def locked(*names: str) -> dict[str, str]:
     return {canonical(name): version for name, version in pins}
 
 
-def required_by(name: str, version: str) -> list[str] | None:
+@cache
+def required_by(name: str, version: str) -> list[Requirement] | None:
     """What a package requires; None if it is neither recorded nor installed in this version."""
     if (name, version) in RECORDED:
-        return RECORDED[name, version]
+        return list(map(Requirement, RECORDED[name, version]))
     try:
         found = distribution(name)
     except PackageNotFoundError:
         return None
-    return (found.requires or []) if found.version == version else None
+    return list(map(Requirement, found.requires or [])) if found.version == version else None
 
 
 def unmet(pins: dict[str, str], python: str, left_out: Set[str] = frozenset()) -> Iterator[str]:
@@ -58,12 +60,11 @@ def unmet(pins: dict[str, str], python: str, left_out: Set[str] = frozenset()) -
         "platform_machine": "x86_64",
         "os_name": "posix",
     }
-    requirements = {name: list(map(Requirement, required_by(name, version) or [])) for name, version in pins.items()}
     asked = {(name, "") for name in pins}
     waiting = sorted(asked)
     while waiting:
         name, extra = waiting.pop()
-        for one in requirements[name]:
+        for one in required_by(name, pins[name]) or []:
             if one.marker is not None and not one.marker.evaluate({**machine, "extra": extra}):
                 continue
             wanted = canonical(one.name)
