@@ -78,7 +78,8 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
         run.device = "gpu" if count_gpus() else "cpu"
     run.processes = count_processes(run)
     run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
-    if not imagined and not run.ray_address:
+    on_a_cluster = run.ray_address and (run.nodes > 1 or isinstance(settings, GrpoSettings))
+    if not imagined and not on_a_cluster:
         check_a_gpu_each(run.device, run.processes)
     settle_attention(settings)
 

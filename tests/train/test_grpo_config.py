@@ -201,6 +201,12 @@ def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeyp
         assert variables["CUDA_VISIBLE_DEVICES"].split(",") == ["-1"] * processes
 
 
+def test_a_lane_that_shares_its_gpu_gives_vllm_its_part_of_the_memory(monkeypatch):
+    monkeypatch.setenv("LANES_PER_GPU", "4")
+    config, _ = composed(*PAPER, "run.processes=1")
+    assert config.actor_rollout_ref.rollout.gpu_memory_utilization == pytest.approx(0.8 / 4)
+
+
 def test_nodes_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("NNODES", "3")
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.gpus import gpu_share
 from compositionality.train.common.settings import ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, generation_batch
 from compositionality.train.sft_settings import SftSettings
@@ -170,7 +171,7 @@ def _optim_keys(optim: OptimSettings, prefix: str) -> dict[str, Any]:
 
 def _rollout_keys(settings: GrpoSettings) -> dict[str, Any]:
     rollout, prefix = settings.rollout, "actor_rollout_ref.rollout"
-    gpu = {f"{prefix}.gpu_memory_utilization": rollout.gpu_memory} if settings.run.device == "gpu" else {}
+    gpu = {f"{prefix}.gpu_memory_utilization": rollout.gpu_memory * gpu_share()} if settings.run.device == "gpu" else {}
     return {
         f"{prefix}.name": rollout.engine,
         f"{prefix}.n": rollout.n,
