@@ -101,12 +101,12 @@ class Ray:
             cluster.check_shared(ROOT, [])
         elif not ray.is_initialized():
             ray.init(address="local")  # without an address Ray would join any cluster here
-        cpus, gpus = needs_of(job)
-        if job.variables.get("ENGINE") == "verl":
-            gpus = 0  # it asks Ray for its own
+        cpus, gpus = (1, 0) if uses_ray(job) else needs_of(job)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        given = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
-        reference: Any = task.remote((*BOUND, *command_of(job)), {**given, **job.variables, **alone(job)}, str(ROOT))
+        variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ), **job.variables}
+        if uses_ray(job):
+            variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
+        reference: Any = task.remote((*BOUND, *command_of(job)), {**variables, **alone(job)}, str(ROOT))
         try:
             code: int = await reference
         except asyncio.CancelledError:
@@ -155,8 +155,8 @@ class Slurm:
 
 
 def alone(job: Job) -> dict[str, str]:
-    """Variables of a job in a lane: one process, one thread, one GPU."""
-    if not job.one_lane:
+    """Variables of a job in a lane: one process, one thread, one GPU (verl takes those of the machine)."""
+    if not job.one_lane or uses_ray(job):
         return {}
     one = ("PROCESSES", "OMP_NUM_THREADS", "LANES", *(("N_GPUS",) if job.variables.get("N_GPUS") else ()))
     return dict.fromkeys(one, "1")
@@ -164,11 +164,15 @@ def alone(job: Job) -> dict[str, str]:
 
 def needs_of(job: Job) -> tuple[int, int]:
     """CPUs and GPUs of a job on a cluster: one of both in a lane, else a CPU per process and N_GPUS GPUs."""
-    gpus = int(job.variables.get("N_GPUS") or 1)
     if job.variables.get("DEVICE") == "gpu":
-        return 1, (1 if job.one_lane else gpus)
+        return 1, (1 if job.one_lane and not uses_ray(job) else int(job.variables.get("N_GPUS") or 1))
     processes = job.variables.get("PROCESSES", "1")
     return (1 if job.one_lane or processes == "null" else int(processes)), 0
+
+
+def uses_ray(job: Job) -> bool:
+    """Whether the job asks Ray for its own GPUs, as verl does."""
+    return job.variables.get("DEVICE") == "gpu" and job.variables.get("ENGINE") == "verl"
 
 
 def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str) -> int:

@@ -12,7 +12,7 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import PositiveInt, Seed
-from compositionality.study.backends import choose_backend, command_of
+from compositionality.study.backends import Ray, choose_backend, command_of
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
 from compositionality.study.machine import machine
@@ -62,6 +62,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         settings.ray_address or variables.get("RAY_ADDRESS", ""),
         settings.slurm_options,
     )
+    if isinstance(backend, Ray) and variables["ENGINE"] == "verl":
+        backend.lanes = 1  # each of its trainings takes the GPUs of all nodes
     if words and "LEFT_OUT" not in os.environ:
         jobs = with_overrides(jobs, words, settings.study or " ".join(settings.scripts))
     runner = Runner(jobs, backend)

@@ -12,7 +12,7 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.study.arms import arm_start, load_study, models_made
-from compositionality.study.backends import Local, Ray, Slurm, choose_backend, needs_of
+from compositionality.study.backends import Local, Ray, Slurm, alone, choose_backend, needs_of, uses_ray
 from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
 from compositionality.types import Arm
@@ -367,6 +367,14 @@ def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyP
     for name, named in (("slurm", "there is no sbatch here"), ("cloud", "choose local, ray or slurm")):
         with pytest.raises(UserError, match=named):
             choose_backend(name, 1, (), "", [])
+
+
+def test_a_verl_job_gets_its_gpus_from_slurm_and_on_ray_asks_for_them_itself() -> None:
+    variables = {"DEVICE": "gpu", "ENGINE": "verl", "N_GPUS": "8"}
+    assert needs_of(Job("x", variables=variables)) == needs_of(Job("x", variables=variables, one_lane=True)) == (1, 8)
+    assert alone(Job("x", variables=variables, one_lane=True)) == {}
+    assert uses_ray(Job("x", variables=variables))
+    assert not uses_ray(Job("x", variables={**variables, "ENGINE": "single"}))
 
 
 @pytest.mark.slow

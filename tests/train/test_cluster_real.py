@@ -141,8 +141,11 @@ def test_p18_what_a_cluster_cannot_give_is_said_before_the_start(
     last = two_nodes.done("train_grpo", *grpo_words("data.prompts_per_step=6"), code=2, NNODES="3").splitlines()[-1]
     assert re.search(r"error: run.nodes=3 × run.processes=1: .* has .*1 of 1, .*1 of 1; lower NNODES", last)
     assert not (two_nodes.folder / "grpo").exists()
-    for name, value in {**two_nodes.variables, "RAY_AUTH_TOKEN": "f" * 32}.items():
+    for name, value in two_nodes.variables.items():
         monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=r"absent: the node .* does not see it; put the run folder"):
+        cluster.check_cluster(two_nodes.address, 2, 1, two_nodes.folder, [two_nodes.folder / "absent"])
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 32)
     with pytest.raises(UserError, match="cannot be joined"):
         cluster.check_cluster(two_nodes.address, 1, 1, two_nodes.folder, [])
 

@@ -1,0 +1,67 @@
+"""What a Ray cluster is told of the environment, and what it is asked before anything starts."""
+
+import socket
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.rollout import cluster
+from compositionality.rollout.cluster import Node, check_answers, check_capacity, tracker_variables, worker_variables
+from compositionality.study.cluster import own_address
+
+
+def test_keys_go_to_the_process_that_logs_alone() -> None:
+    environment = {
+        "WANDB_API_KEY": "k", "WANDB_RUN_GROUP": "g", "WANDB_SERVICE": "of another process", "https_proxy": "p",
+        "HF_TOKEN": "t", "HF_HOME": "h", "VLLM_API_KEY": "v", "VLLM_USE_V1": "1", "NCCL_SOCKET_IFNAME": "ib0",
+    }  # fmt: skip
+    assert worker_variables(environment) == {"HF_HOME": "h", "VLLM_USE_V1": "1", "NCCL_SOCKET_IFNAME": "ib0"}
+    assert tracker_variables(environment) == {"WANDB_API_KEY": "k", "WANDB_RUN_GROUP": "g", "https_proxy": "p"}
+
+
+def test_p18_too_few_free_gpus_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [Node("1", "a", 8, 8), Node("2", "b", 8, 4), Node("3", "c", 4, 4)]
+    monkeypatch.setattr(cluster, "nodes", lambda: there)
+    monkeypatch.setattr(cluster, "RELEASE_SECONDS", 0.0)
+    check_capacity("head:1", 3, 4)
+    for wanted, gpus in ((2, 8), (3, 8), (4, 1)):
+        with pytest.raises(
+            UserError, match=rf"run.nodes={wanted} × run.processes={gpus}: .*a 8 of 8, b 4 of 8, c 4 of"
+        ):
+            check_capacity("head:1", wanted, gpus)
+
+
+def test_gpus_of_a_job_that_has_just_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([[Node("1", "a", 8, 0)], [Node("1", "a", 8, 8)]])
+    monkeypatch.setattr(cluster, "nodes", lambda: next(answers))
+    check_capacity("head:1", 1, 8)
+
+
+@pytest.mark.parametrize("address", ["head", "head:port", ":1"])
+def test_p18_an_address_that_is_none_is_one_line(address: str) -> None:
+    with pytest.raises(UserError, match="is not HOST:PORT"):
+        check_answers(address)
+
+
+def test_the_address_of_a_head_is_the_one_that_others_can_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a name that nobody knows nor the loopback."""
+
+    class Probe(socket.socket):
+        def connect(self, target: tuple[str, int]) -> None:
+            self.target = target[0]
+
+        def getsockname(self) -> tuple[str, int]:
+            return {"127.0.1.1": "127.0.1.1", "10.0.0.2": "10.0.0.1"}[self.target], 9
+
+    def known(host: str, port: int, **_: object) -> list[object]:
+        names = {"node2": "127.0.1.1", "node3": "10.0.0.2"}
+        if host not in names:
+            raise socket.gaierror(host)
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 0, "", (names[host], port))]
+
+    monkeypatch.setattr(socket, "socket", Probe)
+    monkeypatch.setattr(socket, "getaddrinfo", known)
+    assert own_address(["node1", "node2", "node3"]) == "10.0.0.1"
+    assert own_address([]) == "127.0.0.1"
+    with pytest.raises(UserError, match="no network address leads from here to node1, node2"):
+        own_address(["node1", "node2"])
