@@ -91,6 +91,9 @@ LONG: dict[str, list[str]] = {
         "test_p10_two_processes_give_the_model_of_one",
         "test_wandbs_run_stays_and_a_resumed_one_is_the_same",
     ],
+    "train/test_verl_engine.py": [
+        "test_packed_rows_give_what_padded_rows_give",
+    ],
     "train/test_tiny_single.py": [
         "test_a_small_model_starts_to_learn_it",
     ],

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 
 from omegaconf import OmegaConf
@@ -13,6 +14,11 @@ from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
+
+SLOW_ATTENTION = (
+    "model.attention=sdpa: rows are packed, and the attention of a micro-batch grows with the square of "
+    "trainer.micro_batch_tokens; flash-attn is faster there: bash bash/setup.sh --flash-attn"
+)
 
 
 def train_grpo(settings: GrpoSettings) -> None:
@@ -82,6 +88,8 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
     if not imagined and not on_a_cluster:
         check_a_gpu_each(run.device, run.processes)
     settle_attention(settings)
+    if settings.engine == "verl" and run.device == "gpu" and not imagined and settings.model.attention == "sdpa":
+        print(SLOW_ATTENTION, file=sys.stderr)
 
 
 def settle_model(settings: GrpoSettings | SftSettings) -> None:

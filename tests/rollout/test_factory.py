@@ -130,3 +130,22 @@ def test_the_heads_are_those_of_the_installed_vllm():
     from vllm.platforms import current_platform
 
     assert vllm.is_cpu_build() == current_platform.is_cpu()
+
+
+@pytest.mark.parametrize(
+    ("cpu", "chunks"), [(True, {"enable_chunked_prefill": False, "max_num_batched_tokens": 9216}), (False, {})]
+)
+def test_prompts_are_cut_into_chunks_on_a_gpu_only(cpu, chunks, tiny_model, monkeypatch):
+    """The platform and vLLM's class are made up: on a GPU vLLM's own defaults hold."""
+    from compositionality.rollout.engines.vllm import VllmOptions, start_vllm
+
+    given = {}
+    platforms = SimpleNamespace(current_platform=SimpleNamespace(is_cpu=lambda: cpu))
+    vllm = SimpleNamespace(LLM=lambda model, **words: given.update(words), platforms=platforms)
+    monkeypatch.setitem(sys.modules, "vllm", vllm)
+    monkeypatch.setitem(sys.modules, "vllm.platforms", platforms)
+    start_vllm(tiny_model, VllmOptions(max_model_len=9216))
+    prefill = {
+        key: value for key, value in given.items() if key in ("enable_chunked_prefill", "max_num_batched_tokens")
+    }
+    assert prefill == chunks

@@ -189,9 +189,28 @@ def test_the_papers_values(monkeypatch):
         17408,
         True,
     )
+    assert config.actor_rollout_ref.model.use_remove_padding
     assert not need_reference_policy(config)
     assert not need_critic(config)
     assert config.algorithm.rollout_correction.bypass_mode
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "flash_attention_2", "eager"])
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_rows_are_packed_on_a_gpu_with_any_attention(device, attention):
+    config, _ = composed(f"run.device={device}", "run.processes=1", f"model.attention={attention}")
+    assert config.actor_rollout_ref.model.use_remove_padding is (device == "gpu")
+
+
+def test_a_gpu_without_flash_attn_is_told_once(monkeypatch, capsys):
+    monkeypatch.setattr("compositionality.train.engines.count_gpus", lambda: 1)
+    monkeypatch.setattr("compositionality.train.engines.choose_device", lambda device: None)
+    for imagined, lines in ((False, 1), (True, 0)):
+        settings = settings_of("run.device=gpu", "run.processes=1", "model.attention=auto")
+        settle_cluster(settings, imagined=imagined)
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == lines
+        assert all("bash bash/setup.sh --flash-attn" in line for line in said)
 
 
 def test_ray_sees_a_device_for_every_slot_of_a_cpu_and_nobody_a_real_one(monkeypatch):

@@ -79,7 +79,8 @@ def words(made, out, *more):
         f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={out}", "reward.shape=paper",
         "data.max_prompt_tokens=32", "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4",
         "algorithm.dynamic_sampling=true", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
-        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2", *more,
+        f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2",
+        f"verl.trainer.rollout_data_dir={out}/rollouts", f"verl.trainer.validation_data_dir={out}/validation", *more,
     ]  # fmt: skip
 
 
@@ -178,3 +179,27 @@ def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
     kept = saved_steps(out / "steps")
     assert kept
     assert json.loads((out / "steps" / f"global_step_{kept[-1]}" / "sealed.json").read_text())
+
+
+def test_p12_the_agent_loop_of_gpus_gives_what_the_group_loop_gives(made, whole):
+    """verl's own agent loop, reward workers and store, which device=gpu takes: same responses, verdicts and updates."""
+    out = made / "gpu-loop"
+    train(words(made, out, "trainer.steps=2", "verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null"))
+    assert "AgentLoopWorkerTQ pid" in (out / "train.log").read_text()
+    for step in (1, 2):
+        assert responses(out / f"rollouts/{step}.jsonl") == responses(whole / f"rollouts/{step}.jsonl")
+    for step in (0, 2):
+        found, expected = (responses(run / f"validation/{step}.jsonl", but="uid") for run in (out, whole))
+        assert found == expected
+    assert -1 in {row["score"] for row in responses(out / "rollouts/1.jsonl")}, "none was overlong"
+    rows, expected = (read_metrics(run / "metrics.jsonl") for run in (out, whole))
+    for key in ("actor/grad_norm", "actor/rollout_gap", "critic/score/mean", "response_length/max"):
+        assert [row[key] for row in rows if key in row] == [row[key] for row in expected if key in row][:2]
+    assert scores(out / "steps") == {step: scores(whole / "steps")[step] for step in (0, 2)}
+    assert verify(out / "final").facts["step"] == 2
+
+
+def responses(path, but=""):
+    """The rows of verl's dump, in an order that does not depend on when they came, without the column ``but``."""
+    rows = [{key: value for key, value in row.items() if key != but} for row in map(json.loads, path.open())]
+    return sorted(rows, key=lambda row: (row["input"], row["output"]))

@@ -1,5 +1,6 @@
 """The SFT configuration composes against the pinned verl, for every kind of machine."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,10 @@ def test_p12_verl_takes_the_configuration(machine: str, model: Path, monkeypatch
     assert engine.mixed_precision["param_dtype"] == ("fp32" if machine == "two cores" else "bf16")
     assert (optimiser.lr_scheduler_type, optimiser.lr_warmup_steps_ratio, optimiser.clip_grad) == ("cosine", 0.1, 1.0)
     assert list(optimiser.betas) == [0.9, 0.95]
-    assert omega_conf_to_dataclass(config.model).hf_config.model_type == "llama"
+    model_config = omega_conf_to_dataclass(config.model)
+    assert model_config.hf_config.model_type == "llama"
+    assert model_config.use_remove_padding is (machine != "two cores")
+    assert "compositionality.train.verl.log_probs" in sys.modules
     assert omega_conf_to_dataclass(config.checkpoint).save_contents == ["model", "optimizer", "extra"]
 
 

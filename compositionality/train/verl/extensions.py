@@ -10,6 +10,9 @@ from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss
 from verl.utils.torch_functional import masked_mean
 
 from compositionality.train.common.prompt_stream import verl_seed
+from compositionality.train.verl import log_probs
+
+del log_probs  # imported for what it does
 
 ON_POLICY = "on_policy"
 SEEDED = "seeded_single_turn"

@@ -59,8 +59,11 @@ def make_random_model(family: str, folder: Path) -> Path:
 def updates(folder: Path, tensor: int, sharded: bool):
     """Two updates on a loss of log-probs and entropies: (log-probs before, norms, weights after)."""
     wanted = MeshSettings(tensor, sharded)
-    mesh = start_processes(wanted)
-    policy = shard(load_model(ModelSettings(str(folder))), mesh, wanted, entropy_gradient=True)
+    return updates_on(start_processes(wanted), folder, wanted)
+
+
+def updates_on(mesh, folder: Path, wanted: MeshSettings, dtype: str = "float32"):
+    policy = shard(load_model(ModelSettings(str(folder))), mesh, wanted, dtype, entropy_gradient=True)
     optimizer = new_optimizer(policy, OptimSettings(lr=1e-3))
     generator = torch.Generator().manual_seed(1)
     tokens = torch.randint(0, VOCABULARY, (ROWS, WIDTH), generator=generator)
@@ -219,6 +222,29 @@ def test_bfloat16_computes_in_half_the_bits_and_keeps_float32_weights(alone, on_
     updated = [row for row in read_metrics(alone / "bfloat16" / "metrics.jsonl") if "actor/entropy" in row]
     assert updated
     assert all(math.isfinite(row["actor/grad_norm"]) and row["actor/rollout_gap"] < 0.2 for row in updated)
+
+
+def test_bfloat16_on_one_process_stays_near_float32(random_models):
+    """One GPU's mesh, a world of one process without a port, on gloo."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "tensor"))
+        for family, folder in random_models.items():
+            before, norms, after = updates_on(mesh, folder, MeshSettings(), "bfloat16")
+            exact_before, exact_norms, exact_after = updates(folder, 1, sharded=False)
+            assert (before[0] - exact_before[0]).abs().max() < 0.15, family
+            assert norms == pytest.approx(exact_norms, rel=0.05)
+            assert all(weight.dtype == torch.float32 for weight in after.values())
+            start = weights(folder)
+            change, exact_change = (
+                torch.cat([(now[name] - start[name]).flatten() for name in after]) for now in (after, exact_after)
+            )
+            assert torch.cosine_similarity(change, exact_change, dim=0) > 0.9
+    finally:
+        dist.destroy_process_group()
 
 
 def test_an_error_on_one_rank_is_told_by_all(on_two):

@@ -1,0 +1,93 @@
+"""verl's FSDP engine on a CPU with our configuration for GPUs: what it computes is what separate rows give."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.full
+ROOT = Path(__file__).resolve().parents[2]
+TOKENS, VOCABULARY = 300, 4096
+CASES = (*((family, "float32", 1e-5) for family in ("llama", "qwen2", "qwen3")), ("llama", "bfloat16", 0.02))
+"""Family, data type of the computation, relative error."""
+
+
+def make_family(folder: Path, family: str) -> Path:
+    """A model of two layers with grouped heads, sharp enough for its log-probabilities to differ; tied for qwen3."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    tokenizer = build_tokenizer(["reverse"])
+    config = AutoConfig.for_model(
+        family, vocab_size=len(tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=128,
+        tie_word_embeddings=family == "qwen3", eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config)
+    for weight in model.parameters():
+        if weight.ndim > 1:
+            torch.nn.init.normal_(weight, std=0.3)
+    for part in (model, tokenizer):
+        part.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What verl_engine.py finds for CASES by verl's padded rows and by our configuration for a GPU."""
+    folder = tmp_path_factory.mktemp("engine")
+    words = [word for family, dtype, _ in CASES for word in (str(make_family(folder / family, family)), dtype)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("VERL")}
+    alone = {"VERL_PLATFORM": "cpu", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(Path(__file__).with_name("verl_engine.py")), str(folder / "out"), *words]
+    done = subprocess.run(command, env={**kept, **alone}, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: list[dict[str, Any]] = torch.load(folder / "out", weights_only=True)
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_packed_rows_give_what_padded_rows_give(computed: list[dict[str, Any]], number: int) -> None:
+    padded, packed = computed[number]["verl's"], computed[number]["ours"]
+    assert padded.keys() == packed.keys()
+    for name, expected in padded.items():
+        difference = (packed[name].double() - expected.double()).norm() / expected.double().norm()
+        assert difference < CASES[number][2], name
+    assert packed["log_probs"].dtype == torch.float32
+
+
+def test_log_probs_without_flash_attn_take_no_loop_over_tokens_and_are_exact() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from verl.utils import torch_functional
+
+    from compositionality.train.verl import log_probs
+
+    class Count(TorchDispatchMode):
+        operations = 0
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.operations += 1
+            return function(*args, **(kwargs or {}))
+
+    generator = torch.Generator().manual_seed(0)
+    logits = (3 * torch.randn(TOKENS, VOCABULARY, generator=generator)).bfloat16()
+    labels = torch.randint(VOCABULARY, (TOKENS,), generator=generator)
+    weights = torch.linspace(-1, 1, TOKENS)
+    exact = logits.double().requires_grad_()
+    expected = exact.log_softmax(-1).gather(-1, labels[:, None])[:, 0]
+    (expected * weights).sum().backward()
+    for inplace in (True, False):
+        leaf = logits.clone().requires_grad_()
+        with Count() as count:
+            found = torch_functional.logprobs_from_logits(leaf * 1, labels, inplace_backward=inplace)
+            (found * weights).sum().backward()
+        assert count.operations < 60
+        assert (found.double() - expected).abs().max() < 1e-5  # of a number up to 20, float32
+        assert (leaf.grad.double() - exact.grad).norm() / exact.grad.norm() < 2**-8  # rounded to bfloat16 once
+    assert torch_functional.cross_entropy_loss is log_probs.cross_entropy
