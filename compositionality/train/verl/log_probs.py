@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 24
 """Of float32 logits at a time: all of them exist in the data type of the model only."""
 
 
-class CrossEntropy(torch.autograd.Function):
+class CrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     """-log softmax(logits_TV)[labels_T] in float32, shape (T,). With ``inplace`` the gradient overwrites the logits."""
 
     @staticmethod
@@ -42,7 +42,7 @@ class CrossEntropy(torch.autograd.Function):
 
 def rows_of(logits_TV: Tensor) -> int:
     """Tokens whose float32 logits take CHUNK_BYTES."""
-    return max(1, CHUNK_BYTES // (4 * logits_TV.shape[-1]))
+    return max(1, CHUNK_BYTES // (4 * int(logits_TV.shape[-1])))
 
 
 def cross_entropy(logits_TV: Tensor, labels_T: Tensor, *, inplace_backward: bool = False) -> tuple[Tensor, None]:
