@@ -11,7 +11,18 @@ from compositionality.study.environment import environment
 ROOT = Path(__file__).parents[1]
 OF_A_PERSON = {
     *environment({"PROFILE": "tiny"}),
-    *("MODEL_PATH", "MODEL_NAME", "MODELS", "START", "CONTROL", "RFT_BUDGET", "DRY_RUN", "BACKEND", "PYTHON"),
+    *(
+        "MODEL_PATH",
+        "MODEL_NAME",
+        "MODELS",
+        "ENGINES",
+        "START",
+        "CONTROL",
+        "RFT_BUDGET",
+        "DRY_RUN",
+        "BACKEND",
+        "PYTHON",
+    ),
 }
 """Variables that a person, or a test that runs in a lane, may have set."""
 

@@ -11,6 +11,11 @@ LONG: dict[str, list[str]] = {
         "test_p07_killed_and_run_again_it_asks_only_what_is_missing",
     ],
     "report/test_failure_figure.py": [],
+    "report/test_gpu_check.py": [
+        "test_p12_every_command_fits_its_entry_point",
+        "test_p12_verl_takes_the_configuration_of_its_steps",
+        "test_the_sum_over_processes_is_checked",
+    ],
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
     "rft/test_filter.py": [

@@ -29,6 +29,7 @@ SCHEMAS = {
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
+    "gpu_check": "compositionality.report.gpu_check.run:GpuCheckSettings",
     "merge_data": "compositionality.rft.merge:MergeSettings",
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",

@@ -43,7 +43,14 @@ from compositionality.train.common.checkpoints import (
     resume,
 )
 from compositionality.train.common.metrics import DAMAGED, STEP_ROW
-from compositionality.train.common.processes import device, on_every_rank, on_first_rank, rank, start_processes
+from compositionality.train.common.processes import (
+    device,
+    memory_metrics,
+    on_every_rank,
+    on_first_rank,
+    rank,
+    start_processes,
+)
 from compositionality.train.common.prompt_stream import (
     TokenizedProblem,
     refill_size,
@@ -350,7 +357,7 @@ class GrpoTrainer:
                 samples = to_samples(groups, step, settings.algorithm.advantage)  # advantage
                 metrics |= self.update(samples, step)  # loss and update
                 self.sync_weights()  # the sampler gets the new weights
-            metrics |= speeds(self.clock.seconds, metrics)
+            metrics |= speeds(self.clock.seconds, metrics) | memory_metrics()
             if settings.trainer.eval_every and self.is_due(step, settings.trainer.eval_every):
                 metrics |= self.evaluate(step)
             self.row = {"step": step, **metrics}

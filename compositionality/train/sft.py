@@ -31,7 +31,7 @@ from compositionality.rollout.model_folder import check_context, check_model, re
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
 from compositionality.train.common.chat_rows import check_template, load_rows
-from compositionality.train.common.processes import device, on_first_rank, rank, start_processes
+from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
@@ -132,7 +132,7 @@ class Fit:
             row: dict[str, Any] = {"step": step}
             if step % trainer.log_every == 0 or save or ends_epoch:
                 self.loss = float(tally[0] / tally[1])
-                row |= {"train/loss": self.loss, "train/grad_norm": norm, "train/lr": rate}
+                row |= {"train/loss": self.loss, "train/grad_norm": norm, "train/lr": rate, **memory_metrics()}
                 if validation and (ends_epoch or ends_run):
                     row["val/loss"] = self.mean_loss(validation)
                 if log:

@@ -47,6 +47,14 @@ def device() -> torch.device:
     return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
 
 
+def memory_metrics() -> dict[str, float]:
+    """The most GPU memory in GiB that this rank has held so far, under verl's names; nothing on a CPU."""
+    if not torch.cuda.is_available():
+        return {}
+    found = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
+    return {f"perf/max_memory_{name}_gb": size / 2**30 for name, size in found.items()}
+
+
 def rank() -> int:
     """The rank of this process, 0 without a process group."""
     return dist.get_rank() if dist.is_initialized() else 0

@@ -1,0 +1,290 @@
+"""bash/gpu_check.sh: its formulas, its commands against the settings they meet, failures, and all of it on a CPU."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.config.cli import parse, split_layers
+from compositionality.config.profile import schema_of
+from compositionality.data.create_problems import problem_settings
+from compositionality.errors import UserError
+from compositionality.report.gpu_check import facts, run
+from compositionality.report.gpu_check.figures import figures_of, problem_in
+from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
+from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check
+from compositionality.report.gpu_check.speed import Shape, mfu, peak, shape_of
+from compositionality.report.gpu_check.watch import MemoryWatch, fullest_gpu
+from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.sft_settings import SftSettings
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    folder, tokenizer = tmp_path_factory.mktemp("model"), build_tokenizer(["reverse"])
+    shape = TinyConfig(layers=2, width=32, heads=2, head_width=16, feed_forward=64)
+    for part in (build_model(shape, tokenizer, 0), tokenizer):
+        part.save_pretrained(folder)
+    return folder
+
+
+# ---- formulas
+
+
+def test_operations_are_2n_and_6n_and_attention() -> None:
+    shape = Shape(weights=1000, layers=2, width=8)
+    assert shape.flops(10, 0, update=False) == 2 * 1000 * 10
+    assert shape.flops(10, 0, update=True) == 6 * 1000 * 10
+    assert shape.flops(10, 50, update=True) - shape.flops(10, 0, update=True) == 12 * 2 * 8 * 50 * 10
+
+
+def test_the_input_embedding_is_no_matrix_product(model: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    loaded = AutoModelForCausalLM.from_pretrained(model)
+    weights = sum(weight.numel() for weight in loaded.parameters()) - loaded.model.embed_tokens.weight.numel()
+    assert shape_of(model) == Shape(weights, layers=2, width=32)
+
+
+@pytest.mark.parametrize(
+    ("name", "flops"),
+    [
+        (H100, 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA A100-SXM4-80GB", 312e12),
+        ("NVIDIA L40S", 362e12),
+        ("NVIDIA L4", 121e12),
+        ("NVIDIA GeForce RTX 4090", 165e12),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA T1000", None),
+        ("NVIDIA A1000", None),
+    ],
+)
+def test_the_peak_is_known_by_name_or_not_claimed(name: str, flops: float | None) -> None:
+    assert peak(name) == flops
+
+
+def test_the_share_is_of_all_gpus_and_none_where_one_is_unknown() -> None:
+    assert mfu(989e12, [H100, H100]) == 0.5
+    assert mfu(1e12, [H100, "NVIDIA T1000"]) is None
+    assert mfu(1e12, []) is None
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_p12_every_command_fits_its_entry_point(tmp_path: Path, device: str) -> None:
+    """Parsed as the command would, with what the trainers refuse; no name is there twice."""
+    steps = all_steps(tmp_path, device)
+    assert len({step.name for step in steps}) == len(steps)
+    for step in steps:
+        settings = settings_of(step)
+        if isinstance(settings, GrpoSettings):
+            from compositionality.train.grpo_settings import check_settings as check_grpo
+
+            check_grpo(settings)
+            assert settings.model.dtype == ("bfloat16" if device == "gpu" else "float32")
+        if isinstance(settings, SftSettings):
+            from compositionality.train.sft_settings import check_settings as check_sft
+
+            check_sft(settings)
+
+
+@pytest.mark.full
+def test_p12_verl_takes_the_configuration_of_its_steps(tmp_path: Path) -> None:
+    pytest.importorskip("verl")
+    from compositionality.train.engines import settle_cluster
+    from compositionality.train.verl import configure
+
+    for step in all_steps(tmp_path, "gpu"):
+        if "verl" in step.engines and step.words[0].startswith("train_"):
+            settings = settings_of(step)
+            settle_cluster(settings, imagined=True)
+            make: Any = configure.grpo_config if isinstance(settings, GrpoSettings) else configure.sft_config
+            assert make(settings).run.model == step.model.as_posix()  # type: ignore[union-attr]
+
+
+def all_steps(work: Path, device: str) -> list[Step]:
+    sizes, ranks = CPU if device == "cpu" else GPU, ("run.processes=1", f"run.device={device}")
+    found = subjects(work, device, "some/model" if device == "gpu" else "")
+    assert [subject.name for subject in found] == ["made", "given"][: len(found)]
+    return [step for subject in found for step in steps_of(subject, work, sizes, ranks)]
+
+
+def settings_of(step: Step) -> Any:
+    verb, words = step.words[0], step.words[1:]
+    schema = problem_settings(words) if verb == "create_problems" else schema_of(verb)
+    overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", verb))
+    return parse(schema, overrides, layers)
+
+
+# ---- figures
+
+
+def grpo_step(model: Path, output: Path) -> Step:
+    words = ("train_grpo", "data.prompts_per_step=4", "rollout.n=2")
+    return Step("made grpo", "grpo", words, frozenset(), model, output)
+
+
+def write_rows(folder: Path, rows: list[dict[str, Any]]) -> None:
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("tokens", ["perf/trained_tokens", "perf/total_num_tokens"], ids=["single", "verl"])
+def test_the_speed_of_rl_is_that_of_its_later_steps(model: Path, tmp_path: Path, tokens: str) -> None:
+    slow = {"timing_s/gen": 50.0, "timing_s/update_actor": 50.0, "response_length/mean": 10.0, tokens: 160}
+    fast = {**slow, "timing_s/gen": 0.5, "timing_s/update_actor": 2.0, "perf/max_memory_allocated_gb": 1.0}
+    write_rows(tmp_path / "run", [{"step": 0}, {"step": 1, **slow}, {"step": 2, **fast}, {"step": 3, **fast}])
+    found = figures_of(grpo_step(model, tmp_path / "run"), "", [H100])
+    assert (found["generated_tok_s"], found["updated_tok_s"], found["allocated_gb"]) == (160, 80, 1.07)
+    shape = shape_of(model)
+    assert found["update_mfu"] == round(shape.flops(80, 20, update=True) / 989e12, 4)
+    assert "update_mfu" not in figures_of(grpo_step(model, tmp_path / "run"), "", [])
+
+
+def test_the_speed_of_rollouts_is_what_they_print(model: Path) -> None:
+    step = Step("made rollouts", "rollouts", ("collect_rollouts",), frozenset(), model)
+    assert figures_of(step, "x\n64 completions, 1280 tokens, 12,345 tok/s\n", []) == {"generated_tok_s": 12345}
+    assert figures_of(step, "64 completions are there", []) == {}
+
+
+def test_a_failure_is_told_by_its_own_line(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("Traceback\nerror: a: no such file\nbye\n")
+    assert problem_in(log, 2) == "a: no such file"
+    log.write_text("Traceback\nRuntimeError: CUDA error\n\n")
+    assert problem_in(log, 1) == "RuntimeError: CUDA error"
+    log.write_text("")
+    assert problem_in(log, 137) == "exit code 137"
+
+
+# ---- set-up and memory
+
+
+def test_the_memory_of_a_command_counts_its_children() -> None:
+    child = "import time; held = b'x' * (200 << 20); time.sleep(2)"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    process = subprocess.Popen([sys.executable, "-c", code])
+    with MemoryWatch(process.pid, gpus=False) as watch:
+        process.wait()
+    assert watch.figures().keys() == {"peak_host_gb"}
+    assert 0.2 < watch.figures()["peak_host_gb"] < 0.5
+
+
+def test_the_fullest_gpu_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert fullest_gpu() == 0
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 1024\necho 70000\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    assert fullest_gpu() == 70000
+
+
+def test_p18_a_gpu_that_torch_cannot_use_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(facts, "gpus", lambda: [H100])
+    monkeypatch.setattr(facts, "driver", lambda: "535.104")
+    with pytest.raises(UserError, match=r"cannot use a GPU here: driver 535\.104, 1 GPUs.*setup\.sh --gpu"):
+        facts.facts("gpu")
+
+
+def test_the_sum_over_processes_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts.all_reduce("cpu", 2)
+    monkeypatch.setattr(facts, "ALL_REDUCE", "raise SystemExit('no NCCL')")
+    with pytest.raises(UserError, match="all-reduce over 1 GPUs: process 0: no NCCL"):
+        facts.all_reduce("cpu", 1)
+
+
+def test_memory_has_verls_names_and_is_not_there_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compositionality.train.common.processes import memory_metrics
+
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert memory_metrics() == {}
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda: 3 << 30)
+    monkeypatch.setattr("torch.cuda.max_memory_reserved", lambda: 4 << 30)
+    assert memory_metrics() == {"perf/max_memory_allocated_gb": 3.0, "perf/max_memory_reserved_gb": 4.0}
+
+
+# ---- the run
+
+
+def check(tmp_path: Path, **own: Any) -> GpuCheckSettings:
+    return GpuCheckSettings(str(tmp_path / "work"), str(tmp_path / "logs"), device="cpu", **own)
+
+
+def test_a_failing_step_stops_only_what_needs_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def two(*_: Any) -> list[Step]:
+        lost = tmp_path / "run" / "final"
+        return [
+            Step("a", "problems", ("create_problems", "task=nothing", "output=x"), frozenset()),
+            Step("b", "reload", ("collect_rollouts",), frozenset(), lost),
+            Step("c", "problems", ("create_problems", "--help"), frozenset()),
+            Step("d", "sft", ("train_sft",), frozenset({"verl"})),
+        ]
+
+    monkeypatch.setattr(run, "steps_of", two)
+    monkeypatch.setattr(run, "installed", lambda package: package != "verl")
+    with pytest.raises(SystemExit) as ended:
+        gpu_check(check(tmp_path))
+    assert ended.value.code == 1
+    record = json.loads((tmp_path / "logs" / "record.json").read_text())
+    errors = {row["step"]: row["error"] for row in record["steps"]}
+    assert errors["set-up"] == errors["c"] == ""
+    assert "nothing" in errors["a"]
+    assert errors["b"] == "not run: the step that makes its model (run) has failed"
+    assert errors["d"] == "verl is not installed; run: bash bash/setup.sh --full"
+    assert record["machine"].keys() == {"cpu", "cores", "memory_gib", "gpus", "system", "python"}
+    assert str(tmp_path) not in json.dumps(record)
+    assert not [*(tmp_path / "work").iterdir()]
+    assert "2 of 5 steps are right" in capsys.readouterr().out
+
+
+def test_a_step_that_takes_too_long_is_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    assert run.wait_for(process, 0) is None
+    assert process.returncode is not None
+
+
+def test_p18_bad_settings_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="engines=sglang: choose from single, verl, vllm"):
+        gpu_check(check(tmp_path, engines=["sglang"]))
+    (tmp_path / "record.json").write_text("{}")
+    with pytest.raises(UserError, match=r"record\.json: there already; choose another output or pass --force"):
+        gpu_check(check(tmp_path, output=str(tmp_path / "record.json")))
+
+
+def test_the_record_of_a_gpu_is_named_after_it() -> None:
+    path = run.record_path(GpuCheckSettings(), [H100, H100])
+    assert path == Path("results/records/gpu-check-nvidia-h100-80gb-hbm3-x2.json")
+
+
+@pytest.mark.slow
+def test_the_whole_check_with_the_single_file_trainers(tmp_path: Path) -> None:
+    from bash_runs import run as run_script
+
+    done = run_script(
+        "bash/gpu_check.sh", DEVICE="cpu", PROFILE="", ENGINES="single", CKPT_DIR=str(tmp_path / "c"),
+        RESULTS_DIR=str(tmp_path / "r"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {row["step"]: row for row in json.loads((tmp_path / "r/gpu_check/record.json").read_text())["steps"]}
+    assert [*rows] == ["set-up", *(f"made {name}" for name in (
+        "problems train", "problems validation", "pretrain", "rollouts builtin", "sft single", "grpo single builtin",
+        "reload single",
+    ))]  # fmt: skip
+    assert not any(row["error"] for row in rows.values())
+    assert rows["made grpo single builtin"].keys() >= {"generated_tok_s", "updated_tok_s", "peak_host_gb"}
+    assert rows["made sft single"]["updated_tok_s"] > 0
+    assert rows["made rollouts builtin"]["generated_tok_s"] > 0
