@@ -226,9 +226,11 @@ def test_a_failing_step_stops_only_what_needs_its_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def two(*_: Any) -> list[Step]:
-        lost = tmp_path / "run" / "final"
+        lost, run = tmp_path / "run" / "final", tmp_path / "verl"
+        run.mkdir()
+        (run / "train.log").write_text("of verl")
         return [
-            Step("a", "problems", ("create_problems", "task=nothing", "output=x"), frozenset()),
+            Step("a", "problems", ("create_problems", "task=nothing", "output=x"), frozenset(), None, run),
             Step("b", "reload", ("collect_rollouts",), frozenset(), lost),
             Step("c", "problems", ("create_problems", "--help"), frozenset()),
             Step("d", "sft", ("train_sft",), frozenset({"verl"})),
@@ -248,6 +250,7 @@ def test_a_failing_step_stops_only_what_needs_its_model(
     assert record["machine"].keys() == {"cpu", "cores", "memory_gib", "gpus", "system", "python"}
     assert str(tmp_path) not in json.dumps(record)
     assert not [*(tmp_path / "work").iterdir()]
+    assert (tmp_path / "logs" / "a.train.log").read_text() == "of verl"
     assert "2 of 5 steps are right" in capsys.readouterr().out
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from base_models import LLAMA, QWEN, make_base
 
 from compositionality.data.artefact import input_hash, verify
 from compositionality.errors import UserError
@@ -15,8 +16,6 @@ from compositionality.train.common.chat_rows import chat_row, chat_text, check_t
 from compositionality.train.common.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
 
 USER, ANSWER = {"role": "user", "content": " What is 1+1?\n"}, {"role": "assistant", "content": "2"}
-LLAMA_SPECIALS = ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
-QWEN_SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"]
 DATES = (
     "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n"
     "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>"
@@ -35,33 +34,11 @@ TEXTS = {  # prompt, what an answer adds
 }
 
 
-def make_model(folder: Path, specials: list[str], eos: str) -> Path:
-    """A random model without a chat template: a byte-level tokenizer with a family's special tokens."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models
-    from tokenizers.pre_tokenizers import ByteLevel
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    core = Tokenizer(models.BPE(vocab={t: i for i, t in enumerate(sorted(ByteLevel.alphabet()))}, merges=[]))
-    core.pre_tokenizer, core.decoder = ByteLevel(add_prefix_space=False, use_regex=False), decoders.ByteLevel()
-    core.add_special_tokens(specials)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=eos)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=1,
-        max_position_embeddings=512, bos_token_id=None, eos_token_id=tokenizer.eos_token_id,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Base models of both families by the first letters of a template's name."""
     root = tmp_path_factory.mktemp("bases")
-    llama = make_model(root / "llama", LLAMA_SPECIALS, "<|end_of_text|>")
-    qwen = make_model(root / "qwen", QWEN_SPECIALS, "<|endoftext|>")
+    llama, qwen = make_base(root / "llama", LLAMA), make_base(root / "qwen", QWEN)
     return {"ll": llama, "pl": llama, "qw": qwen}
 
 

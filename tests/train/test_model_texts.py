@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from base_models import LLAMA, QWEN, make_base
 
+from compositionality.train.common.chat_template import ChatTemplateSettings, set_chat_template
 from compositionality.train.common.model_texts import with_old_config_keys, with_old_tokenizer_words
 from compositionality.train.common.saving import export
 from compositionality.train.tiny.model import TinyConfig, build_model
@@ -136,11 +138,20 @@ def test_p20_transformers_4_gives_the_logits_of_5(tmp_path: Path) -> None:
     if installed.returncode:
         pytest.skip(f"transformers 4.57 cannot be installed: {installed.stderr.strip().splitlines()[-1]}")
     folders = [str(write_model(tmp_path / kind, kind)) for kind in KINDS]
+    folders += [str(with_template(tmp_path, name, base)) for name, base in (("plain", LLAMA), ("qwen3", QWEN))]
     new, old = read(folders), read(folders, tmp_path / "old")
     assert (new.pop("version")[0], old.pop("version")[:4]) == ("5", "4.57")
     for folder in folders:
         assert old[folder][:-1] == new[folder][:-1]
         torch.testing.assert_close(torch.tensor(old[folder][-1]), torch.tensor(new[folder][-1]), atol=1e-5, rtol=1e-5)
+
+
+def with_template(root: Path, name: str, family: list[str]) -> Path:
+    """A base model, as transformers 5 writes it, with a chat template of ours."""
+    base = make_base(root / f"base-{name}", family)
+    target = root / f"template-{name}"
+    set_chat_template(ChatTemplateSettings(str(base), str(target), name))
+    return target
 
 
 def read(folders: list[str], packages: Path | None = None) -> dict[str, Any]:

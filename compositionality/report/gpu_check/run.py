@@ -1,6 +1,7 @@
 """``examples/gpu_check.py``: every step one after the other, each measured; a table and a record."""
 
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,6 +46,8 @@ COLUMNS = {
     "forecast_gb": "forecast GB",
     "peak_host_gb": "host GB",
 }
+TRAINING = ("pretrain", "sft", "grpo")
+"""Kinds of steps that use every GPU; the others use one."""
 Row = dict[str, Any]
 
 
@@ -77,7 +81,7 @@ def gpu_check(settings: GpuCheckSettings) -> None:
     if output.exists() and not settings.force and (gpus or settings.output):  # a GPU's record is to be kept
         raise UserError(f"{output}: there already; choose another output or pass --force")
     rows: list[Row] = []
-    set_up = measured(rows, "set-up", lambda: facts(settings.device))
+    set_up = measured(rows, "set-up", lambda: in_a_process(facts, settings.device))
     processes = settings.processes or max(len(gpus), 1)
     if processes > 1 and settings.device == "gpu":
         measured(rows, f"all-reduce over {processes} GPUs", lambda: all_reduce(settings.device, processes))
@@ -109,6 +113,12 @@ def record_path(settings: GpuCheckSettings, gpus: list[str]) -> Path:
     return Path("results/records", f"gpu-check-{name}{f'-x{len(gpus)}' if len(gpus) > 1 else ''}.json")
 
 
+def in_a_process(body: Callable[[str], Any], device: str) -> Any:
+    """What ``body`` returns for the device, in a process of its own: a CUDA context would stay for all of the check."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(body, device).result()
+
+
 def measured(rows: list[Row], name: str, body: Callable[[], Any]) -> Any:
     """What ``body`` returns, None if it fails; its row goes to ``rows``."""
     began, found, error = time.monotonic(), None, ""
@@ -131,7 +141,8 @@ def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list
         for step in steps_of(subject, work, sizes, run):
             if step.engines <= {*settings.engines}:
                 print(f"== {step.name}", flush=True)
-                yield run_step(step, logs / f"{step.name.replace(' ', '-')}.log", settings, gpus)
+                used = gpus[: processes if step.kind in TRAINING else 1]
+                yield run_step(step, logs / f"{step.name.replace(' ', '-')}.log", settings, used)
                 write_rows(work / subject.name)
 
 
@@ -152,6 +163,9 @@ def run_step(step: Step, log: Path, settings: GpuCheckSettings, gpus: list[str])
         with MemoryWatch(process.pid, gpus=bool(gpus)) as watch:
             code = wait_for(process, settings.minutes)
     row |= {"seconds": round(time.monotonic() - began, 1), **watch.figures()}
+    whole = step.output / "train.log" if step.output is not None else log
+    if code != 0 and whole.is_file() and whole != log:  # of verl; its folder goes
+        shutil.copyfile(whole, log.with_suffix(".train.log"))
     if code is None:
         return row | {"error": f"not done after minutes={settings.minutes}; its log: {log}"}
     if code:
