@@ -19,7 +19,7 @@ CONNECT_SECONDS = 5.0
 RELEASE_SECONDS = 30.0  # until the GPUs of a job that has ended are free again
 CHECK_SECONDS = 120.0
 WATCH_SECONDS = 2.0
-LEFT_SECONDS = 30.0  # until Ray knows that a node has left whose actors have failed
+LEFT_SECONDS = 90.0  # until Ray knows that a node has left whose actors have failed: five checks of up to 13 s
 BY_NAME = ("auto", "local")
 FOR_WORKERS = (
     *("VERL_", "VLLM_", "COMPOSITIONALITY_", "NCCL_", "GLOO_", "HF_", "TQ_"),

@@ -44,12 +44,12 @@ class Cluster:
         head = ("--head", f"--port={self.address.partition(':')[2]}", "--include-dashboard=false")
         self.nodes = [self.start("head", *head, f"--temp-dir={self.temp}")]
         self.wait(1)
-        self.nodes.append(self.start("worker", f"--address={self.address}"))
+        self.start_worker()
         self.wait(2)
 
     def start(self, name: str, *words: str) -> "subprocess.Popen[bytes]":
         place = self.folder / name
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         guard = [sys.executable, "-m", "compositionality.train.verl.process_guard"]
         ray = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--num-cpus=8", "--num-gpus=1"]
         variables = {**self.variables, "CUDA_VISIBLE_DEVICES": "-1"}
@@ -74,6 +74,17 @@ class Cluster:
         printed, _ = process.communicate(timeout=900)
         assert process.returncode == code, printed[-3000:]
         return printed
+
+    def lose_a_node(self) -> None:
+        """SIGKILL to everything on the second node."""
+        worker = self.nodes.pop()
+        tree = [psutil.Process(worker.pid), *descendants(worker.pid)]
+        for member in tree:
+            member.send_signal(signal.SIGKILL)
+        worker.wait()
+
+    def start_worker(self) -> None:
+        self.nodes.append(self.start("worker", f"--address={self.address}"))
 
     def close(self) -> None:
         for node in reversed(self.nodes):
@@ -108,21 +119,56 @@ def test_rollouts_take_a_relative_model_path(two_nodes: Cluster) -> None:
     assert sum(table.num_rows for table in read_rollouts(two_nodes.folder / "rollouts")) == 64
 
 
-def test_sft_runs_a_torchrun_on_each_of_two_nodes(two_nodes: Cluster) -> None:
+def test_sft_runs_a_torchrun_on_each_of_two_nodes_and_goes_on_after_one_has_left(two_nodes: Cluster) -> None:
     out = two_nodes.folder / "sft"
-    words = overrides(Path("model"), Path("rows.parquet"), Path("sft"), "trainer.epochs=1", "run.processes=1")
-    two_nodes.done("train_sft", *words, WANDB_MODE="offline", WANDB_RUN_GROUP="the-group")
-    assert verify(out / "final").facts["step"] == 4
-    assert len(list((out / "steps/global_step_4").glob("model_world_size_2_rank_*.pt"))) == 2
-    assert [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row] == [1, 2, 3, 4]
-    assert "the-group" in wandb_file(out)
-    assert "already there" in two_nodes.done("train_sft", *words)
+    words = overrides(Path("model"), Path("rows.parquet"), Path("sft"), "trainer.epochs=25", "trainer.save_every=25")
+    tracked = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "the-group"}
+    printed = ended_with_a_node(
+        two_nodes, two_nodes.run("train_sft", *words, **tracked), out / "metrics.jsonl", "train/loss"
+    )
+    assert re.match(r"error: SFT: the node \S+ left the Ray cluster during the run; ", printed.splitlines()[-1])
+    assert not (out / "final").exists()
+    two_nodes.start_worker()
+    two_nodes.wait(2)
+    two_nodes.done("train_sft", *words, **tracked)
+    assert verify(out / "final").facts["step"] == 100
+    assert len(list((out / "steps/global_step_100").glob("model_world_size_2_rank_*.pt"))) == 2
+    assert [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row] == [*range(1, 101)]
+    assert "the-group" in wandb_text(out)
 
 
-def wandb_file(out: Path) -> str:
-    """The one offline run of a run folder, as far as it is text."""
-    (found,) = out.glob("wandb/offline-run-*/run-*.wandb")
-    return found.read_bytes().decode("utf-8", errors="replace")
+def ended_with_a_node(nodes: Cluster, process: "subprocess.Popen[str]", metrics: Path, key: str) -> str:
+    """What a training prints that loses a node after its first step: exit code 2, and no process is left."""
+    deadline = time.monotonic() + 900
+    while not any(key in row for row in read_metrics(metrics)):
+        assert process.poll() is None, process.communicate()[0][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    below = descendants(process.pid)
+    nodes.lose_a_node()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 2, printed[-3000:]
+    assert not any(map(is_alive, below))
+    while left := [
+        one for one in descendants(nodes.nodes[0].pid) if re.search(r"TaskRunner|NodePart|vLLM|torchrun", title(one))
+    ]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+    return printed
+
+
+def title(process: psutil.Process) -> str:
+    """Its command line; empty if it has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def wandb_text(out: Path) -> str:
+    """The offline runs of a run folder, as far as they are text."""
+    found = out.glob("wandb/offline-run-*/run-*.wandb")
+    return " ".join(path.read_bytes().decode("utf-8", errors="replace") for path in found)
 
 
 def grpo_words(*more: str) -> list[str]:
@@ -155,23 +201,9 @@ def test_grpo_is_a_run_of_its_group_in_wandb_and_ends_with_a_node(two_nodes: Clu
     out = two_nodes.folder / "grpo"
     tracked = {"WANDB_RUN_GROUP": "the-group", "WANDB_TAGS": "seed7", "WANDB_API_KEY": SECRET}
     process = two_nodes.run("train_grpo", *grpo_words(), WANDB_MODE="offline", **tracked)
-    deadline = time.monotonic() + 900
-    while not any("actor/grad_norm" in row for row in read_metrics(out / "metrics.jsonl")):
-        assert process.poll() is None, process.communicate()[0][-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    below = descendants(process.pid)
-    tree = [psutil.Process(two_nodes.nodes[1].pid), *descendants(two_nodes.nodes[1].pid)]
-    for member in tree:
-        member.send_signal(signal.SIGKILL)
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 2, printed[-3000:]
+    printed = ended_with_a_node(two_nodes, process, out / "metrics.jsonl", "actor/grad_norm")
     assert re.match(r"error: GRPO: the node \S+ left the Ray cluster during the run; ", printed.splitlines()[-1])
-    assert not any(map(is_alive, below))
-    while workers := [p for p in descendants(two_nodes.nodes[0].pid) if "TaskRunner" in " ".join(p.cmdline())]:
-        assert time.monotonic() < deadline, workers
-        time.sleep(0.2)
-    text = wandb_file(out)
+    text = wandb_text(out)
     assert all(word in text for word in ("the-group", "seed7", (out / "wandb.id").read_text().strip()))
     written = [path for path in (*out.rglob("*"), *two_nodes.temp.rglob("*")) if path.is_file()]
     assert len(written) > 10

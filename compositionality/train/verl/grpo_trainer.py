@@ -65,7 +65,7 @@ def main() -> None:
             report_failure(" ".join(str(error).split()))
         raise
     except ray.exceptions.RayError as error:
-        if watch and any(name in str(error) for name in NODE_ERRORS):
+        if watch and any(name in repr(type(error)) + str(error) for name in NODE_ERRORS):
             watch.look(cluster.LEFT_SECONDS)
         raise
 

@@ -18,6 +18,7 @@ from compositionality.train.verl.launch import report_failure
 from compositionality.train.verl.sft import torchrun_words
 
 PLACE_SECONDS = 60.0
+ANSWER_SECONDS = 10.0  # of a node that is still there while its torchrun runs or has failed
 
 
 class NodePart:
@@ -68,11 +69,12 @@ def train(config: DictConfig, config_file: str) -> int:
         ended, running = ray.wait(running)
         try:
             code: int = ray.get(ended[0])
+            if code:
+                ray.get([part.place.remote() for part in parts], timeout=ANSWER_SECONDS)
+                return code
         except RayError:
             watch.look(cluster.LEFT_SECONDS)
             raise
-        if code:
-            return code
     return 0
 
 
@@ -95,7 +97,9 @@ def place_parts(run: DictConfig) -> list[Any]:
     amounts = {"num_gpus": run.processes, "num_cpus": 1} if kind == "GPU" else {"num_cpus": run.processes}
     part: Any = ray.remote(NodePart)
     return [
-        part.options(**amounts, scheduling_strategy=PlacementGroupSchedulingStrategy(group, number)).remote()
+        part.options(
+            **amounts, max_concurrency=2, scheduling_strategy=PlacementGroupSchedulingStrategy(group, number)
+        ).remote()
         for number in range(run.nodes)
     ]
 
