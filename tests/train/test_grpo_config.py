@@ -308,6 +308,19 @@ def test_p18_no_cluster_at_the_address():
         grpo_preflight.check_cluster("head", 1, 1, Path(), [])
 
 
+def test_a_launcher_without_a_gpu_starts_a_run_on_those_of_a_cluster(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("RAY_ADDRESS", "head:6379")
+    settings = settings_of("run.device=gpu", "run.processes=8")
+    settle_cluster(settings, imagined=False)
+    assert (settings.run.processes, settings.run.ray_address) == (8, "head:6379")
+    settings.run.processes = None
+    with pytest.raises(
+        UserError, match=r"run.processes \(N_GPUS\): give the GPUs per node of the cluster at head:6379"
+    ):
+        settle_cluster(settings, imagined=False)
+
+
 def test_the_recipe_holds_what_the_weights_depend_on(model, tmp_path):
     def settings(*words):
         return grpo.make_recipe(composed("run.device=cpu", *words, model=model, out=tmp_path)[0]).settings

@@ -9,6 +9,7 @@ from sft_assets import make_model, overrides
 
 from compositionality.config.cli import parse
 from compositionality.errors import UserError
+from compositionality.train import engines
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
 from compositionality.train.verl import configure, launch
@@ -119,6 +120,16 @@ def test_a_dry_run_prints_the_command_for_machines_that_are_not_here(
     train_sft(settings("run.device=cpu", "dry_run=true"))
     assert "VERL_PLATFORM=cpu" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nodes_that_the_single_file_trainer_does_not_use_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NNODES", "2")
+    for name in ("on_ranks", "settle_model"):
+        monkeypatch.setattr(engines, name, lambda *_: None)
+    train_sft(settings("engine=single"))
+    assert "NNODES is left out: engine=single uses this machine" in capsys.readouterr().out
 
 
 def _settings(*more: str) -> dict[str, object]:
