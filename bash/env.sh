@@ -23,7 +23,7 @@
 #   BACKEND     where run_all.sh, study.sh and passk.sh run scripts: local | ray | slurm
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: all that CUDA_VISIBLE_DEVICES shows)
 #   PYTHON      the interpreter (default .venv/bin/python)
-#   DRY_RUN=1   print every command and check the training settings; run nothing
+#   DRY_RUN=1   print every command and refuse what its start would refuse, but for inputs that are not there yet; run nothing
 # Lists of files are a.parquet,b.parquet: an element with blanks, commas … in quotes.
 
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"

@@ -14,7 +14,8 @@ share() {
   export LEFT_OUT
 }
 
-# run NAME [key=value …]: print and run examples/NAME.py with this profile.
+# run NAME [key=value …]: print and run examples/NAME.py with this profile. With DRY_RUN it is only checked: by itself, or
+# by the study that has started this script and reads the command from $DRY_STEPS.
 run() {
   local word words=(profile="$PROFILE/$ENGINE") step=$1
   if [[ " $* " =~ " task="([^ ]+) ]]; then step+=/${BASH_REMATCH[1]}; fi
@@ -24,7 +25,8 @@ run() {
   if [[ -n ${LIST_STEPS:-} ]]; then printf '%s\0' + "$1" "${words[@]}" && return; fi
   { printf '+ %s examples/%s.py' "$PYTHON" "$1" && printf ' %q' "${words[@]}" && echo; } >&2
   if [[ -z ${DRY_RUN:-} ]]; then "${bound[@]}" "$PYTHON" "examples/$1.py" "${words[@]}"; return; fi
-  if [[ $1 == train_* ]]; then "$PYTHON" "examples/$1.py" "${words[@]}" --dry-run; fi
+  if [[ -n ${DRY_STEPS:-} ]]; then printf '%s\0' + "$1" "${words[@]}" >>"$DRY_STEPS" && return; fi
+  "$PYTHON" "examples/$1.py" "${words[@]}" --dry-run
 }
 
 # script NAME [options]: another script of bash/, with the variables ${with[@]}; its seconds go to $TIMES.

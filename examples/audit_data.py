@@ -10,7 +10,7 @@ again; whole = solvable in whole steps; fewer do = some of the numbers suffice; 
 """
 
 from compositionality.config.cli import run
-from compositionality.data.audit import AuditData, audit_data
+from compositionality.data.audit import AuditData, audit_data, check
 
 if __name__ == "__main__":
-    run(AuditData, audit_data, __doc__)
+    run(AuditData, audit_data, __doc__, check=check)

@@ -15,7 +15,7 @@ path takes others); stats/random_effects.py says how the intervals are made. A t
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
+from compositionality.evaluate.claims.run import ClaimsSettings, check, decide_claims
 
 if __name__ == "__main__":
-    run(ClaimsSettings, decide_claims, __doc__)
+    run(ClaimsSettings, decide_claims, __doc__, check=check)

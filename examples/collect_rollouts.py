@@ -15,8 +15,8 @@ build for CPUs does not find its own package in ``vllm serve``; this command sta
 """
 
 from compositionality.config.cli import run
-from compositionality.rollout.collect import collect
+from compositionality.rollout.collect import check, collect
 from compositionality.rollout.settings import CollectSettings
 
 if __name__ == "__main__":
-    run(CollectSettings, collect, __doc__)
+    run(CollectSettings, collect, __doc__, check=check)

@@ -13,13 +13,13 @@ manifest, .NAME.manifest.json beside it. ``--help`` with ``task=NAME mode=MODE``
 import sys
 
 from compositionality.config.cli import run, with_errors_in_one_line
-from compositionality.data.create_problems import create_problems, problem_settings
+from compositionality.data.create_problems import check, create_problems, problem_settings
 
 
 def main() -> None:
     """Read the settings of the task that the command names, and make the file."""
     settings = problem_settings(sys.argv[1:])
-    run(settings, create_problems, f"{__doc__}\n{settings.__doc__}")
+    run(settings, create_problems, f"{__doc__}\n{settings.__doc__}", check=check)
 
 
 if __name__ == "__main__":

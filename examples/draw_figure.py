@@ -11,7 +11,7 @@ and colour. The paper's panel shows what its text states; other tasks have no su
 """
 
 from compositionality.config.cli import run
-from compositionality.report.draw import FigureSettings, draw_accuracy
+from compositionality.report.draw import FigureSettings, check, draw_accuracy
 
 if __name__ == "__main__":
-    run(FigureSettings, draw_accuracy, __doc__)
+    run(FigureSettings, draw_accuracy, __doc__, check=check)

@@ -14,7 +14,7 @@ Differences to the first checkpoint are paired by problem. A verifier's failure 
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy.run import EvaluateSettings, check, evaluate
 
 if __name__ == "__main__":
-    run(EvaluateSettings, evaluate, __doc__)
+    run(EvaluateSettings, evaluate, __doc__, check=check)

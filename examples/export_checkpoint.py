@@ -5,7 +5,7 @@ Writes output: a Hugging Face folder with the same weights (dtype=bfloat16 halve
 """
 
 from compositionality.config.cli import run
-from compositionality.train.verl.export import ExportSettings, export_step
+from compositionality.train.verl.export import ExportSettings, check, export_step
 
 if __name__ == "__main__":
-    run(ExportSettings, export_step, __doc__)
+    run(ExportSettings, export_step, __doc__, check=check)

@@ -15,7 +15,7 @@ between it and the program.
 
 from compositionality.config.cli import run
 from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.sources import FailureSettings
+from compositionality.evaluate.failures.sources import FailureSettings, check
 from compositionality.report.draw import draw_failures
 
 
@@ -24,4 +24,4 @@ def find_and_draw(settings: FailureSettings) -> None:
 
 
 if __name__ == "__main__":
-    run(FailureSettings, find_and_draw, __doc__)
+    run(FailureSettings, find_and_draw, __doc__, check=check)

@@ -14,7 +14,7 @@ correct, too easy, too long, end-of-turn text inside, duplicate, over the cap.
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.filter import FilterSettings, filter_rollouts
+from compositionality.rft.filter import FilterSettings, check, filter_rollouts
 
 if __name__ == "__main__":
-    run(FilterSettings, filter_rollouts, __doc__)
+    run(FilterSettings, filter_rollouts, __doc__, check=lambda settings: check(settings, dry=True))

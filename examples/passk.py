@@ -15,7 +15,7 @@ that a problem has. Checkpoints sampled in different ways, samples that are miss
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.evaluate.passk.run import PasskSettings, check, passk
 
 if __name__ == "__main__":
-    run(PasskSettings, passk, __doc__)
+    run(PasskSettings, passk, __doc__, check=check)

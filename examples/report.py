@@ -16,8 +16,8 @@ with code 2 and names the file if a figure, a table or the page is altered or st
 """
 
 from compositionality.config.cli import run
-from compositionality.report.page.build import report
+from compositionality.report.page.build import check_inputs, report
 from compositionality.report.page.inputs import ReportSettings
 
 if __name__ == "__main__":
-    run(ReportSettings, report, __doc__)
+    run(ReportSettings, report, __doc__, check=check_inputs)

@@ -9,7 +9,7 @@ problem: the way to give RFT as many rollouts as RL had (steps x prompts per ste
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.chunks import ChunkSettings, split_chunks
+from compositionality.rft.chunks import ChunkSettings, check, split_chunks
 
 if __name__ == "__main__":
-    run(ChunkSettings, split_chunks, __doc__)
+    run(ChunkSettings, split_chunks, __doc__, check=lambda settings: check(settings, dry=True))

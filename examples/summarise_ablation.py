@@ -9,7 +9,7 @@ in that file.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy.ablation import AblationSettings, summarise_ablation
+from compositionality.evaluate.accuracy.ablation import AblationSettings, check, summarise_ablation
 
 if __name__ == "__main__":
-    run(AblationSettings, summarise_ablation, __doc__)
+    run(AblationSettings, summarise_ablation, __doc__, check=check)

@@ -13,7 +13,7 @@ An existing record is kept, unless --force.
 """
 
 from compositionality.config.cli import run
-from compositionality.report.record import RecordSettings, write_record
+from compositionality.report.record import RecordSettings, check, write_record
 
 if __name__ == "__main__":
-    run(RecordSettings, write_record, __doc__)
+    run(RecordSettings, write_record, __doc__, check=check)

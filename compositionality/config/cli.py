@@ -35,17 +35,19 @@ def run(
     step: Callable[[Settings], object],
     doc: str | None,
     show: Callable[[Settings], str] | None = None,
+    check: Callable[[Settings], object] | None = None,
 ) -> NoReturn:
     """Run ``step`` with settings read from the command line (see above), then exit.
 
     ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
-    sources (or what ``show`` makes of them, unless that is empty) and stops, ``--dry-run`` stops once they are checked;
-    ``--help`` lists them.
+    sources (or what ``show`` makes of them, unless that is empty) and stops; ``--help`` lists them. ``--dry-run`` calls
+    ``check`` in place of ``step``, which begins with the same check: it refuses what a start would refuse, but for
+    inputs that are not there yet. A step with a setting ``dry_run`` is called with it.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
         with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
-    with_errors_in_one_line(lambda: _run(schema, step, arguments, show))
+    with_errors_in_one_line(lambda: _run(schema, step, arguments, show, check))
 
 
 def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
@@ -224,6 +226,7 @@ def _run(
     step: Callable[[Any], object],
     arguments: Sequence[str],
     show: Callable[[Any], str] | None = None,
+    check: Callable[[Any], object] | None = None,
 ) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", entry_point()))
@@ -234,3 +237,5 @@ def _run(
         print(without_secrets((show(settings) if show else "") or with_sources(settings, overrides, layers)))
     elif "--dry-run" not in arguments or "dry_run=true" in overrides:
         step(settings)
+    elif check is not None:
+        check(settings)

@@ -180,6 +180,11 @@ def verify(target: Path) -> Manifest:
     return manifest
 
 
+def is_to_be_checked(*inputs: str | Path, dry: bool) -> bool:
+    """Whether a check looks at these inputs: at a start always, in a dry run if all of them are there already."""
+    return not dry or all(Path(path).expanduser().exists() for path in inputs)
+
+
 def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """True if ``target`` was made by this very recipe and is intact.
 

@@ -53,8 +53,7 @@ class AuditedRow(NamedTuple):
 def audit_data(settings: AuditData) -> None:
     """Audit the files, show the tables, and write the report if ``output`` is given; it follows its inputs."""
     files, against = [Path(path) for path in settings.files], [Path(path) for path in settings.against]
-    names = [*name_inputs("files", files), *name_inputs("against", against)]
-    out, recipe = Path(settings.output), Recipe("audit_data", {}, dict(zip(names, [*files, *against], strict=True)))
+    out, recipe = Path(settings.output), check(settings)
 
     def report() -> str:
         found = {}
@@ -71,6 +70,13 @@ def audit_data(settings: AuditData) -> None:
     with exclusive(out):
         if not write_derived(out, recipe, lambda partial: partial.write_text(report()), force=settings.force):
             print(f"{out} is already there")
+
+
+def check(settings: AuditData) -> Recipe:
+    """What the report is made from. UserError for a file that is named twice."""
+    paths = [Path(path) for path in (*settings.files, *settings.against)]
+    names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
+    return Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
 
 
 def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:

@@ -77,9 +77,7 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
 
 def create_problems(settings: CreateProblems) -> Path:
     """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
-    task = find_task(settings.task)
-    name, mode = _mode(task, settings.mode)
-    options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
+    task, name, mode, options = check(settings)
     out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
     avoid = dict(zip(name_inputs("avoid", avoided), avoided, strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
@@ -97,6 +95,16 @@ def create_problems(settings: CreateProblems) -> Path:
             _refuse_leaks(partial, out, avoided)
     print(f"{out}: {facts['rows']} problems, by level {facts['by_level']}")
     return out
+
+
+def check(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
+    """Task, name of its mode, mode and options of these settings. UserError for options that the task refuses."""
+    task = find_task(settings.task)
+    name, mode = _mode(task, settings.mode)
+    options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
+    name_inputs("avoid", [Path(path) for path in settings.avoid])
+    task.problems(options, settings.split, settings.seed, settings.count)  # makes none until it is read
+    return task, name, mode, options
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:

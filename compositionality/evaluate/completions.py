@@ -7,7 +7,7 @@ from typing import Self
 
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.rollout.collect import collect
+from compositionality.rollout.collect import check, collect
 from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.model_folder import load_tokenizer
@@ -59,6 +59,13 @@ class SharedEngine:
         tokenizer = load_tokenizer(Path(self._settings.model))
         chats = (chat for file in self._files for chat in read_problems(Path(file))["prompt"].to_pylist())
         return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
+
+
+def check_jobs(settings: SamplingSettings, models: Mapping[str, str], files: Mapping[str, str], output: Path) -> None:
+    """A dry run's: every model on every problem file, as far as they are there. UserError as ``collect`` has it."""
+    for model, path in models.items():
+        for job in jobs_of(settings, model, path, files, output).values():
+            check(job)
 
 
 Folders = Mapping[tuple[str, str], Path]

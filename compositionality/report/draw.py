@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, verify, write_derived
+from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
@@ -65,17 +65,29 @@ class FigureSettings:
 
 def draw_accuracy(settings: FigureSettings) -> list[Path]:
     """Write ``output``.svg and .png, each with a manifest. UserError if the summary is altered or has no levels."""
-    summary = read_summary(settings.seeds)
-    models = settings.models or summary["models"]
-    unknown = [model for model in models if model not in summary["models"]]
-    if unknown:
-        raise UserError(f"models: {', '.join(unknown)} unknown; the summary has {', '.join(summary['models'])}")
+    summary, models = chosen(settings)
     styles, rows = arm_styles(models, settings.arms), [row for row in by_level(summary) if row["model"] in models]
     title = figures.accuracy_title(rows, settings.title)
     kept = {"models": models, "title": settings.title, "arms": _as_data(styles)}
     recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
     drawing = partial(figures.accuracy, rows, styles, title)
     return _write(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
+
+
+def check(settings: FigureSettings) -> None:
+    """A dry run's: the summary, if it is there, has the models."""
+    if is_to_be_checked(settings.seeds, dry=True):
+        chosen(settings)
+
+
+def chosen(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
+    """The summary and the models to draw. UserError for a model that it does not have."""
+    summary = read_summary(settings.seeds)
+    models = settings.models or summary["models"]
+    unknown = [model for model in models if model not in summary["models"]]
+    if unknown:
+        raise UserError(f"models: {', '.join(unknown)} unknown; the summary has {', '.join(summary['models'])}")
+    return summary, models
 
 
 def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:

@@ -52,13 +52,18 @@ class RecordSettings:
 
 def write_record(settings: RecordSettings) -> Path:
     """Write ``output``. UserError if it exists (a record is of one run), unless forced."""
-    if settings.output.exists() and not settings.force:
-        raise UserError(f"{settings.output}: there already; choose another name or pass --force")
+    check(settings)
     content = without_places(record_of(settings))
     settings.output.parent.mkdir(parents=True, exist_ok=True)
     write_text(settings.output, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     print(settings.output)
     return settings.output
+
+
+def check(settings: RecordSettings) -> None:
+    """UserError if a record is there already, unless forced."""
+    if settings.output.exists() and not settings.force:
+        raise UserError(f"{settings.output}: there already; choose another name or pass --force")
 
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
@@ -40,7 +40,7 @@ class ChunkSettings:
 
 def split_chunks(settings: ChunkSettings) -> Path:
     """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
-    check_ranges(settings)
+    check(settings)
     output = Path(settings.output)
     recipe = _recipe(settings)
     with exclusive(output):
@@ -48,14 +48,34 @@ def split_chunks(settings: ChunkSettings) -> Path:
             print(f"{output} is already there")
             return output
         problems = read_problems(Path(settings.problems))
-        size = settings.size(problems.num_rows)
-        chunks = cut(problems, settings.chunks, size, settings.seed, settings.problems)
+        size = checked_size(settings, problems.num_rows)
+        chunks = cut(problems, settings.chunks, size, settings.seed)
         left = problems.num_rows - settings.chunks * size
         with new_artefact(output, recipe, {"rows": [size] * settings.chunks, "rows_left": left}) as partial:
             for number, chunk in enumerate(chunks):
                 write_table(chunk, partial / f"{number}.parquet")
     print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
     return output
+
+
+def check(settings: ChunkSettings, *, dry: bool = False) -> None:
+    """UserError for settings that no problem file fits; in a dry run also if the file is there and has too few rows."""
+    check_ranges(settings)
+    settings.size(settings.chunks)
+    if dry and is_to_be_checked(settings.problems, dry=True):
+        checked_size(settings, read_problems(Path(settings.problems)).num_rows)
+
+
+def checked_size(settings: ChunkSettings, n_problems: int) -> int:
+    """Problems per chunk. UserError if a file of ``n_problems`` has too few."""
+    size = settings.size(n_problems)
+    needed = settings.chunks * size
+    if size < 1 or needed > n_problems:
+        raise UserError(
+            f"{settings.problems}: {n_problems} rows are too few for {settings.chunks} chunks of {max(size, 1)}"
+            f" (needs {max(needed, settings.chunks)}); make more problems or ask for fewer"
+        )
+    return size
 
 
 def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
@@ -71,16 +91,10 @@ def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) ->
     return size
 
 
-def cut(problems: pa.Table, n_chunks: int, size: int, seed: int, name: str) -> list[pa.Table]:
-    """``n_chunks`` slices of ``size`` rows of the shuffled table; UserError if there are too few rows."""
-    needed = n_chunks * size
-    if size < 1 or needed > problems.num_rows:
-        raise UserError(
-            f"{name}: {problems.num_rows} rows are too few for {n_chunks} chunks of {max(size, 1)}"
-            f" (needs {max(needed, n_chunks)}); make more problems or ask for fewer"
-        )
+def cut(problems: pa.Table, n_chunks: int, size: int, seed: int) -> list[pa.Table]:
+    """``n_chunks`` slices of ``size`` rows of the shuffled table, which has so many."""
     order = np.random.default_rng(seed).permutation(problems.num_rows)
-    return [problems.take(order[start : start + size]) for start in range(0, needed, size)]
+    return [problems.take(order[start : start + size]) for start in range(0, n_chunks * size, size)]
 
 
 def _recipe(settings: ChunkSettings) -> Recipe:

@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact, tree_hash
+from compositionality.data.artefact import (
+    Recipe,
+    exclusive,
+    is_done,
+    is_to_be_checked,
+    name_inputs,
+    new_artefact,
+    tree_hash,
+)
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt, Seed
@@ -72,7 +80,7 @@ def filter_rollouts(settings: FilterSettings) -> Path:
 
     UserError for rollouts of another problem file, settings out of range, or if nothing passes.
     """
-    _check(settings)
+    check(settings)
     output, recipe = Path(settings.output), _recipe(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
@@ -87,7 +95,8 @@ def filter_rollouts(settings: FilterSettings) -> Path:
     return output
 
 
-def _check(settings: FilterSettings) -> None:
+def check(settings: FilterSettings, *, dry: bool = False) -> None:
+    """UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
     if not settings.rollouts:
         raise UserError("rollouts: give at least one folder, as rollouts=[FOLDER,...]")
     if settings.max_correct_ratio is not None and not 0 < settings.max_correct_ratio <= 1:
@@ -96,8 +105,13 @@ def _check(settings: FilterSettings) -> None:
         raise UserError(f"max_per_prompt={settings.max_per_prompt}: give 1 or more, or null for no cap")
     if (settings.max_length is None) != (settings.tokenizer is None):
         raise UserError("max_length counts tokens of the whole chat: give it together with tokenizer=MODEL_PATH")
+    name_inputs("rollouts", settings.rollouts)
+    if not is_to_be_checked(settings.problems, dry=dry):
+        return
     problems = tree_hash(Path(settings.problems))
     for folder in map(Path, settings.rollouts):
+        if not is_to_be_checked(folder, dry=dry):
+            continue
         manifest = rollout_manifest(folder)
         if manifest.inputs.get("problems", problems) != problems:
             raise UserError(f"{folder}: its rollouts are of another problem file than {settings.problems}")

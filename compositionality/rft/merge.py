@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, name_inputs, new_artefact
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
@@ -32,12 +32,7 @@ class MergeSettings:
 
 def merge_data(settings: MergeSettings) -> Path:
     """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
-    inputs, output = [Path(path) for path in settings.inputs], Path(settings.output)
-    if len(inputs) < 2:
-        raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
-    twice = next((path for number, path in enumerate(inputs) if path in inputs[:number]), None)
-    if twice is not None:
-        raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
+    inputs, output = named_inputs(settings), Path(settings.output)
     shown = {key: value for key, value in asdict(settings).items() if key == "allow_shared_prompts"}
     names = name_inputs("inputs", inputs)
     recipe = Recipe(STEP, {**shown, "inputs": names}, dict(zip(names, inputs, strict=True)))  # in the order of the rows
@@ -45,14 +40,38 @@ def merge_data(settings: MergeSettings) -> Path:
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
             return output
-        parts = _parts(inputs)
-        for paths in parts.values():
-            check_schemas(paths)
+        parts = checked_parts(inputs)
         facts: dict[str, Any] = {"shared_prompts": check_prompts(parts, allow=settings.allow_shared_prompts)}
         with new_artefact(output, recipe, facts) as partial:
             facts["rows"] = {name or "all": _join(paths, partial / name) for name, paths in parts.items()}
     print(f"{output}: {', '.join(f'{rows:,} rows ({name})' for name, rows in facts['rows'].items())}")
     return output
+
+
+def check(settings: MergeSettings) -> None:
+    """A dry run's: the settings, and the columns of the inputs where all are there."""
+    inputs = named_inputs(settings)
+    if is_to_be_checked(*inputs, dry=True):
+        checked_parts(inputs)
+
+
+def named_inputs(settings: MergeSettings) -> list[Path]:
+    """The inputs. UserError for less than two, or one that is there twice."""
+    inputs = [Path(path) for path in settings.inputs]
+    if len(inputs) < 2:
+        raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
+    twice = next((path for number, path in enumerate(inputs) if path in inputs[:number]), None)
+    if twice is not None:
+        raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
+    return inputs
+
+
+def checked_parts(inputs: Sequence[Path]) -> dict[str, list[Path]]:
+    """Which files make which file of the result. UserError where their columns differ."""
+    parts = _parts(inputs)
+    for paths in parts.values():
+        check_schemas(paths)
+    return parts
 
 
 def _parts(inputs: Sequence[Path]) -> dict[str, list[Path]]:

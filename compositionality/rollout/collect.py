@@ -13,11 +13,12 @@ import pyarrow as pa
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import exclusive, is_done, remove
+from compositionality.data.artefact import exclusive, is_done, is_to_be_checked, remove
 from compositionality.data.problems import read_problems
+from compositionality.ranges import check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
-from compositionality.rollout.engines.factory import choose_engine, open_engine
+from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
@@ -36,9 +37,7 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
 
     ``engine``: an open one to use for many problem files with one model; it is not closed.
     """
-    chosen = choose_engine(settings.engine, settings.base_url, [settings.model])
-    settings = replace(settings, engine=chosen)
-    check_settings(settings)
+    settings = settle_engine(settings)
     output, console = settings.output, new_console()
     with exclusive(output):
         if is_done(output, recipe(settings), force=settings.force):
@@ -70,16 +69,40 @@ def shard_rows(rows: int, replicas: int) -> int:
     return min(max(-(-rows // max(8, 4 * replicas)), least), ROWS_PER_SHARD)
 
 
+def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
+    """With the engine that ``auto`` stands for, checked; in a dry run without the model that decides it as they are."""
+    unknown = settings.engine == AUTO and not settings.base_url
+    if unknown and not is_to_be_checked(settings.model, dry=dry):
+        check_ranges(settings)
+        return settings
+    settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, [settings.model]))
+    check_settings(settings)
+    return settings
+
+
+def check(settings: CollectSettings) -> None:
+    """A dry run's: settings, and of model and problems what is there. UserError as ``collect`` has it."""
+    settings = settle_engine(settings, dry=True)
+    problems = _problems(settings) if is_to_be_checked(settings.problems, dry=True) else None
+    if settings.engine == "openai" or not is_to_be_checked(settings.model, dry=True):
+        return
+    _check_prompts(settings, problems)
+
+
 def _problems(settings: CollectSettings) -> pa.Table:
     problems = read_problems(settings.problems)
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 
-def _check_prompts(settings: CollectSettings, problems: pa.Table) -> int:
-    """Longest prompt in tokens, after checking model and prompts; a server checks its own (0)."""
+def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
+    """Longest prompt in tokens, after checking the model and, if given, prompts; a server checks its own (0)."""
     if settings.engine == "openai":
         return 0
     model = check_model(settings.model)
+    check_engine(settings.engine, model.path)
+    if problems is None:
+        check_context(model, settings.max_tokens, "max_tokens")
+        return 0
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
     known = readable(chats, model.tokenizer, str(settings.problems))
     lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in known)

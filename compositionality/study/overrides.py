@@ -43,13 +43,18 @@ class ScriptStep:
 
 def steps_of(command: Sequence[str], variables: Mapping[str, str]) -> list[ScriptStep]:
     """The steps that a command of a script would run. UserError with its own words where it would fail."""
-    listing = {**variables, "DRY_RUN": "1", "LIST_STEPS": "1", "LEFT_OUT": "", "TIMES": ""}
+    listing = {**variables, "DRY_RUN": "1", "LIST_STEPS": "1", "LEFT_OUT": "", "TIMES": "", "DRY_STEPS": ""}
     done = subprocess.run(command, cwd=ROOT, env=listing, capture_output=True, check=False)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").splitlines() or [f"exit code {done.returncode}"]
         raise UserError(next((line[7:] for line in lines if line.startswith("error: ")), lines[-1]))
+    return listed(done.stdout)
+
+
+def listed(content: bytes) -> list[ScriptStep]:
+    """The steps that bash/functions.sh has listed: ``+``, the entry point and its words, each with a NUL behind it."""
     steps: list[list[str]] = []
-    for word in map(os.fsdecode, done.stdout.split(b"\0")[:-1]):
+    for word in map(os.fsdecode, content.split(b"\0")[:-1]):
         if word == "+":
             steps.append([])
         else:

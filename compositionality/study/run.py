@@ -12,7 +12,8 @@ from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import PositiveInt, Seed
-from compositionality.study.backends import Ray, choose_backend, command_of
+from compositionality.study.backends import Backend, Ray, choose_backend, command_of
+from compositionality.study.dry_run import DryRun
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
 from compositionality.study.machine import machine
@@ -55,12 +56,16 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     else:
         jobs = script_jobs(settings.scripts, words, variables, settings.seeds)
     dry = bool(variables.get("DRY_RUN"))
-    backend = choose_backend(
-        "local" if dry else settings.backend or os.environ.get("BACKEND") or "local",
-        1 if dry else int(variables["LANES"]),
-        () if dry else gpus_of_lanes(variables),
-        settings.ray_address or variables.get("RAY_ADDRESS", ""),
-        settings.slurm_options,
+    backend: Backend = (
+        DryRun()
+        if dry
+        else choose_backend(
+            settings.backend or os.environ.get("BACKEND") or "local",
+            int(variables["LANES"]),
+            gpus_of_lanes(variables),
+            settings.ray_address or variables.get("RAY_ADDRESS", ""),
+            settings.slurm_options,
+        )
     )
     if isinstance(backend, Ray) and variables["ENGINE"] == "verl":
         backend.lanes = 1  # each of its trainings takes the GPUs of all nodes

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -12,7 +13,9 @@ from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
+from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
 
 SLOW_ATTENTION = (
@@ -30,7 +33,7 @@ def train_grpo(settings: GrpoSettings) -> None:
         settle_cluster(settings, imagined=settings.dry_run)
         grpo.train(configure.grpo_config(settings))
     else:
-        _on_ranks(settings, lambda: _grpo(settings))
+        _on_ranks(settings, lambda: _grpo(settings), read_grpo_inputs)
 
 
 def train_sft(settings: SftSettings) -> None:
@@ -42,7 +45,7 @@ def train_sft(settings: SftSettings) -> None:
         settle_cluster(settings, imagined=settings.dry_run)
         sft.train(configure.sft_config(settings))
     else:
-        _on_ranks(settings, lambda: _sft(settings))
+        _on_ranks(settings, lambda: _sft(settings), read_sft_inputs)
 
 
 def show_grpo(settings: GrpoSettings) -> str:
@@ -84,8 +87,7 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
         run.device = "gpu" if count_gpus() else "cpu"
     run.processes = count_processes(run)
     run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
-    on_a_cluster = run.ray_address and (run.nodes > 1 or isinstance(settings, GrpoSettings))
-    if not imagined and not on_a_cluster:
+    if not imagined and not run.ray_address:
         check_a_gpu_each(run.device, run.processes)
     settle_attention(settings)
     if settings.engine == "verl" and run.device == "gpu" and not imagined and settings.model.attention == "sdpa":
@@ -101,12 +103,15 @@ def settle_model(settings: GrpoSettings | SftSettings) -> None:
 def settle_attention(settings: GrpoSettings | SftSettings) -> None:
     """``model.attention=auto``: flash_attention_2 on a GPU where flash-attn is installed, else sdpa."""
     if settings.model.attention == "auto":
-        flash = importlib.util.find_spec("flash_attn") is not None and count_gpus() > 0
+        on_a_cluster = bool(settings.run.ray_address) and settings.run.device == "gpu"
+        flash = importlib.util.find_spec("flash_attn") is not None and (on_a_cluster or count_gpus() > 0)
         settings.model.attention = "flash_attention_2" if flash else "sdpa"
 
 
-def _on_ranks(settings: GrpoSettings | SftSettings, body: Callable[[], object]) -> None:
+def _on_ranks(settings: Any, body: Callable[[], object], read_inputs: Callable[[Any], object]) -> None:
+    """Run ``body`` on every rank; in a dry run, which begins with the same checks, print the settings."""
     if settings.dry_run:
+        read_inputs(settings)
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
         return
     if int(os.environ.get("NNODES", "1")) > 1 and "RANK" not in os.environ:

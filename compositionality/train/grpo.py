@@ -33,7 +33,7 @@ from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
-from compositionality.rollout.model_folder import check_context, check_model, resolve_model
+from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common.checkpoints import (
     complete_steps,
     folder,
@@ -55,12 +55,12 @@ from compositionality.train.common.prompt_stream import (
     TokenizedProblem,
     refill_size,
     row_at,
-    tokenize_problems,
     too_few_groups,
 )
 from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
+from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_report import Report, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
     AlgorithmSettings,
@@ -319,18 +319,15 @@ class GrpoTrainer:
         self.settings, self.mesh = settings, mesh
         self.out = Path(settings.trainer.output)
         self.steps = self.out / "steps"
-        model = check_model(Path(settings.model.path))
-        self.tokenizer = model.tokenizer
-        data, limit = settings.data, settings.trainer.eval_limit
-        self.problems = tokenize_problems(data.train_files, self.tokenizer, data.max_prompt_tokens)
-        self.val_problems = tokenize_problems(data.val_files, self.tokenizer, data.max_prompt_tokens, limit)
-        longest = data.max_prompt_tokens + settings.rollout.max_tokens
-        check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
+        inputs = read_grpo_inputs(settings)
+        assert inputs is not None, "a dry run trains nothing"
+        self.tokenizer = inputs.model.tokenizer
+        self.problems, self.val_problems = inputs.problems, inputs.val_problems
         self.policy = self.load(entropy_gradient=settings.algorithm.entropy_coef != 0)
         self.reference = None if settings.algorithm.kl == "none" else self.load().requires_grad_(False)
         self.optimizer = new_optimizer(self.policy, settings.optim)
         self.clock = Clock()
-        self.sampler = new_sampler(settings, self.policy.model.config, model.eos_ids)
+        self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids)
         self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
         self.position, self.signal_share, self.surplus = 0, 1.0, list[PromptGroup]()
         self.row: dict[str, Any] = {}

@@ -27,10 +27,9 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
 from compositionality.errors import UserError
-from compositionality.rollout.model_folder import check_context, check_model, resolve_model
+from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.common.chat_rows import check_template, load_rows
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import is_finished, prune
@@ -47,6 +46,7 @@ from compositionality.train.policy import (
     set_learning_rate,
     shard,
 )
+from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings, SftTrainerSettings, check_settings, make_recipe
 
 # ---- the loop
@@ -183,16 +183,13 @@ def lock_and_resume(out: Path, recipe: Recipe, held: ExitStack, *, force: bool) 
 
 def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBatches, list[MicroBatch]]:
     """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
-    model, data, trainer = check_model(Path(settings.model.path)), settings.data, settings.trainer
-    check_context(model, data.max_length, "data.max_length")
-    check_template(model.path, model.tokenizer)
-    rows = load_rows(Path(data.train_file), model.tokenizer, data.max_length)
-    steps = trainer.steps or trainer.epochs * -(-len(rows) // trainer.batch_rows)
-    batches = ChatBatches(rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, data.seed)
+    inputs, trainer = read_sft_inputs(settings), settings.trainer
+    assert inputs is not None, "a dry run trains nothing"
+    steps = trainer.steps or trainer.epochs * -(-len(inputs.rows) // trainer.batch_rows)
+    batches = ChatBatches(inputs.rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, settings.data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
-    fit = Fit(policy, model.tokenizer, settings.optim, trainer, mesh)
-    held_out = load_rows(Path(data.val_file), model.tokenizer, data.max_length) if data.val_file else []
-    return fit, batches, micro_batches(held_out, trainer.micro_batch_tokens, fit.rank, fit.ranks)
+    fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)
+    return fit, batches, micro_batches(inputs.val_rows, trainer.micro_batch_tokens, fit.rank, fit.ranks)
 
 
 def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:

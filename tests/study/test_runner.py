@@ -218,7 +218,7 @@ def test_a_base_model_that_was_given_by_its_hub_id_is_evaluated_and_trained(tmp_
     assert "MODEL_PATH=some-lab/Model-1B" in arm_start(study, "from-base", variables)
     made_here = {**variables, "BASE_MODEL": f"{tmp_path}/base"}
     assert models_made(study.arms, made_here) == []
-    with pytest.raises(UserError, match="starts from base, whose model .* does not exist"):
+    with pytest.raises(UserError, match=r"starts from base, whose model .* does not exist"):
         arm_start(study, "from-base", made_here)
 
 

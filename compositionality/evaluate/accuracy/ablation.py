@@ -38,9 +38,7 @@ class AblationSettings:
 
 def summarise_ablation(settings: AblationSettings) -> Path:
     """Write ``output`` (JSON), with ``markdown`` the table to its place in that file; print the table."""
-    bases, inputs = named_paths("bases", settings.bases), named_paths("inputs", settings.inputs)
-    if list(bases) != list(inputs):
-        raise UserError(f"bases are {', '.join(bases)}, inputs {', '.join(inputs)}; give the same names in one order")
+    bases, inputs = check(settings)
     rows = [
         {"variant": name, **facts_of(Path(base)), "accuracy": list(_accuracy(inputs[name], settings))}
         for name, base in bases.items()
@@ -56,6 +54,14 @@ def summarise_ablation(settings: AblationSettings) -> Path:
     new_console().print(rich_table(frame))
     print(settings.output)
     return settings.output
+
+
+def check(settings: AblationSettings) -> tuple[dict[str, str], dict[str, str]]:
+    """Bases and inputs by name. UserError unless the names are the same."""
+    bases, inputs = named_paths("bases", settings.bases), named_paths("inputs", settings.inputs)
+    if list(bases) != list(inputs):
+        raise UserError(f"bases are {', '.join(bases)}, inputs {', '.join(inputs)}; give the same names in one order")
+    return bases, inputs
 
 
 def facts_of(base: Path) -> Row:

@@ -22,7 +22,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
-from compositionality.evaluate.completions import Folders, all_collected, engine_for, jobs_of
+from compositionality.evaluate.completions import Folders, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
     BY_PROBLEM,
     BY_PROBLEM_SCHEMA,
@@ -88,6 +88,12 @@ def evaluate(settings: EvaluateSettings) -> Path:
     print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill)
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
+
+
+def check(settings: EvaluateSettings) -> None:
+    """A dry run's: names, settings, and of the models and problem files those that are there."""
+    models, files = named_paths("models", settings.models), named_paths("problems", settings.problems)
+    check_jobs(settings, models, files, settings.output)
 
 
 def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders, recipe: Recipe) -> None:

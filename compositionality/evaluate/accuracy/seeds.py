@@ -17,6 +17,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import TABLE, Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.tables import print_summary, summary_markdown
 from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
 from compositionality.stats.random_effects import INTERVALS
@@ -57,9 +58,8 @@ class SummariseSettings:
 
 def summarise(settings: SummariseSettings) -> Path:
     """Write ``output`` (seeds.json), the same rows as parquet beside it, the markdown; print the tables."""
+    check(settings)
     output = settings.output
-    if output.suffix != ".json":
-        raise UserError(f"output={output}: must end in .json; the parquet file lies beside it")
     study = read_evaluations(settings.inputs, settings.models)
     summary = summary_of(study)
     rows = [*summary["accuracy"], *summary["differences"]]
@@ -79,6 +79,13 @@ def summarise(settings: SummariseSettings) -> Path:
     print_summary(summary, new_console())
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
+
+
+def check(settings: SummariseSettings) -> None:
+    """UserError for an output or names of inputs that cannot be."""
+    if settings.output.suffix != ".json":
+        raise UserError(f"output={settings.output}: must end in .json; the parquet file lies beside it")
+    named_paths("inputs", with_run_names(settings.inputs))
 
 
 def summary_of(study: Evaluations) -> Row:

@@ -49,10 +49,7 @@ class ClaimsSettings:
 
 def decide_claims(settings: ClaimsSettings) -> Path:
     """Write ``output`` (claims.json), claims.csv beside it and the markdown; print the table. UserError: no results."""
-    output = settings.output
-    if output.suffix != ".json":
-        raise UserError(f"output={output}: must end in .json; the csv file lies beside it")
-    catalogue = read_catalogue(settings.claims)
+    output, catalogue = settings.output, check(settings)
     results, notes = _read(settings, catalogue)
     content = decisions_of(catalogue, results, notes)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -67,6 +64,13 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     print_claims(content, new_console(markup=True))
     print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
+
+
+def check(settings: ClaimsSettings) -> Catalogue:
+    """The claims of the settings. UserError for an output or claims that cannot be."""
+    if settings.output.suffix != ".json":
+        raise UserError(f"output={settings.output}: must end in .json; the csv file lies beside it")
+    return read_catalogue(settings.claims)
 
 
 def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import file_hash, read_manifest
+from compositionality.data.artefact import file_hash, is_to_be_checked, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
@@ -59,16 +59,30 @@ class Problems:
 
 def find_sources(settings: FailureSettings) -> list[Source]:
     """The rollouts, model by model; UserError if one is missing or answers another problem file."""
-    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
-    if bool(settings.evaluation) == bool(settings.rollouts):
-        raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    files = check_settings(settings)
     if settings.rollouts:
         return _of_rollouts(settings, files)
     folder = Path(settings.evaluation)
-    for name in settings.models:
-        check_name("models", name)
     models = settings.models or _models_in(folder)
     return [_checked(model, name, folder / "rollouts" / model / name, files) for model in models for name in files]
+
+
+def check(settings: FailureSettings) -> None:
+    """A dry run's: the settings, and the rollouts and problem files if all are there."""
+    files = check_settings(settings)
+    folders = named_paths("rollouts", settings.rollouts) if settings.rollouts else {"": settings.evaluation}
+    if is_to_be_checked(*files.values(), *folders.values(), dry=True):
+        find_sources(settings)
+
+
+def check_settings(settings: FailureSettings) -> dict[str, Path]:
+    """The problem files by name. UserError for settings that mean nothing."""
+    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
+    if bool(settings.evaluation) == bool(settings.rollouts):
+        raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    for name in settings.models:
+        check_name("models", name)
+    return files
 
 
 def _of_rollouts(settings: FailureSettings, files: dict[str, Path]) -> list[Source]:

@@ -12,11 +12,11 @@ from annotated_types import Ge
 from omegaconf import MISSING
 
 from compositionality.console import new_console
-from compositionality.data.artefact import MANIFEST, Recipe, exclusive, tree_hash, write_derived
+from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, tree_hash, write_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.completions import Folders, Jobs, all_collected, engine_for, jobs_of
+from compositionality.evaluate.completions import Folders, Jobs, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
     BY_PROBLEM,
     BY_PROBLEM_SCHEMA,
@@ -28,7 +28,7 @@ from compositionality.evaluate.counts import (
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
-from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all
+from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all, rows_of
 from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
@@ -133,20 +133,31 @@ def passk(settings: PasskSettings) -> Path:
     return settings.output
 
 
+def check(settings: PasskSettings) -> None:
+    """A dry run's: names, settings, and of the models and problem files those that are there."""
+    check_settings(settings)
+    models, _, files, _ = _named(settings)
+    for path in files.values():
+        if is_to_be_checked(path, dry=True):
+            rows_of(Path(path), settings.levels, settings.per_level)
+    check_jobs(settings, models, files, settings.output)
+
+
 def _names(settings: PasskSettings) -> _Names:
+    models, rollouts, files, pairs = _named(settings)
+    sampled = choose_all(files, settings.levels, settings.per_level, settings.output / "problems")
+    return _Names(models, rollouts, sampled, pairs)
+
+
+def _named(settings: PasskSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str], Pairs]:
+    """Models, rollouts and problem files by name, and the pairs. UserError for a name that is there twice."""
     models = named_paths("models", settings.models) if settings.models else {}
     rollouts = named_paths("rollouts", settings.rollouts) if settings.rollouts else {}
     twice = sorted(models.keys() & rollouts.keys())
     if twice:
         raise UserError(f"models and rollouts both have {twice[0]!r}; write NAME:PATH for one")
     files = named_paths("problems", settings.problems)
-    known = [*models, *rollouts]
-    return _Names(
-        models,
-        rollouts,
-        choose_all(files, settings.levels, settings.per_level, settings.output / "problems"),
-        _pairs(settings.pairs, known),
-    )
+    return models, rollouts, files, _pairs(settings.pairs, [*models, *rollouts])
 
 
 def _pairs(entries: list[str], known: list[str]) -> Pairs:

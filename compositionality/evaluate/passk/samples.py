@@ -47,6 +47,11 @@ def choose_all(
     return {name: _choose(Path(path), levels, per_level, folder / f"{name}.parquet") for name, path in files.items()}
 
 
+def rows_of(source: Path, levels: Sequence[int], per_level: int) -> Counts:
+    """The rows of the problems that are taken of a file, in its order. UserError if it has too few."""
+    return _rows(source, strata_of(read_problems(source)), levels, per_level)
+
+
 def _choose(source: Path, levels: Sequence[int], per_level: int, target: Path) -> SampledProblems:
     table = read_problems(source)
     if not levels and not per_level:

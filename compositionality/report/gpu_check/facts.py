@@ -2,13 +2,12 @@
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.study.machine import count_gpus, gpus
+from compositionality.gpus import VISIBLE, driver, installed_gpus, visible_gpus, why_no_gpu
 from compositionality.train.common.ranks import free_port
 
 ALL_REDUCE = """
@@ -37,13 +36,9 @@ def facts(device: str) -> dict[str, Any]:
     }
     if device == "cpu":
         return found
-    found |= {"driver": driver(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "all"), "gpus_there": len(gpus())}
+    found |= {"driver": driver(), "visible": os.environ.get(VISIBLE, "all"), "gpus_there": len(installed_gpus())}
     if not torch.cuda.is_available():
-        raise UserError(
-            f"torch {torch.__version__} (CUDA {torch.version.cuda}) cannot use a GPU here: driver {found['driver']}, "
-            f"{len(gpus())} GPUs, CUDA_VISIBLE_DEVICES={found['visible']}; update the driver, make a GPU visible, or "
-            "run bash bash/setup.sh --gpu --full"
-        )
+        raise UserError(why_no_gpu(os.environ))
     count = torch.cuda.device_count()
     names = [torch.cuda.get_device_name(number) for number in range(count)]
     found |= {"gpus": names, "memory_gib": [_free_and_total(number) for number in range(count)]}
@@ -79,21 +74,9 @@ def all_reduce(device: str, count: int) -> None:
             rank.wait()
 
 
-def visible_gpus(device: str) -> list[str]:
+def names_of_gpus(device: str) -> list[str]:
     """Names of the GPUs that the steps run on."""
-    return gpus()[: count_gpus(os.environ)] if device == "gpu" else []
-
-
-def driver() -> str:
-    """The version of the NVIDIA driver, or ``none``."""
-    if shutil.which("nvidia-smi") is None:
-        return "none"
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return "does not answer"
-    return (shown.split() or ["none"])[0]
+    return [gpu.name for gpu in installed_gpus()][: len(visible_gpus(os.environ))] if device == "gpu" else []
 
 
 def installed(package: str) -> bool:

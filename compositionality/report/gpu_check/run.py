@@ -24,7 +24,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
-from compositionality.report.gpu_check.facts import all_reduce, facts, installed, visible_gpus
+from compositionality.report.gpu_check.facts import all_reduce, facts, installed, names_of_gpus
 from compositionality.report.gpu_check.figures import figures_of, forecast_gb, problem_in
 from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
 from compositionality.report.gpu_check.watch import MemoryWatch
@@ -76,7 +76,7 @@ def gpu_check(settings: GpuCheckSettings) -> None:
     for name in settings.engines:
         if name not in ENGINES:
             raise UserError(f"engines={name}: choose from {', '.join(ENGINES)}")
-    gpus = visible_gpus(settings.device)
+    gpus = names_of_gpus(settings.device)
     output = record_path(settings, gpus)
     if output.exists() and not settings.force and (gpus or settings.output):  # a GPU's record is to be kept
         raise UserError(f"{output}: there already; choose another output or pass --force")

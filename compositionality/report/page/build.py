@@ -17,6 +17,7 @@ from compositionality.data.artefact import (
     exclusive,
     file_hash,
     is_done,
+    is_to_be_checked,
     new_artefact,
     read_manifest,
     verify,
@@ -71,6 +72,12 @@ def report(settings: ReportSettings) -> Path:
             _write(output, recipe, files_of(inputs))
     print(page)
     return page
+
+
+def check_inputs(settings: ReportSettings) -> None:
+    """A dry run's: the inputs, where the study's summary is there already."""
+    if is_to_be_checked(settings.study / SEEDS, dry=True):
+        find_inputs(settings)
 
 
 def check(output: Path, recipe: Recipe) -> None:

@@ -45,6 +45,12 @@ def _weight_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
 
 
+def check_engine(engine: str, model: Path) -> None:
+    """UserError for a model that ``engine`` does not take."""
+    if engine in ("vllm", "ray"):
+        check_heads(model, "engine=builtin or engine=transformers")
+
+
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
 
@@ -66,7 +72,7 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
         return BuiltinEngine(model, dtype=settings.dtype)
     if settings.engine == "transformers":
         return TransformersEngine(model, dtype=settings.dtype)
-    check_heads(model, "engine=builtin or engine=transformers")
+    check_engine(settings.engine, model)
     options = VllmOptions(
         max_model_len=longest_prompt + settings.max_tokens,
         tensor_parallel=settings.tensor_parallel,

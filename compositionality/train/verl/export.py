@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_text
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
@@ -33,6 +33,12 @@ class ExportSettings:
     output: NonEmptyStr = MISSING  # model folder to make
     dtype: FloatType = "float32"  # of the weights
     force: bool = False  # replace a result that was made from something else
+
+
+def check(settings: ExportSettings) -> None:
+    """A dry run's: the checkpoint, if it is there, is one of verl."""
+    if is_to_be_checked(settings.checkpoint, dry=True):
+        find_state(Path(settings.checkpoint))
 
 
 def export_step(settings: ExportSettings) -> None:

@@ -38,6 +38,7 @@ def train(config: DictConfig) -> None:
     check_settings(config)
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if config.run.dry_run:
+        check_everything(config)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.actor_rollout_ref.model)

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from compositionality.data.artefact import is_to_be_checked
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
+from compositionality.gpus import count_gpus
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
@@ -40,37 +42,43 @@ def check_settings(config: DictConfig) -> None:
 
 
 def check_everything(config: DictConfig) -> None:
-    """All checks that need the model, the files or the cluster."""
+    """All checks that need the model, the files or the cluster; in a dry run of the inputs that are there."""
+    dry = config.run.dry_run
+    if not is_to_be_checked(config.run.model, dry=dry):
+        return
     model = check_model(Path(config.run.model))
     if config.actor_rollout_ref.rollout.name == "vllm":
         check_heads(model.path, "engine=single")
     check_template(model.path, model.tokenizer)
-    rows = [check_prompts(Path(path), model, config.data.max_prompt_length) for path in config.run.train_files]
-    for path in config.run.val_files:
-        check_prompts(Path(path), model, config.data.max_prompt_length)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
-    if sum(rows) < config.run.generation_batch_size:
-        raise UserError(
-            f"{', '.join(config.run.train_files)}: {sum(rows)} problems are less than one generation batch; "
-            f"rollout.generation_batch={config.run.generation_batch_size}"
-        )
-    check_problems_last(
-        ", ".join(config.run.train_files),
-        sum(rows),
-        config.trainer.total_epochs,
-        config.run.generation_batch_size,
-        config.trainer.total_training_steps,
-    )
+    rows = [
+        check_prompts(Path(path), model, config.data.max_prompt_length)
+        for path in (*config.run.train_files, *config.run.val_files)
+        if is_to_be_checked(path, dry=dry)
+    ]
+    if is_to_be_checked(*config.run.train_files, dry=dry):
+        check_amount(config, sum(rows[: len(config.run.train_files)]))
     weights = count_weights(model.path)
     check_disk(Path(config.run.output), weights, config.run.keep + 1)
-    if config.run.device == "gpu" and not config.run.ray_address:
+    if config.run.device == "gpu" and not config.run.ray_address and (not dry or count_gpus()):
         offload = config.actor_rollout_ref.actor.fsdp_config
         check_gpu_memory(weights, config.trainer.n_gpus_per_node, offload.param_offload and offload.optimizer_offload)
-    if config.run.ray_address:
+    if config.run.ray_address and not dry:  # a dry run may be for another machine
         run = config.run
         files = map(Path, [run.model, *run.train_files, *run.val_files])
         check_cluster(run.ray_address, run.nodes, run.processes, Path(run.output), [*files])
+
+
+def check_amount(config: DictConfig, problems: int) -> None:
+    """The problems must last for a generation batch, and for all steps."""
+    files, batch = ", ".join(config.run.train_files), config.run.generation_batch_size
+    if problems < batch:
+        raise UserError(
+            f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
+        )
+    steps = config.trainer.total_training_steps
+    check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
 
 
 def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
+from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.common.chat_rows import Lengths, check_rows, check_template
 
@@ -28,18 +30,23 @@ def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> 
     print(f"{message}; their {'ends' if truncation == 'right' else 'beginnings'} are cut", flush=True)
 
 
-def check_batches(config: DictConfig, rows: int, ranks: int) -> None:
-    """The global batch must be made of whole rows per process, and there must be one."""
+def check_settings(config: DictConfig, ranks: int) -> None:
+    """The global batch must be made of whole rows per process, a micro-batch must hold the longest row."""
     batch = config.data.train_batch_size
     if batch % ranks:
         raise UserError(f"trainer.batch_rows={batch} is not a multiple of the {ranks} processes")
-    if rows < batch:
-        raise UserError(f"{config.run.train_file}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     if config.data.use_dynamic_bsz and config.data.max_token_len_per_gpu < config.data.max_length:
         raise UserError(
             f"trainer.micro_batch_tokens={config.data.max_token_len_per_gpu} is less than "
             f"data.max_length={config.data.max_length}: a long row would not fit into a micro-batch"
         )
+
+
+def check_batches(config: DictConfig, rows: int) -> None:
+    """There must be a whole batch."""
+    batch = config.data.train_batch_size
+    if rows < batch:
+        raise UserError(f"{config.run.train_file}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
 
 
 def check_disk(out: Path, weights: int, keep: int) -> None:
@@ -75,18 +82,23 @@ def count_weights(model: Path) -> int:
 
 
 def check_model_and_data(config: DictConfig, ranks: int) -> None:
-    """All checks of an SFT run that need its model and its files."""
+    """All checks of an SFT run that need its model and its files; in a dry run of those that are there."""
+    dry = config.run.dry_run
+    if not is_to_be_checked(config.run.model, dry=dry):
+        return
     model = check_model(Path(config.run.model))
     check_context(model, config.data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     for path in filter(None, (config.run.train_file, config.run.val_file)):
+        if not is_to_be_checked(path, dry=dry):
+            continue
         lengths = check_rows(Path(path), model.tokenizer, config.data.max_length)
         check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
         if path == config.run.train_file:
-            check_batches(config, lengths.rows, ranks)
+            check_batches(config, lengths.rows)
     weights = count_weights(model.path)
     check_disk(Path(config.run.output), weights, config.run.keep)
-    if config.run.device == "gpu" and not config.run.ray_address:
+    if config.run.device == "gpu" and not config.run.ray_address and (not dry or count_gpus()):  # as in GRPO
         check_gpu_memory(weights, ranks, config.engine.param_offload and config.engine.optimizer_offload)
 
 

@@ -15,7 +15,7 @@ from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import is_finished, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
-from compositionality.train.verl.preflight import check_model_and_data
+from compositionality.train.verl.preflight import check_model_and_data, check_settings
 from compositionality.train.verl.recipe import result_settings
 
 MODULE = "compositionality.train.verl.sft_trainer"
@@ -26,15 +26,16 @@ def train(config: DictConfig) -> None:
     """Train ``run.model`` on ``run.train_file``; the result is the model folder ``final`` in ``run.output``."""
     out = Path(config.run.output).absolute()
     variables = launch.environment(config, out)
-    processes = config.run.processes
     settle(config, variables)
     check_nodes(config)
     command = start_command(config, out / "config.yaml")
+    ranks = config.run.processes * config.run.nodes
+    check_settings(config, ranks)
     if config.run.dry_run:
+        check_model_and_data(config, ranks)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.model)
-    ranks = processes * config.run.nodes
     recipe = make_recipe(config, ranks)
     if is_finished(out / "final", recipe, force=config.run.force):
         return
