@@ -99,8 +99,8 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
     if settings.engine == "openai":
         return 0
     model = check_model(settings.model)
-    check_engine(settings.engine, model.path)
     if problems is None:
+        check_engine(settings, model.path, 0)
         check_context(model, settings.max_tokens, "max_tokens")
         return 0
     chats = (chat for batch in problems.to_batches(max_chunksize=1024) for chat in batch["prompt"].to_pylist())
@@ -108,6 +108,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
     lengths = (len(prompt_tokens(model.tokenizer, chat)) for chat in known)
     longest = check_prompt_lengths(lengths, settings.max_prompt_tokens, str(settings.problems))
     check_context(model, longest + settings.max_tokens, "the longest prompt + max_tokens")
+    check_engine(settings, model.path, longest)
     return longest
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
+from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
 
 
@@ -19,13 +20,17 @@ class GrpoInputs:
 
 
 def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
-    """Model and problems; None in a dry run without the model. UserError for prompts that do not fit it."""
+    """Model and problems; None in a dry run without the model.
+
+    UserError for prompts that do not fit it, and for a run that does not fit this machine.
+    """
     data, dry, limit = settings.data, settings.dry_run, settings.trainer.eval_limit
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path))
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
+    check_grpo(settings)
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
     problems = tokenize_problems(train, model.tokenizer, data.max_prompt_tokens)

@@ -6,6 +6,7 @@ from pathlib import Path
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.train.common.chat_rows import ChatRow, check_template, load_rows
+from compositionality.train.forecast.check import check_sft
 from compositionality.train.sft_settings import SftSettings
 
 
@@ -19,13 +20,17 @@ class SftInputs:
 
 
 def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
-    """Model and rows; None in a dry run without the model. UserError for rows that do not fit it."""
+    """Model and rows; None in a dry run without the model.
+
+    UserError for rows that do not fit it, and for a run that does not fit this machine.
+    """
     data, dry = settings.data, settings.dry_run
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path))
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
+    check_sft(settings)
     rows = [
         load_rows(Path(path), model.tokenizer, data.max_length) if path and is_to_be_checked(path, dry=dry) else []
         for path in (data.train_file, data.val_file)

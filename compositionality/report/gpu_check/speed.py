@@ -7,8 +7,7 @@ that is a look-up only), and its attention to T tokens 4 L W T or 12 L W T (L la
 from dataclasses import dataclass
 from pathlib import Path
 
-from compositionality.rollout.model_folder import head_width, read_config, text_config
-from compositionality.train.verl.preflight import count_weights
+from compositionality.rollout.forecast.shape import shape_of_model
 
 PEAKS = {
     "B200": 2250e12,
@@ -46,10 +45,9 @@ class Shape:
 
 def shape_of(model: Path) -> Shape:
     """The shape of a model folder."""
-    config = text_config(read_config(model))
-    embedding = 0 if config.get("tie_word_embeddings") else config["vocab_size"] * config["hidden_size"]
-    width = config["num_attention_heads"] * (head_width(model) or 0)
-    return Shape(count_weights(model) - embedding, config["num_hidden_layers"], width)
+    shape = shape_of_model(model)
+    embedding = 0 if shape.tied else shape.vocabulary * shape.width
+    return Shape(shape.parameters - embedding, shape.layers, shape.heads * shape.head_width)
 
 
 def peak(name: str) -> float | None:

@@ -11,6 +11,7 @@ from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
+from compositionality.rollout.forecast.check import check_sampling
 from compositionality.rollout.model_folder import read_config, resolve_model
 from compositionality.rollout.settings import CollectSettings
 
@@ -45,10 +46,11 @@ def _weight_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in folder.glob(pattern))
 
 
-def check_engine(engine: str, model: Path) -> None:
-    """UserError for a model that ``engine`` does not take."""
-    if engine in ("vllm", "ray"):
+def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) -> None:
+    """UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
+    if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
+    check_sampling(settings, model, longest_prompt)
 
 
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
@@ -68,11 +70,11 @@ def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
     if not (settings.engine == "ray" and settings.ray_address):
         check_gpus_are_used()
     model = resolve_model(settings.model)
+    check_engine(settings, model, longest_prompt)
     if settings.engine == "builtin":
         return BuiltinEngine(model, dtype=settings.dtype)
     if settings.engine == "transformers":
         return TransformersEngine(model, dtype=settings.dtype)
-    check_engine(settings.engine, model)
     options = VllmOptions(
         max_model_len=longest_prompt + settings.max_tokens,
         tensor_parallel=settings.tensor_parallel,

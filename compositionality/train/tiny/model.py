@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from annotated_types import Ge
 
 from compositionality.ranges import PositiveFloat, PositiveInt
+from compositionality.rollout.forecast.shape import ModelShape, shape_of
 from compositionality.train.tiny.tokenizer import MAX_LENGTH
 
 
@@ -30,16 +31,9 @@ def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
     from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=shape.width,
-        intermediate_size=shape.feed_forward,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.heads,
-        head_dim=shape.head_width,
+        **_sizes(shape, len(tokenizer)),
         max_position_embeddings=MAX_LENGTH,
         rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta},
-        tie_word_embeddings=False,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
@@ -51,6 +45,24 @@ def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, do_sample=True
     )
     return model
+
+
+def tiny_shape(shape: TinyConfig, vocabulary: int) -> ModelShape:
+    """What a forecast needs to know of the model."""
+    return shape_of({"model_type": "llama", "dtype": "float32", **_sizes(shape, vocabulary)}, "model")
+
+
+def _sizes(shape: TinyConfig, vocabulary: int) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary,
+        "hidden_size": shape.width,
+        "intermediate_size": shape.feed_forward,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.heads,
+        "head_dim": shape.head_width,
+        "tie_word_embeddings": False,
+    }
 
 
 def _initialise(model: Any, seed: int) -> None:

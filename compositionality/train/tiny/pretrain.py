@@ -27,12 +27,13 @@ from compositionality.train.common.processes import on_first_rank, rank, start_p
 from compositionality.train.common.ranks import RunSettings, world_size
 from compositionality.train.common.run_folder import flatten, is_finished
 from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings, check_mesh
+from compositionality.train.forecast.check import check_pretraining
 from compositionality.train.policy import shard
 from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
-from compositionality.train.tiny.model import TinyConfig, build_model
+from compositionality.train.tiny.model import TinyConfig, build_model, tiny_shape
 
 
 @dataclass
@@ -84,7 +85,7 @@ def progress_path(out: Path) -> Path:
 
 
 def check(settings: PretrainSettings) -> None:
-    """UserError for settings that no run can have."""
+    """UserError for settings that no run can have, or that do not fit this machine."""
     check_ranges(settings)
     check_mesh(settings.mesh, settings.dtype, settings.run, "dtype")
     prior_functions(settings.mix.prior_functions)
@@ -98,6 +99,9 @@ def check(settings: PretrainSettings) -> None:
         raise UserError(f"packing: needs a row for each of {ranks} processes, of at least {SHORTEST_ROW} tokens")
     if not 0 <= settings.mix.total() < 1:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
+    model, packing = tiny_shape(shape, len(corpus_tokenizer(settings.mix))), settings.packing
+    out = progress_path(Path(settings.output))
+    check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run.device)
 
 
 def _pretrain(

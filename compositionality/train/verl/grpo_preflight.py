@@ -7,14 +7,13 @@ from omegaconf import DictConfig
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.gpus import count_gpus
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
-from compositionality.train.verl.preflight import check_disk, check_gpu_memory, count_weights
+from compositionality.train.forecast.check import check_verl_grpo
 
 
 def check_settings(config: DictConfig) -> None:
@@ -59,11 +58,7 @@ def check_everything(config: DictConfig) -> None:
     ]
     if is_to_be_checked(*config.run.train_files, dry=dry):
         check_amount(config, sum(rows[: len(config.run.train_files)]))
-    weights = count_weights(model.path)
-    check_disk(Path(config.run.output), weights, config.run.keep + 1)
-    if config.run.device == "gpu" and not config.run.ray_address and (not dry or count_gpus()):
-        offload = config.actor_rollout_ref.actor.fsdp_config
-        check_gpu_memory(weights, config.trainer.n_gpus_per_node, offload.param_offload and offload.optimizer_offload)
+    check_verl_grpo(config)
     if config.run.ray_address and not dry:  # a dry run may be for another machine
         run = config.run
         files = map(Path, [run.model, *run.train_files, *run.val_files])

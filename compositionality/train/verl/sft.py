@@ -32,7 +32,7 @@ def train(config: DictConfig) -> None:
     ranks = config.run.processes * config.run.nodes
     check_settings(config, ranks)
     if config.run.dry_run:
-        check_model_and_data(config, ranks)
+        check_model_and_data(config)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.model)
@@ -43,7 +43,7 @@ def train(config: DictConfig) -> None:
         _run(config, command, variables, out, name=f"SFT on node {config.run.node_rank}")
         return
     with exclusive(out):
-        check_model_and_data(config, ranks)
+        check_model_and_data(config)
         if config.run.ray_address:
             check_cluster(config, out)
         _train_and_export(config, recipe, command, variables, out)
