@@ -163,9 +163,9 @@ def run_step(step: Step, log: Path, settings: GpuCheckSettings, gpus: list[str])
         with MemoryWatch(process.pid, gpus=bool(gpus)) as watch:
             code = wait_for(process, settings.minutes)
     row |= {"seconds": round(time.monotonic() - began, 1), **watch.figures()}
-    whole = step.output / "train.log" if step.output is not None else log
-    if code != 0 and whole.is_file() and whole != log:  # of verl; its folder goes
-        shutil.copyfile(whole, log.with_suffix(".train.log"))
+    of_verl = step.output / "train.log" if step.output is not None else None
+    if code != 0 and of_verl is not None and of_verl.is_file():  # its folder will be deleted
+        shutil.copyfile(of_verl, log.with_suffix(".train.log"))
     if code is None:
         return row | {"error": f"not done after minutes={settings.minutes}; its log: {log}"}
     if code:
