@@ -1,12 +1,18 @@
 """What a Ray cluster is told of the environment, and what it is asked before anything starts."""
 
 import socket
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.cluster import Node, check_answers, check_capacity, tracker_variables, worker_variables
+from compositionality.rollout.engines.ray import RayEngine
+from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.study.cluster import own_address
 
 
@@ -65,3 +71,36 @@ def test_the_address_of_a_head_is_the_one_that_others_can_reach(monkeypatch: pyt
     assert own_address([]) == "127.0.0.1"
     with pytest.raises(UserError, match="no network address leads from here to node1, node2"):
         own_address(["node1", "node2"])
+
+
+class FakeActor:
+    """What ``ray.remote`` returns: keeps what the actor is made with."""
+
+    made_with: Any = None
+
+    def options(self, **_: object) -> "FakeActor":
+        return self
+
+    def remote(self, *arguments: object) -> "FakeActor":
+        self.made_with = arguments
+        return self
+
+
+def test_a_replica_gets_an_absolute_model_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's directory is that of ``ray start``."""
+    actor = FakeActor()
+    fake = SimpleNamespace(is_initialized=lambda: True, cluster_resources=dict, remote=lambda _: actor)
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    RayEngine(Path("models/base"), VllmOptions(max_model_len=8))
+    assert actor.made_with[0] == Path("models/base").absolute()
+
+
+def test_p18_another_version_of_ray_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(*_: object, **__: object) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n    Python: 3.12.1")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))
+    with pytest.raises(UserError) as error:
+        cluster.join("auto")
+    assert "Ray: 2.60.0 Python: 3.12.1; use the same .venv" in str(error.value)
+    assert "\n" not in str(error.value)
