@@ -40,10 +40,10 @@ def check_steps(steps: list[ScriptStep], variables: Mapping[str, str]) -> int:
         return next((code for step in steps if (code := check_step(step))), 0)
 
 
-def check_step(step: ScriptStep) -> int:
+def check_step(step: ScriptStep, *, dry: bool = True) -> int:
     """The exit code of one command with ``--dry-run``; what it prints but for its error is left out."""
     script = ROOT / "examples" / f"{step.entry_point}.py"
-    arguments, sys.argv = sys.argv, [str(script), *step.words, "--dry-run"]
+    arguments, sys.argv = sys.argv, [str(script), *step.words, *(["--dry-run"] if dry else [])]
     try:
         with redirect_stdout(StringIO()):
             runpy.run_path(str(script), run_name="__main__")

@@ -68,7 +68,7 @@ def test_p18_batches_that_cannot_be(model: Path, tmp_path: Path) -> None:
     assert "20 rows are less than one batch" in refusal(model, rows, out, "trainer.batch_rows=32")
     assert "not a multiple of the 3 processes" in refusal(model, rows, out, "run.processes=3")
     assert "trainer.micro_batch_tokens=32 is less than" in refusal(model, rows, out, "trainer.micro_batch_tokens=32")
-    assert "positions" in refusal(model, rows, out, "data.max_length=100000")
+    assert "positions" in refusal(model, rows, out, "data.max_length=100000", "trainer.micro_batch_tokens=100000")
 
 
 def test_p18_files_that_are_missing_damaged_or_of_another_kind(model: Path, tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""A dry run refuses what a start refuses, with the same line, for every kind of step; inputs need not be there yet."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from compositionality.study.dry_run import check_step, check_steps
+from compositionality.study.overrides import ScriptStep
+
+SFT = ("engine=single", "model.path=m", "data.train_file=r.parquet", "trainer.output=out", "run.device=cpu")
+GRPO = ("engine=single", "model.path=m", "data.train_files=[p.parquet]", "trainer.output=out", "run.device=cpu")
+VERL = ("engine=verl", "run.processes=2")
+ASKED = ("problems=[p.parquet]", "output=out")
+STEPS = {
+    "create_problems": ("task=string", "mode=clean", "output=out.parquet"),
+    "pretrain_tiny": ("output=out", "run.device=cpu"),
+    "collect_rollouts": ("model=m", "problems=p.parquet", "output=out"),
+    "filter_rollouts": ("rollouts=[r]", "problems=p.parquet", "output=out"),
+    "merge_data": ("inputs=[a,b]", "output=out"),
+    "split_chunks": ("problems=p.parquet", "output=out", "rows_per_chunk=4"),
+    "train_sft": SFT,
+    "train_grpo": GRPO,
+    "evaluate": ("models=[a:m]", *ASKED),
+    "passk": ("models=[a:m]", *ASKED),
+    "failure_modes": ("evaluation=e", *ASKED),
+    "audit_data": ("files=[p.parquet]",),
+    "claims": ("results=[accuracy/seed0:r]", "output=out.json"),
+    "summarise_seeds": ("inputs=[seed0:r/section41_42/accuracy.json]", "output=out.json"),
+    "summarise_ablation": ("bases=[a:b]", "inputs=[a:i]", "output=out.json", "level=3"),
+    "draw_figure": ("seeds=s.json", "output=out"),
+    "report": ("study=s", "output=out"),
+    "write_record": ("seeds=s.json", "output=out.json"),
+    "export_checkpoint": ("checkpoint=c", "output=out"),
+}
+PLANTED = [  # entry point, words, what is told
+    ("create_problems", ["levels=[0]"], "levels"),
+    ("create_problems", ["mode=odd"], "mode=odd: choose"),
+    ("pretrain_tiny", ["dtype=bfloat16"], "dtype=bfloat16 needs mesh.shard=true"),
+    ("pretrain_tiny", ["model.heads=5"], "must be a multiple of heads=5"),
+    ("collect_rollouts", ["engine=fast"], "engine=fast: unknown"),
+    ("collect_rollouts", ["engine=openai"], "engine=openai needs base_url"),
+    ("filter_rollouts", ["max_length=9"], "give it together with tokenizer"),
+    ("merge_data", ["inputs=[a,a]"], "a is there twice"),
+    ("split_chunks", ["rollout_budget=9"], "rows_per_chunk or rollout_budget, not both"),
+    ("train_sft", ["model.dtype=bfloat16"], "model.dtype=bfloat16 needs a GPU or several processes"),
+    ("train_sft", ["mesh.tensor=2", "run.processes=3"], "does not divide the 3 processes"),
+    ("train_grpo", ["rollout.n=1"], "rollout.n=1: a group of one"),
+    ("train_grpo", ["model.dtype=bfloat16", "mesh.shard=false"], "model.dtype=bfloat16 needs mesh.shard=true"),
+    ("evaluate", ["models=[a:m,a:n]"], "both called 'a'"),
+    ("evaluate", ["engine=fast"], "engine=fast: unknown"),
+    ("passk", ["n_samples=1"], "at least 2 samples"),
+    ("passk", ["pairs=[a:b]"], "pairs: a:b is no MODEL:BASE"),
+    ("failure_modes", ["evaluation="], "give one of the two"),
+    ("claims", ["output=out.csv"], "must end in .json"),
+    ("summarise_seeds", ["output=out.csv"], "must end in .json"),
+    ("summarise_ablation", ["inputs=[b:i]"], "give the same names"),
+    *[
+        pytest.param(*row, marks=pytest.mark.full)
+        for row in (
+            ("train_sft", [*VERL, "trainer.batch_rows=7"], "batch_rows=7 is not a multiple of the 2 processes"),
+            ("train_sft", [*VERL, "data.max_length=99999"], "is less than data.max_length=99999"),
+            ("train_grpo", [*VERL, "data.prompts_per_step=3", "rollout.n=3"], "9 responses cannot be shared evenly"),
+            ("train_grpo", [*VERL, "verl.data.colour=red"], "verl has no such key"),
+        )
+    ],
+]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANK", "WORLD_SIZE", "NNODES", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_input_need_be_there(name: str, tmp_path: Path) -> None:
+    assert check_step(ScriptStep(name, STEPS[name])) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_entry_point_is_covered() -> None:
+    examples = {path.stem for path in (Path(__file__).parents[2] / "examples").glob("*.py")}
+    assert examples - STEPS.keys() == {"run_study"}
+
+
+@pytest.mark.parametrize(("name", "words", "told"), PLANTED)
+def test_p18_a_dry_run_and_a_start_refuse_with_the_same_line(
+    name: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = ScriptStep(name, (*STEPS[name], *words))
+    said = []
+    for dry in (True, False):
+        assert check_step(step, dry=dry) == 2
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    assert said[0].startswith("error: ")
+    assert told in said[0]
+
+
+def test_inputs_that_are_there_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("m", "c"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "p.parquet").write_text("no parquet")
+    names = ("collect_rollouts", "evaluate", "passk", "train_grpo", "train_sft", "split_chunks", "export_checkpoint")
+    for name in names:
+        assert check_step(ScriptStep(name, STEPS[name])) == 2, name
+        assert capsys.readouterr().err.startswith(("error: m", "error: p.parquet", "error: c")), name
+
+
+def test_steps_have_the_environment_of_their_job_and_the_first_refused_one_ends_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good, bad = ScriptStep("merge_data", STEPS["merge_data"]), ScriptStep("merge_data", ("inputs=[a]", "output=o"))
+    before = dict(os.environ)
+    assert check_steps([good, bad, ScriptStep("no_such_step", ())], {"SEED": "7"}) == 2
+    assert capsys.readouterr().err.count("error: ") == 1
+    assert dict(os.environ) == before
