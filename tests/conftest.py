@@ -96,6 +96,7 @@ LONG: dict[str, list[str]] = {
         "test_p10_two_processes_give_the_model_of_one",
         "test_wandbs_run_stays_and_a_resumed_one_is_the_same",
     ],
+    "train/test_verl_profiles.py": [],
     "train/test_verl_engine.py": [
         "test_packed_rows_give_what_padded_rows_give",
     ],

@@ -151,12 +151,9 @@ def test_a_variant_that_only_the_other_engine_has_is_one_line():
 def test_p12_verl_takes_the_configuration(machine, model, monkeypatch):
     from verl.utils.config import omega_conf_to_dataclass
 
-    from compositionality.train.verl.grpo_trainer import check
-
     for name in ("VERL_PLATFORM", "NNODES", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
     config, _ = composed(*MACHINES[machine], model=model)
-    check(config)
     actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
     rollout = omega_conf_to_dataclass(config.actor_rollout_ref.rollout)
     assert (actor.strategy, actor.policy_loss.loss_mode, actor.loss_agg_mode) == ("fsdp2", "on_policy", "token-mean")
@@ -264,7 +261,19 @@ def test_nodes_come_from_the_environment(monkeypatch):
         ),
         (["engine=single", "rollout.engine=builtin", "verl.data.seed=1"], "engine=single does not have it"),
         (["rollout.m=1"], "rollout.m: no such setting"),
-        (["run.processes=7"], "256 responses cannot be shared evenly by 7 processes"),
+        (["run.processes=7"], r"256 responses \(of a step\) cannot be shared evenly by 7 processes"),
+        (
+            ["run.processes=32", "algorithm.updates_per_step=16"],
+            r"16 responses \(of an update\) cannot be shared evenly by 32 processes; change either, or algorithm.upd",
+        ),
+        (["run.processes=4", "mesh.tensor=8"], "mesh.tensor=8 does not divide the 4 processes"),
+        (
+            ["verl.actor_rollout_ref.actor.ppo_max_token_len_per_gpu=300"],
+            "ppo_max_token_len_per_gpu=300 is less than data.max_prompt_tokens",
+        ),
+        (["verl.actor_rollout_ref.actor.loss_agg_mode=mean"], "verl refuses its configuration: Invalid loss_agg_mode"),
+        (["verl.actor_rollout_ref.actor.optim.lr_scheduler_type=linear"], "verl refuses its configuration"),
+        (["verl.actor_rollout_ref.actor.use_dynamic_bsz=false"], "verl refuses its configuration: .*micro_batch_size"),
         (["verl.actor_rollout_ref.rollout.m=1"], "verl.actor_rollout_ref.rollout.m=1: verl has no such key"),
     ],
 )
@@ -299,6 +308,12 @@ def test_p18_heads_that_vllm_does_not_take_on_a_cpu_are_told_before_the_start(mo
     monkeypatch.setattr("compositionality.rollout.engines.vllm.CPU_HEAD_WIDTHS", (64,))
     with pytest.raises(UserError, match="its heads are 32 wide, vLLM on a CPU takes 64 only; give engine=single"):
         grpo_preflight.check_everything(config)
+
+
+def test_p18_heads_that_tensor_parallelism_cannot_share_are_told_before_the_start(model):
+    grpo_preflight.check_layers(model, 2)
+    with pytest.raises(UserError, match="tensor=4 does not divide the 2 heads, 2 for keys, of "):
+        grpo_preflight.check_layers(model, 4)
 
 
 def test_p18_no_cluster_at_the_address():

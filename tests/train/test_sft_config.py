@@ -12,7 +12,7 @@ from compositionality.errors import UserError
 from compositionality.train import engines
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings, check_settings
-from compositionality.train.verl import configure, launch
+from compositionality.train.verl import configure, launch, preflight
 from compositionality.train.verl.recipe import result_settings
 
 pytestmark = pytest.mark.full
@@ -39,7 +39,9 @@ def composed(*words: str) -> DictConfig:
     given = settings(*words)
     check_settings(given)
     settle_cluster(given, imagined=True)
-    return configure.sft_config(given)
+    config = configure.sft_config(given)
+    preflight.check_settings(config, config.run.processes * config.run.nodes)
+    return config
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +91,16 @@ def test_the_defaults_are_the_dataclasses() -> None:
         ("mesh.shard=false", "mesh.shard=False: engine=verl does not have it"),
         ("trainer.log_every=5", "trainer.log_every=5: engine=verl does not have it"),
         ("run.nodes=2", "NNODES=2 needs a running Ray cluster (RAY_ADDRESS or run.ray_address=HOST:PORT); or start"),
+        ("run.processes=7 dry_run=true", "trainer.batch_rows=128 is not a multiple of the 7 processes"),
+        ("data.max_length=20000 dry_run=true", "trainer.micro_batch_tokens=16384 is less than data.max_length=20000"),
+        ("verl.optim.lr_scheduler_type=linear dry_run=true", "verl refuses its configuration"),
+        ("verl.engine.strategy=ddp dry_run=true", "verl refuses its configuration: strategy ddp not supported"),
     ],
 )
 def test_p18_a_bad_word_is_told_in_one_line(word: str, said: str) -> None:
+    words = [word] if word == "a b" else word.split()
     with pytest.raises(UserError) as error:
-        train_sft(settings(word))
+        train_sft(settings(*words))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 

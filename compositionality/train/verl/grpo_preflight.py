@@ -9,11 +9,12 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
-from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_template
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
 from compositionality.train.forecast.check import check_verl_grpo
+from compositionality.train.verl.preflight import verls_refusals
 
 
 def check_settings(config: DictConfig) -> None:
@@ -27,17 +28,58 @@ def check_settings(config: DictConfig) -> None:
         )
     if not bypass and actor.policy_loss.loss_mode == "on_policy":
         raise UserError("old log-probabilities would be computed and not used: bypass_mode=true goes with on_policy")
-    ranks = config.trainer.n_gpus_per_node * config.trainer.nnodes
-    responses = data.train_batch_size * config.actor_rollout_ref.rollout.n
-    if responses % ranks:
-        raise UserError(
-            f"data.prompts_per_step × rollout.n = {responses} responses cannot be shared evenly by {ranks} processes"
-        )
+    check_sharing(config)
     if run.nodes > 1 and not run.ray_address:
         raise UserError(
             f"NNODES={run.nodes} needs a running Ray cluster: ray start --head on one machine, "
             "ray start --address=… on the others, then run.ray_address=HOST:PORT (or RAY_ADDRESS)"
         )
+    check_as_verl_does(config)
+
+
+def check_sharing(config: DictConfig) -> None:
+    """The processes must be able to share responses and layers evenly, and the longest response must fit."""
+    actor, data, rollout = config.actor_rollout_ref.actor, config.data, config.actor_rollout_ref.rollout
+    ranks = config.trainer.n_gpus_per_node * config.trainer.nnodes
+    for prompts, of in ((data.train_batch_size, "a step"), (actor.ppo_mini_batch_size, "an update")):
+        if prompts * rollout.n % ranks:
+            raise UserError(
+                f"data.prompts_per_step × rollout.n = {prompts * rollout.n} responses (of {of}) cannot be shared "
+                f"evenly by {ranks} processes; change either, or algorithm.updates_per_step"
+            )
+    if ranks % rollout.tensor_model_parallel_size:
+        raise UserError(f"mesh.tensor={rollout.tensor_model_parallel_size} does not divide the {ranks} processes")
+    longest = data.max_prompt_length + data.max_response_length
+    if actor.use_dynamic_bsz and actor.ppo_max_token_len_per_gpu < longest:
+        raise UserError(
+            f"verl.actor_rollout_ref.actor.ppo_max_token_len_per_gpu={actor.ppo_max_token_len_per_gpu} is less than "
+            f"data.max_prompt_tokens + rollout.max_tokens = {longest}: a long response would not fit into a micro-batch"
+        )
+
+
+def check_as_verl_does(config: DictConfig) -> None:
+    """UserError for what verl's own checks refuse; they need neither model nor data nor GPUs.
+
+    The first call imports verl, 5 s of processor time.
+    """
+    with verls_refusals():
+        from verl.trainer.ppo.utils import need_critic, need_reference_policy
+        from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+        validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
+        for part in (config.actor_rollout_ref.rollout, config.algorithm):
+            omega_conf_to_dataclass(part)
+
+
+def check_layers(model: Path, tensor: int) -> None:
+    """UserError unless ``tensor`` ranks of vLLM can share the attention heads of a model."""
+    config = text_config(read_config(model))
+    heads = config.get("num_attention_heads")
+    groups = config.get("num_key_value_heads") or heads
+    if not isinstance(heads, int) or not isinstance(groups, int):
+        return
+    if heads % tensor or (groups % tensor and tensor % groups):
+        raise UserError(f"mesh.tensor={tensor} does not divide the {heads} heads, {groups} for keys, of {model}")
 
 
 def check_everything(config: DictConfig) -> None:
@@ -48,6 +90,7 @@ def check_everything(config: DictConfig) -> None:
     model = check_model(Path(config.run.model))
     if config.actor_rollout_ref.rollout.name == "vllm":
         check_heads(model.path, "engine=single")
+    check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
     check_template(model.path, model.tokenizer)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")

@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 import ray
 from omegaconf import DictConfig, OmegaConf
 from verl.trainer import main_ppo
-from verl.trainer.ppo.utils import need_critic, need_reference_policy
-from verl.utils.config import validate_config
 
 from compositionality.data.artefact import write_text
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.common.run_folder import latest_step
 from compositionality.train.verl.grpo import FINISHED
+from compositionality.train.verl.grpo_preflight import check_as_verl_does
 from compositionality.train.verl.launch import report_failure
 
 NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied")
@@ -46,16 +45,11 @@ class TaskRunner(VERL_TASK_RUNNER):  # type: ignore[misc]
             raise
 
 
-def check(config: DictConfig) -> None:
-    """verl's own checks of the whole configuration."""
-    validate_config(config=config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
-
-
 def main() -> None:
     """Train with the configuration file named on the command line."""
     config: Any = OmegaConf.load(sys.argv[1])
     OmegaConf.set_struct(config, True)
-    check(config)
+    check_as_verl_does(config)
     TaskRunner.variables = cluster.tracker_variables(os.environ)
     watch = cluster.NodeWatch(end) if config.run.ray_address else None
     try:

@@ -1,8 +1,14 @@
 """What can be known to go wrong before the first step, in one line each."""
 
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from hydra.errors import HydraException
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
@@ -24,15 +30,45 @@ def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> 
 
 
 def check_settings(config: DictConfig, ranks: int) -> None:
-    """The global batch must be made of whole rows per process, a micro-batch must hold the longest row."""
-    batch = config.data.train_batch_size
-    if batch % ranks:
-        raise UserError(f"trainer.batch_rows={batch} is not a multiple of the {ranks} processes")
+    """Settings that verl does not take, on ``ranks`` processes. Neither the model nor the rows need be there."""
+    batch, shared = config.data.train_batch_size, config.engine.ulysses_sequence_parallel_size
+    if ranks % shared:
+        raise UserError(f"verl.engine.ulysses_sequence_parallel_size={shared} does not divide the {ranks} processes")
+    if batch % (ranks // shared):
+        raise UserError(f"trainer.batch_rows={batch} is not a multiple of the {ranks // shared} processes")
     if config.data.use_dynamic_bsz and config.data.max_token_len_per_gpu < config.data.max_length:
         raise UserError(
             f"trainer.micro_batch_tokens={config.data.max_token_len_per_gpu} is less than "
             f"data.max_length={config.data.max_length}: a long row would not fit into a micro-batch"
         )
+    check_as_verl_does(config)
+
+
+def check_as_verl_does(config: DictConfig) -> None:
+    """UserError for what verl's own classes of settings refuse. The first call imports verl, 4 s of processor time."""
+    with verls_refusals():
+        from verl.utils.config import omega_conf_to_dataclass
+
+        for part in (config.engine, config.optim, config.checkpoint):
+            omega_conf_to_dataclass(part)
+
+
+@contextmanager
+def verls_refusals() -> Iterator[None]:
+    """What verl prints is dropped, what it raises becomes a UserError of one line."""
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (
+        AssertionError,
+        ValueError,
+        TypeError,
+        NotImplementedError,
+        HydraException,
+        OmegaConfBaseException,
+    ) as error:
+        raise UserError(f"verl refuses its configuration: {' '.join(str(error).split())}") from error
 
 
 def check_batches(config: DictConfig, rows: int) -> None:
