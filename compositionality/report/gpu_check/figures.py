@@ -24,7 +24,7 @@ def figures_of(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
     if step.kind == "rollouts":
         return _of_rollouts(step, log, gpus)
     rows = _rows(step)
-    held = [row[ALLOCATED] for row in rows if ALLOCATED in row]
+    held = [row[ALLOCATED] for row in rows if row.get(ALLOCATED)]  # on a CPU verl says 0
     found = {"allocated_gb": round(max(held) * 2**30 / 1e9, 2)} if held else {}
     if step.kind == "grpo":
         return found | _of_grpo(step, rows, gpus)
