@@ -85,7 +85,7 @@ def why_no_gpu(given: Mapping[str, str]) -> str:
         return f"no GPU is visible: {_nvidia_smi_failure()}"
     if not visible_gpus(given):
         return (
-            f"{VISIBLE}={given[VISIBLE]} hides all {len(here)} GPUs of this machine; unset it, or name some of "
+            f"{VISIBLE}={given[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
             f"{', '.join(map(str, range(len(here))))} (each once) or their UUIDs"
         )
     import torch

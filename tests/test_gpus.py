@@ -88,9 +88,9 @@ def test_a_driver_that_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("visible", "cuda", "told"),
     [
-        ("", "13.0", "CUDA_VISIBLE_DEVICES= hides all 2 GPUs of this machine; unset it"),
-        ("7", "13.0", "CUDA_VISIBLE_DEVICES=7 hides all 2 GPUs of this machine; unset it, or name some of 0, 1"),
-        ("0,0", "13.0", r"CUDA_VISIBLE_DEVICES=0,0 hides all 2 .*\(each once\)"),
+        ("", "13.0", "CUDA_VISIBLE_DEVICES= hides every GPU of this machine; unset it"),
+        ("7", "13.0", "CUDA_VISIBLE_DEVICES=7 hides every GPU of this machine; unset it, or name some of 0, 1"),
+        ("0,0", "13.0", r"CUDA_VISIBLE_DEVICES=0,0 hides every .*\(each once\)"),
         ("1", None, r"torch .* is a build for CPUs; run: bash bash/setup\.sh --gpu"),
         ("1", "13.0", r"cannot start CUDA with driver 580\.82\.07: CUDA unknown error - set up wrongly\?"),
     ],
