@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from bash_runs import dry, values
 
 from compositionality.study.dry_run import check_step, check_steps
 from compositionality.study.overrides import ScriptStep
@@ -91,8 +92,8 @@ def test_p18_a_dry_run_and_a_start_refuse_with_the_same_line(
 ) -> None:
     step = ScriptStep(name, (*STEPS[name], *words))
     said = []
-    for dry in (True, False):
-        assert check_step(step, dry=dry) == 2
+    for checked in (True, False):
+        assert check_step(step, dry=checked) == 2
         said.append(capsys.readouterr().err)
     assert said[0] == said[1]
     assert said[0].startswith("error: ")
@@ -117,3 +118,16 @@ def test_steps_have_the_environment_of_their_job_and_the_first_refused_one_ends_
     assert check_steps([good, bad, ScriptStep("no_such_step", ())], {"SEED": "7"}) == 2
     assert capsys.readouterr().err.count("error: ") == 1
     assert dict(os.environ) == before
+
+
+def test_sft_does_without_a_file_that_its_data_were_made_without(tmp_path: Path) -> None:
+    """One held-out prompt, or none: the word for the validation file is left out where data without one are there."""
+    data = tmp_path / "data"
+    for held_out, expected in ((None, True), (False, False), (True, True)):
+        if held_out is not None:
+            data.mkdir(exist_ok=True)
+            (data / "train.parquet").touch()
+            if held_out:
+                (data / "test.parquet").touch()
+        (told,) = dry("bash/section41_42/stage1_rft.sh", PROFILE="tiny", DATA=str(data))
+        assert ("data.val_file" in values(told)) == expected
