@@ -16,6 +16,8 @@ from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.common.chat_rows import Lengths, check_rows, check_template
 from compositionality.train.forecast.check import check_verl_sft
 
+REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
+
 
 def check_lengths(path: Path, lengths: Lengths, limit: int, truncation: str) -> None:
     """Rows over the limit are refused, or reported where they are to be cut."""
@@ -60,15 +62,9 @@ def verls_refusals() -> Iterator[None]:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (
-        AssertionError,
-        ValueError,
-        TypeError,
-        NotImplementedError,
-        HydraException,
-        OmegaConfBaseException,
-    ) as error:
-        raise UserError(f"verl refuses its configuration: {' '.join(str(error).split())}") from error
+    except REFUSALS as error:
+        reason = error.__cause__ or error  # Hydra's names the class that it could not make
+        raise UserError(f"verl refuses its configuration: {' '.join(str(reason).split())}") from error
 
 
 def check_batches(config: DictConfig, rows: int) -> None:
