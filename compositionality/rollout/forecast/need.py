@@ -39,7 +39,9 @@ class Need:
 
 
 def in_gb(size: float) -> str:
-    """Bytes in GB, with as many digits as matter."""
+    """Bytes in GB, with as many digits as matter; in MB below 10 MB."""
+    if size < GB / 100:
+        return f"{size / 1e6:.2g} MB"
     return f"{size / GB:.{0 if size >= 99.5 * GB else 1 if size >= 0.95 * GB else 2}f} GB"
 
 

@@ -75,8 +75,6 @@ def largest_of_single(rows: int, limit: int, budget: int) -> MicroBatch:
 
     (``micro_batches`` in train/grpo.py and train/common/batches.py.)
     """
-    count = min(rows, max(1, budget // limit))
-    full = MicroBatch(count, count * limit, limit, packed=False)
-    shorter = min(limit, max(1, budget // max(rows, 1)))
-    many = MicroBatch(rows, rows * shorter, shorter, packed=False)
-    return max(full, many, key=lambda one: one.computed)
+    widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
+    found = [MicroBatch(count, count * width, width, packed=False) for count, width in widths.items()]
+    return max(found, key=lambda one: one.computed)

@@ -1,0 +1,57 @@
+"""The forecast of sampling against what is measured here, within 20 % (P22)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from compositionality.errors import UserError
+from compositionality.rollout.forecast import machine
+from compositionality.rollout.forecast.check import check_sampling
+from compositionality.rollout.forecast.need import GPU, HOST, check_needs
+from compositionality.rollout.forecast.sampling import Vllm, builtin_need
+from compositionality.rollout.forecast.shape import shape_of_model
+from compositionality.rollout.settings import SamplingSettings
+
+CONFIG: dict[str, Any] = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 8, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def test_p22_the_cache_of_the_built_in_sampler() -> None:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from compositionality.rollout.forecast.shape import shape_of
+    from compositionality.rollout.sampler.decoder import Decoder
+    from compositionality.rollout.sampler.kv_cache import prefill
+
+    config = LlamaConfig(**CONFIG)
+    model = Decoder(config, torch.device("cpu"), torch.float32)
+    model.load(LlamaForCausalLM(config).state_dict().items())
+    batch, _ = prefill(model, range(16), [[1] * 500] * 16)
+    grown = batch.with_capacity(64)
+    held = sum(part.nbytes for one in (batch, grown) for part in (one.keys_LNGDT, one.values_LNGTD))
+    forecast = builtin_need(shape_of({"model_type": "llama", **CONFIG}, "test"), "", 16, 500, 4, HOST)
+    assert forecast.parts["cache"] == pytest.approx(held, rel=0.2)
+
+
+def test_p18_not_one_completion_fits() -> None:
+    shape = shape_of_model("Llama-3.1-8B")
+    here = machine.Machine(1, 1, 24e9, 1e11, 1e12)
+    small = Vllm(0.9, 2048, 1, 2, 8192, 64, "lower max_tokens")
+    long = Vllm(0.9, 131072, 1, 2, 8192, 64, "lower max_tokens")
+    check_needs([small.need(shape, "sampling")], here)
+    assert (small.at_once(shape, 24e9) > 0, long.at_once(shape, 24e9)) == (True, 0)
+    with pytest.raises(UserError, match=r"sampling: needs .* of memory of each GPU .* lower max_tokens"):
+        check_needs([long.need(shape, "sampling")], here)
+    assert long.need(shape, "sampling").place == GPU
+
+
+def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
+    settings = SamplingSettings(engine="transformers", max_tokens=1024)
+    with pytest.raises(UserError, match=r"sampling: needs \d+ GB of memory of each node .*; lower max_tokens"):
+        check_sampling(settings, Path("Llama-3.1-8B"), 100)
+    check_sampling(SamplingSettings(engine="openai"), tmp_path, 100)

@@ -1,0 +1,60 @@
+"""``examples/preflight.py``: the table of a profile on a machine, and the comparison in bash/README.md."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.study.preflight import PreflightSettings, comparison, preflight
+
+ROOT = Path(__file__).parents[2]
+
+
+def single(**more: object) -> PreflightSettings:
+    """The profile single on one GPU of 80 GB."""
+    given = {"gpus": 1, "gpu_memory_gb": 80.0, "host_memory_gb": 200.0, "disk_gb": 1000.0, **more}
+    return PreflightSettings("single", **given)  # type: ignore[arg-type]
+
+
+def test_p22_a_profile_on_its_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    preflight(single())
+    shown = capsys.readouterr().out
+    assert all(step in shown for step in ("pretraining", "sampling", "SFT", "GRPO, update", "the study"))
+    assert "TOO MUCH" not in shown
+    assert "not measured on GPUs; time is not forecast" in shown
+    assert max(map(len, shown.splitlines())) < 100
+
+
+def test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"profile=single/single does not fit 1 × 8\.0 GB: .*GRPO, update \(memory of"):
+        preflight(single(gpu_memory_gb=8.0))
+    assert "lower trainer.micro_batch_tokens" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_p18_a_gpu_profile_without_a_gpu() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/preflight.py", "profile=paper"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: profile=paper needs GPUs and none is here; give gpus=")
+
+
+def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    tokenizer = build_tokenizer(["reverse"])
+    for part in (build_model(TinyConfig(), tokenizer, 0), tokenizer):
+        part.save_pretrained(tmp_path)
+    preflight(single(model=str(tmp_path)))
+    shown = capsys.readouterr().out
+    assert "A prompt as the model sees it:\n<|user|>" in shown
+
+
+@pytest.mark.full
+def test_p22_the_table_in_the_readme_is_what_the_command_prints() -> None:
+    assert comparison() in (ROOT / "bash/README.md").read_text()

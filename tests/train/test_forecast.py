@@ -1,0 +1,199 @@
+"""The forecast of memory and disk against what is measured here, within 20 % (P22)."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from live_bytes import LiveBytes
+
+from compositionality.errors import UserError
+from compositionality.rollout.forecast.machine import Machine
+from compositionality.rollout.forecast.need import DISK, GPU, Need, check_needs
+from compositionality.rollout.forecast.shape import ModelShape, pinned_bytes, shape_of, shape_of_model
+from compositionality.train.forecast import activations
+from compositionality.train.forecast.activations import Pass
+from compositionality.train.forecast.batch import MicroBatch, Tail, largest_of_single, largest_of_verl
+from compositionality.train.forecast.disk import run_bytes
+from compositionality.train.forecast.states import Sharing, gathered, parked_between, states
+
+CONFIG: dict[str, Any] = {
+    "model_type": "llama", "vocab_size": 2048, "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4,
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 16, "tie_word_embeddings": False,
+}  # fmt: skip
+DTYPES = {4: torch.float32, 2: torch.bfloat16}
+
+
+def make_model(vocabulary: int, c: int, checkpointing: bool) -> tuple[ModelShape, Any]:
+    """The shape, and the model with gradients that are there already."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = {**CONFIG, "vocab_size": vocabulary}
+    how = AutoConfig.for_model(**config, attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_config(how).to(DTYPES[c]).train()
+    if checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    return shape_of(config, "test"), model
+
+
+def peak_of(model: Any, loss: Callable[[], Any]) -> int:
+    """Bytes beside weights and gradients at the peak of a forward and backward pass."""
+    with LiveBytes() as live:
+        for parameter in model.parameters():
+            live.add(parameter)
+            live.add(parameter.grad)
+        base = live.now
+        loss().backward()
+        return live.peak - base
+
+
+@pytest.mark.parametrize("vocabulary", [64, 1024])
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("c", [4, 2])
+def test_p22_activations_and_logits_of_the_single_file_trainers(c: int, checkpointing: bool, vocabulary: int) -> None:
+    from compositionality.train.policy import Policy
+
+    shape, model = make_model(vocabulary, c, checkpointing)
+    tokens = torch.randint(0, vocabulary, (2, 129))
+    peak = peak_of(model, lambda: Policy(model)(tokens, torch.ones_like(tokens))[0].sum())
+    how = Pass(MicroBatch(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
+    assert sum(activations.parts(shape, how).values()) == pytest.approx(peak, rel=0.2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("vocabulary", [64, 4096])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("c", [4, 2])
+def test_p22_activations_and_logits_of_verl(
+    c: int, checkpointing: bool, packed: bool, vocabulary: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its way from tokens to log-probabilities, with the cross-entropy that stands in for flash-attn's."""
+    from compositionality.train.verl import log_probs
+
+    monkeypatch.setattr(log_probs, "CHUNK_BYTES", 1 << 17)  # as small beside these logits as it is on a GPU
+    shape, model = make_model(vocabulary, c, checkpointing)
+    tokens, places = torch.randint(0, vocabulary, (2, 128)), torch.arange(128).repeat(2, 1)
+
+    def loss() -> Any:
+        mask = None if packed else torch.ones(2, 128).long().index_fill(1, torch.tensor([255]), 0)
+        form = (1, -1) if packed else (2, -1)
+        given = {"input_ids": tokens.reshape(form), "position_ids": places.reshape(form), "attention_mask": mask}
+        logits = model(**given, use_cache=False).logits
+        rows = logits.squeeze(0) if packed else torch.cat(logits.unbind())
+        del logits
+        return log_probs.CrossEntropy.apply(rows, tokens.flatten(), True).sum()
+
+    peak = peak_of(model, loss)
+    how = Pass(MicroBatch(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
+    assert sum(activations.parts(shape, how).values()) == pytest.approx(peak, rel=0.2)
+
+
+def test_p22_weights_gradients_and_adam() -> None:
+    from compositionality.train.common.settings import OptimSettings
+    from compositionality.train.policy import new_optimizer
+
+    shape, model = make_model(64, 4, checkpointing=False)
+    optimizer = new_optimizer(model, OptimSettings(lr=1e-3))
+    optimizer.step()
+    moments = sum(value.nbytes for state in optimizer.state.values() for value in state.values())
+    held = moments + sum(2 * parameter.nbytes for parameter in model.parameters())
+    assert sum(states(shape, Sharing(1)).values()) == pytest.approx(held, rel=0.01)
+    assert sum(states(shape, Sharing(8)).values()) == pytest.approx(held / 8, rel=0.01)
+    assert sum(states(shape, Sharing(8, sharded=False)).values()) == pytest.approx(held, rel=0.01)
+
+
+def test_parking_saves_nothing_in_an_update_and_the_offload_policy_does() -> None:
+    """verl loads what param_offload and optimizer_offload have moved before each update."""
+    shape = shape_of(CONFIG, "test")
+    parked = Sharing(8, parked_weights=True, parked_moments=True)
+    assert states(shape, parked) == states(shape, Sharing(8))
+    assert sum(states(shape, Sharing(8, resident=False)).values()) == 0
+    assert parked_between(shape, parked) == 3 * pinned_bytes(shape, 8, 4) >= 12 * shape.parameters / 8
+    assert gathered(shape, Sharing(8, sharded=False), 2) == (0, 0)
+
+
+@pytest.mark.long
+def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
+    """A real SFT of the single-file trainer: its folder as it is left."""
+    from sft_assets import make_rows
+
+    from compositionality.config.cli import parse
+    from compositionality.train.sft import train
+    from compositionality.train.sft_settings import SftSettings
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    model, out, tokenizer = tmp_path / "model", tmp_path / "out", build_tokenizer(["reverse"])
+    for part in (
+        build_model(TinyConfig(layers=3, width=128, head_width=32, feed_forward=352), tokenizer, 0),
+        tokenizer,
+    ):
+        part.save_pretrained(model)
+    words = ["optim.lr=1e-3", "trainer.steps=3", "trainer.save_every=1", "trainer.batch_rows=8", "data.max_length=64"]
+    rows = make_rows(tmp_path / "rows.parquet", 16)
+    paths = [f"model.path={model}", f"data.train_file={rows}", f"trainer.output={out}"]
+    train(parse(SftSettings, [*paths, *words]))
+    texts = ("*.json", "*.jsonl", "*.txt", "*.jinja", ".metadata", "*.log")  # as large as the weights of such a model
+    small = {path for pattern in texts for path in out.rglob(pattern)}
+    weights = sum(path.stat().st_size for path in out.rglob("*") if path.is_file() and path not in small)
+    forecast = run_bytes(shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True)
+    assert forecast == pytest.approx(weights, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "budget"), [(128, 256, 4096), (8, 900, 512), (40, 64, 16384), (300, 70, 1000)]
+)
+def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, limit: int, budget: int) -> None:
+    from compositionality.train.common.batches import micro_batches
+    from compositionality.train.common.chat_rows import ChatRow
+
+    bound = largest_of_single(rows, limit, budget).computed
+    for seed in range(20):
+        lengths = Tail(mean=limit / 4, at_limit=0.1).lengths(rows, limit, seed)
+        parts = micro_batches([ChatRow([1] * length, [1] * length) for length in lengths], budget)
+        assert max(part.tokens.numel() for part in parts) <= bound <= max(budget, limit)
+
+
+@pytest.mark.full
+def test_verl_pads_what_it_cuts_by_real_tokens() -> None:
+    """32 rows on a GPU, a hundredth at the limit: padded micro-batches are many times the budget."""
+    padded = largest_of_verl(32, 9216, 17408, Tail(), packed=False)
+    assert padded.computed > 5 * 17408
+    assert largest_of_verl(32, 9216, 17408, Tail(), packed=True).computed == 17408
+
+
+def test_known_shapes() -> None:
+    assert shape_of_model("somewhere/Llama-3.1-8B-Instruct").parameters == 8_030_261_248
+    qwen = shape_of_model("Qwen2.5-1.5B-Instruct")
+    assert (qwen.parameters, qwen.tied, qwen.cache_bytes(2)) == (1_543_714_304, True, 28_672)
+    with pytest.raises(UserError, match=r"nowhere: no such model here; .*Llama-3\.1-8B, Qwen2\.5-1\.5B"):
+        shape_of_model("nowhere")
+
+
+def test_p18_one_line_says_what_is_needed_what_is_there_and_what_to_lower() -> None:
+    machine = Machine(1, 1, 80e9, 1e12, 1e12)
+    check_needs([Need("SFT", DISK, {"checkpoints": 1e12}, "lower trainer.keep")], machine)
+    with pytest.raises(UserError) as error:
+        check_needs([Need("SFT", GPU, {"logits": 90e9, "CUDA": 1e9}, "lower trainer.micro_batch_tokens")], machine)
+    assert str(error.value) == (
+        "SFT: needs 91.0 GB of memory of each GPU (logits 90.0 GB, CUDA 1.0 GB), 80.0 GB are there; "
+        "lower trainer.micro_batch_tokens"
+    )
+
+
+def test_p18_a_single_gpu_is_too_small_for_eight_billion_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compositionality.train.forecast import check
+    from compositionality.train.sft_settings import SftSettings
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=80 * 10**9))
+    settings = SftSettings()
+    settings.model.path, settings.trainer.output = "Llama-3.1-8B", "out"
+    with pytest.raises(UserError, match=r"SFT: needs \d{3} GB of memory of each GPU .*gradients and Adam 128 GB"):
+        check.check_sft(settings)
