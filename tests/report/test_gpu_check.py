@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.report.gpu_check import facts, run
 from compositionality.report.gpu_check.figures import figures_of, problem_in
+from compositionality.report.gpu_check.forecast import forecast_gb
 from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
 from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check
 from compositionality.report.gpu_check.speed import Shape, mfu, peak, shape_of
@@ -111,6 +113,17 @@ def test_p12_verl_takes_the_configuration_of_its_steps(tmp_path: Path) -> None:
             settle_cluster(settings, imagined=True)
             make: Any = configure.grpo_config if isinstance(settings, GrpoSettings) else configure.sft_config
             assert make(settings).run.model == step.model.as_posix()  # type: ignore[union-attr]
+
+
+@pytest.mark.full
+def test_p22_every_step_of_a_model_is_forecast(model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("verl")
+    for device in ("cpu", "gpu"):
+        for step in all_steps(tmp_path, device):
+            here = replace(step, model=step.model and model)
+            figure = forecast_gb(here, gpu=device == "gpu")
+            assert (figure is not None) == (step.kind in ("pretrain", "rollouts", "sft", "grpo")), step.name
+            assert figure is None or 0.1 < figure < 80, step.name
 
 
 def all_steps(work: Path, device: str) -> list[Step]:
@@ -289,4 +302,5 @@ def test_the_whole_check_with_the_single_file_trainers(tmp_path: Path) -> None:
     assert not any(row["error"] for row in rows.values())
     assert rows["made grpo single builtin"].keys() >= {"generated_tok_s", "updated_tok_s", "peak_host_gb"}
     assert rows["made sft single"]["updated_tok_s"] > 0
+    assert rows["made sft single"]["forecast_gb"] > 0
     assert rows["made rollouts builtin"]["generated_tok_s"] > 0

@@ -14,11 +14,6 @@ SAMPLED = re.compile(r"(\d+) completions, (\d+) tokens, ([\d,]+) tok/s")
 Rows = list[dict[str, Any]]
 
 
-def forecast_gb(step: Step) -> float | None:  # noqa: ARG001
-    """What the preflight forecasts for the fullest GPU in this step, in GB; None where it makes no forecast."""
-    return None
-
-
 def figures_of(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
     """Tokens/s of generation and update, their MFU where the GPUs' peak is known, and torch's own peak memory."""
     if step.kind == "rollouts":

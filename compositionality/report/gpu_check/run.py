@@ -25,7 +25,8 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
 from compositionality.report.gpu_check.facts import all_reduce, facts, installed, names_of_gpus
-from compositionality.report.gpu_check.figures import figures_of, forecast_gb, problem_in
+from compositionality.report.gpu_check.figures import figures_of, problem_in
+from compositionality.report.gpu_check.forecast import forecast_gb
 from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
 from compositionality.report.gpu_check.watch import MemoryWatch
 from compositionality.report.record import versions, without_places
@@ -170,7 +171,7 @@ def run_step(step: Step, log: Path, settings: GpuCheckSettings, gpus: list[str])
         return row | {"error": f"not done after minutes={settings.minutes}; its log: {log}"}
     if code:
         return row | {"error": without_secrets(problem_in(log, code))}
-    forecast = forecast_gb(step)
+    forecast = forecast_gb(step, gpu=bool(gpus))
     return row | figures_of(step, log.read_text(), gpus) | ({"forecast_gb": forecast} if forecast is not None else {})
 
 
