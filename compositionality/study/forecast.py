@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Planned:
 
     def loaded(self) -> Profile:
         """The profile's own numbers."""
-        return load_profile(self.profile, self.engine)
+        return _profile(self.profile, self.engine)
 
     def settings(self, schema: type[Any], entry_point: str, step: str, *words: str) -> Any:
         """Those of a step, as its script gives them."""
@@ -65,6 +66,11 @@ class Planned:
         if self.engine == "verl":
             return 1
         return (max(self.loaded().lanes, 1) if self.machine.gpus == 1 else 1) if self.machine.gpus else 2
+
+
+@cache
+def _profile(name: str, engine: str) -> Profile:
+    return load_profile(name, engine)
 
 
 def shape_of_base(plan: Planned) -> ModelShape:
@@ -88,6 +94,7 @@ def needs_of(plan: Planned, shape: ModelShape) -> list[Need]:
     ]
 
 
+@cache
 def collecting(plan: Planned) -> CollectSettings:
     """How rollouts are collected outside training."""
     words = ("problems=-", "output=-", "model=-")
@@ -105,6 +112,7 @@ def completions_at_once(plan: Planned, shape: ModelShape) -> int | None:
     return vllm_of(settings, shape, plan.loaded().sampling.max_prompt_tokens, gpu=True).at_once(shape, gpu)
 
 
+@cache
 def grpo_settings(plan: Planned) -> GrpoSettings:
     """Of the first RL of the study."""
     profile = plan.loaded()
@@ -121,6 +129,7 @@ def grpo_settings(plan: Planned) -> GrpoSettings:
     return found
 
 
+@cache
 def sft_settings(plan: Planned) -> SftSettings:
     """Of Stage 1."""
     words = ("model.path=-", "data.train_file=-", "trainer.output=-", *_run_words(plan))

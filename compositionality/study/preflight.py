@@ -14,6 +14,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 from compositionality.rollout.forecast.machine import Machine, this_machine
 from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
+from compositionality.rollout.forecast.shape import ModelShape
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.study.forecast import Planned, completions_at_once, exists, needs_of, shape_of_base
 from compositionality.tasks.registry import find_task
@@ -111,12 +112,13 @@ def comparison() -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for profile in PROFILES:
+        shape: ModelShape | None = None
         for nodes, gpus in MACHINES:
             given = PreflightSettings(
                 profile, nodes=nodes, gpus=gpus, gpu_memory_gb=80, host_memory_gb=UNLIMITED, disk_gb=UNLIMITED
             )
             plan = planned(given)
-            shape = shape_of_base(plan)
+            shape = shape or shape_of_base(plan)
             needs = needs_of(plan, shape)
             found = [most(needs, place, steps) for place, *steps in SHOWN]
             too_much = [need.step for need in needs if not need.fits(plan.machine)]

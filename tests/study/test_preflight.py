@@ -56,5 +56,6 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.full
+@pytest.mark.long
 def test_p22_the_table_in_the_readme_is_what_the_command_prints() -> None:
     assert comparison() in (ROOT / "bash/README.md").read_text()

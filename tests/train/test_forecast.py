@@ -80,7 +80,7 @@ def test_p22_activations_and_logits_of_verl(
     tokens, places = torch.randint(0, vocabulary, (2, 128)), torch.arange(128).repeat(2, 1)
 
     def loss() -> Any:
-        mask = None if packed else torch.ones(2, 128).long().index_fill(1, torch.tensor([255]), 0)
+        mask = None if packed else torch.ones(2, 128).long().index_fill(1, torch.tensor([127]), 0)
         form = (1, -1) if packed else (2, -1)
         given = {"input_ids": tokens.reshape(form), "position_ids": places.reshape(form), "attention_mask": mask}
         logits = model(**given, use_cache=False).logits
@@ -90,7 +90,9 @@ def test_p22_activations_and_logits_of_verl(
 
     peak = peak_of(model, loss)
     how = Pass(MicroBatch(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
-    assert sum(activations.parts(shape, how).values()) == pytest.approx(peak, rel=0.2)
+    # The head's gradient, which the forecast counts with what FSDP2 holds whole; padded, the peak comes before it.
+    gradient = c * vocabulary * shape.width if packed else 0
+    assert sum(activations.parts(shape, how).values()) + gradient == pytest.approx(peak, rel=0.2)
 
 
 def test_p22_weights_gradients_and_adam() -> None:
