@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from compositionality.config.cli import parse
@@ -77,8 +76,16 @@ def shape_of_base(plan: Planned) -> ModelShape:
     """The shape of the model that the study starts from."""
     if plan.model:
         return shape_of_model(plan.model)
-    pretrain = plan.settings(PretrainSettings, "pretrain_tiny", f"{plan.study}/stage0_pretrain", "output=-")
+    pretrain = pretraining(plan)
     return tiny_shape(pretrain.model, len(corpus_tokenizer(pretrain.mix)))
+
+
+def pretraining(plan: Planned) -> PretrainSettings:
+    """How the base model is made, where no model is given."""
+    found: PretrainSettings = plan.settings(
+        PretrainSettings, "pretrain_tiny", f"{plan.study}/stage0_pretrain", "output=-"
+    )
+    return found
 
 
 def needs_of(plan: Planned, shape: ModelShape) -> list[Need]:
@@ -163,8 +170,7 @@ def study_parts(plan: Planned, shape: ModelShape) -> dict[str, float]:
 
 def _pretraining(plan: Planned, shape: ModelShape) -> Iterator[Need]:
     if not plan.model:
-        step = f"{plan.study}/stage0_pretrain"
-        pretrain = plan.settings(PretrainSettings, "pretrain_tiny", step, "output=-")
+        pretrain = pretraining(plan)
         packing = pretrain.packing
         alone = plan.ranks(2)
         ranks = Ranks(alone.processes, alone.nodes, gpu=alone.gpu)
@@ -211,8 +217,3 @@ def _run_words(plan: Planned) -> list[str]:
 def _settle(settings: GrpoSettings | SftSettings, plan: Planned) -> None:
     settings.run.processes = settings.run.processes or plan.ranks().processes
     settle_attention(settings)
-
-
-def exists(path: str) -> bool:
-    """Whether a model lies there."""
-    return bool(path) and Path(path).expanduser().exists()

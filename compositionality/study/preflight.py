@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,11 +15,13 @@ from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 from compositionality.rollout.forecast.machine import Machine, this_machine
 from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
-from compositionality.rollout.forecast.shape import ModelShape
-from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.study.forecast import Planned, completions_at_once, exists, needs_of, shape_of_base
+from compositionality.rollout.forecast.shape import ModelShape, cached_config
+from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
+from compositionality.study.forecast import Planned, completions_at_once, needs_of, pretraining, shape_of_base
 from compositionality.tasks.registry import find_task
+from compositionality.train.common.chat_template import OWN, find_template
 from compositionality.train.forecast.batch import Tail
+from compositionality.train.tiny.corpus import corpus_tokenizer
 
 COLUMNS = 98
 PROFILES = ("single", "instruct", "paper")
@@ -139,12 +142,13 @@ def described(machine: Machine) -> str:
     nodes = f"{machine.nodes} nodes of " if machine.nodes > 1 else ""
     if machine.gpu_bytes is None:
         return f"{nodes}a CPU with {in_gb(machine.host_bytes)}"
-    return f"{nodes}{machine.gpus} × {in_gb(machine.gpu_bytes)}"
+    return f"{nodes}{machine.gpus} × {machine.gpu_bytes / GB:g} GB"
 
 
 def prompt_shown(plan: Planned) -> str:
     """One prompt of the profile's string problems as the model sees it."""
-    if not exists(plan.model):
+    tokenizer = tokenizer_of(plan)
+    if tokenizer is None:
         return "No prompt to show: the model's tokenizer is not here."
     values = dict(load_values(plan))
     options = settings_for("string", plan.loaded().string.mode, output="-", count=1, **values)
@@ -155,10 +159,23 @@ def prompt_shown(plan: Planned) -> str:
         for entry in fields(mode.options)
     }
     problem = next(iter(task.problems(mode.options(**chosen), "train", 1, 1)))
-    tokenizer = load_tokenizer(plan.model)
     chat = [{"role": "user", "content": problem.prompt}]
     text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     return f"A prompt as the model sees it:\n{text}"
+
+
+def tokenizer_of(plan: Planned) -> Any:
+    """The base model's tokenizer with the profile's chat template; None if it is not here."""
+    if not plan.model:
+        return corpus_tokenizer(pretraining(plan).mix)
+    folder = Path(plan.model).expanduser()
+    if HUB_ID.fullmatch(plan.model) and not folder.is_dir() and (cached := cached_config(plan.model)):
+        folder = cached.parent
+    if not (folder / "tokenizer_config.json").is_file():
+        return None
+    tokenizer = read_tokenizer(folder)
+    tokenizer.chat_template = find_template(plan.loaded().chat_template or OWN, tokenizer, folder)[0]
+    return tokenizer
 
 
 def load_values(plan: Planned) -> dict[str, object]:

@@ -52,6 +52,6 @@ def test_p18_not_one_completion_fits() -> None:
 def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
     settings = SamplingSettings(engine="transformers", max_tokens=1024)
-    with pytest.raises(UserError, match=r"sampling: needs \d+ GB of memory of each node .*; lower max_tokens"):
+    with pytest.raises(UserError, match=r"sampling: needs [\d.]+ GB of memory of each node .*; lower max_tokens"):
         check_sampling(settings, Path("Llama-3.1-8B"), 100)
     check_sampling(SamplingSettings(engine="openai"), tmp_path, 100)

@@ -28,7 +28,7 @@ def test_p22_a_profile_on_its_machine(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=r"profile=single/single does not fit 1 × 8\.0 GB: .*GRPO, update \(memory of"):
+    with pytest.raises(UserError, match=r"profile=single/single does not fit 1 × 8 GB: .*GRPO, update \(memory of"):
         preflight(single(gpu_memory_gb=8.0))
     assert "lower trainer.micro_batch_tokens" in capsys.readouterr().out.replace("\n", " ")
 
@@ -53,6 +53,8 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.C
     preflight(single(model=str(tmp_path)))
     shown = capsys.readouterr().out
     assert "A prompt as the model sees it:\n<|user|>" in shown
+    preflight(single())
+    assert "A prompt as the model sees it:\n<|user|>" in capsys.readouterr().out, "of the model that is made"
 
 
 @pytest.mark.full

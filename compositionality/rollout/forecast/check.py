@@ -11,8 +11,8 @@ from compositionality.rollout.settings import SamplingSettings
 
 ROWS, GPU_ROWS = 256, 1024
 """Rows at a time of the built-in sampler (engines/builtin.py) and of transformers on a CPU; on a GPU the former's."""
-TOKENS, SEQUENCES = 8192, 512
-"""Of engines/vllm.py."""
+TOKENS, SEQUENCES = 16384, 512
+"""Tokens that vLLM computes at a time on an H100 (on an A100 half as many), and its rows (engines/vllm.py)."""
 LOWER = "lower max_tokens, raise gpu_memory, or share the model among GPUs with tensor_parallel"
 
 
@@ -27,11 +27,17 @@ def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int)
     elsewhere = os.environ.get("DEVICE") == "gpu" or (settings.engine == "ray" and settings.ray_address)
     if settings.engine == "openai" or (elsewhere and not gpu):
         return
-    check_needs(sampling_needs(settings, shape_of_model(model), longest_prompt, gpu=gpu), machine)
+    check_needs(sampling_needs(settings, shape_of_model(model), longest_prompt, gpu=gpu, rows=1), machine)
 
 
-def sampling_needs(settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool) -> list[Need]:
-    """Of sampling with the engine that ``settings`` name: one completion of full length must fit."""
+def sampling_needs(
+    settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool, rows: int | None = None
+) -> list[Need]:
+    """Of sampling with the engine that ``settings`` name: of vLLM, that one completion of full length fits.
+
+    ``rows`` of full length at a time with the other engines; None: all that they take at once, which is the most they
+    can need.
+    """
     length = longest_prompt + settings.max_tokens
     bytes_each = BYTES.get(settings.dtype, shape.stored_bytes if gpu else 4)
     if settings.engine in ("vllm", "ray"):
@@ -43,7 +49,7 @@ def sampling_needs(settings: SamplingSettings, shape: ModelShape, longest_prompt
             ]
         parts = {"weights": vllm.weights(shape), "one completion": vllm.completion(shape), "vLLM": 2 * PYTHON}
         return [Need("sampling", HOST, parts, "lower max_tokens, or take another engine")]
-    rows = GPU_ROWS if gpu and settings.engine == "builtin" else ROWS
+    rows = rows or (GPU_ROWS if gpu and settings.engine == "builtin" else ROWS)
     need = builtin_need(shape, "sampling", rows, length, bytes_each, GPU if gpu else HOST)
     return [Need(need.step, need.place, need.parts, "lower max_tokens, or take engine=vllm")]
 

@@ -88,7 +88,7 @@ def shape_of_model(model: str | Path) -> ModelShape:
         return shape_of(read_config(path.parent) if path.name == "config.json" else read_yaml_mapping(path), str(path))
     if path.is_dir():
         return shape_of(read_config(path), str(path))
-    if HUB_ID.fullmatch(str(model)) and (cached := _cached_config(str(model))):
+    if HUB_ID.fullmatch(str(model)) and (cached := cached_config(str(model))):
         return shape_of(read_config(cached.parent), str(model))
     for file in sorted(KNOWN.glob("*.yaml")):
         if path.name.startswith(file.stem):
@@ -97,7 +97,8 @@ def shape_of_model(model: str | Path) -> ModelShape:
     raise UserError(f"{model}: no such model here; give model=FOLDER, a config.json, or one that is known: {names}")
 
 
-def _cached_config(hub_id: str) -> Path | None:
+def cached_config(hub_id: str) -> Path | None:
+    """The config.json of a Hub model in the Hugging Face cache; None if it is not there."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(hub_id, "config.json")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from compositionality.rollout.forecast.check import SEQUENCES, TOKENS
 from compositionality.rollout.forecast.need import DISK, GPU, HOST, Need
 from compositionality.rollout.forecast.sampling import CONTEXT, PYTHON, Vllm, builtin_need
 from compositionality.rollout.forecast.shape import BYTES, ModelShape
@@ -13,9 +14,6 @@ from compositionality.train.forecast.disk import run_parts
 from compositionality.train.forecast.states import Sharing, gathered, states
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
-
-VLLM_TOKENS, VLLM_ROWS = 8192, 512
-"""Of rollout/engines/vllm.py."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list[
     bytes_each = BYTES[settings.model.dtype]
     needs = []
     if rollout.engine == "vllm" and ranks.gpu:
-        vllm = Vllm(rollout.gpu_memory, length, 1, bytes_each, max(VLLM_TOKENS, length), VLLM_ROWS, LOWER_VLLM)
+        vllm = Vllm(rollout.gpu_memory, length, 1, bytes_each, max(TOKENS, length), SEQUENCES, LOWER_VLLM)
         needs.append(vllm.need(shape, "GRPO, sampling", beside=held))
         update["vLLM"] = vllm.weights(shape) + vllm.completion(shape) + vllm.work(shape)
     elif rollout.engine == "builtin":
