@@ -149,7 +149,8 @@ def check_cuda() -> str:
 def _driver_fault(cuda: int) -> str:
     """Why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is not known."""
     needed, there = OLDEST_DRIVER.get(cuda, "0"), driver()
-    if not there or _numbers(there) >= _numbers(needed) or _cuda_of_driver() >= cuda:
+    found = _numbers(there)  # none where nvidia-smi does not tell
+    if not found or found >= _numbers(needed)[: len(found)] or _cuda_of_driver() >= cuda:
         return ""
     return (
         f"the NVIDIA driver is {there}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {needed} or "

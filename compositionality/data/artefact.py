@@ -8,7 +8,6 @@ a manifest depends on the time or the machine.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -20,10 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from compositionality import __version__
+from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
 MANIFEST = "manifest.json"
@@ -31,8 +30,6 @@ OURS = {"step", "files", "inputs", "settings"}
 """Keys of which a manifest of ours has at least one, however damaged."""
 LARGE = 64 << 20
 """Bytes from which on a file's hash is remembered, in this process, by its size and times."""
-NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""What flock answers where the file system has none (Lustre without -o flock, some NFS)."""
 
 
 class Manifest(BaseModel):
@@ -331,37 +328,13 @@ def remove(path: Path) -> None:
 @contextlib.contextmanager
 def exclusive(target: Path) -> Iterator[None]:
     """Hold ``target`` for this process alone; UserError if another process works on it."""
-    lock = _lock(target)
+    busy = f"{target}: another process is writing it; wait for it or choose another path"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = acquire(beside(target, "lock"), beside(target, "owner"), busy)
     try:
         yield
     finally:
         lock.release()
-
-
-def _lock(target: Path) -> BaseFileLock:
-    """A lock that ends with its process, even if that is killed; without flock a file that names its owner.
-
-    Such a file that a process left behind is taken over on the machine where that ran.
-    """
-    busy = f"{target}: another process is writing it; wait for it or choose another path"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock: BaseFileLock = FileLock(beside(target, "lock"), timeout=0, fallback_to_soft=False)
-    try:
-        lock.acquire()
-        return lock
-    except Timeout as error:
-        raise UserError(busy) from error
-    except OSError as error:
-        if error.errno not in NO_FLOCK:
-            raise
-    path = beside(target, "owner")
-    lock = SoftFileLock(path, timeout=1)  # an owner that is gone is found out at the second try
-    try:
-        lock.acquire()
-    except Timeout as error:
-        owner = " on ".join(path.read_text().split()[:2]) if path.is_file() else "gone by now"
-        raise UserError(f"{busy}, or delete {path} if it is gone (process {owner})") from error
-    return lock
 
 
 def _file_hashes(folder: Path) -> dict[str, str]:

@@ -146,30 +146,35 @@ def check_capacity(address: str, wanted: int, gpus: int) -> None:
 
 def check_shared(folder: Path, files: Sequence[Path]) -> None:
     """UserError for a node of the joined cluster that does not see a file just written in ``folder``, or ``files``."""
+    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
+    with tempfile.NamedTemporaryFile(dir=place, prefix=".seen-by-all-nodes-") as probe:
+        check_seen([Path(probe.name)], place)
+    check_seen(files)
+
+
+def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
+    """UserError for a node of the joined cluster that does not see one of ``files``, under the name ``shown``."""
     import ray
     from ray.exceptions import GetTimeoutError, RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
-    with tempfile.NamedTemporaryFile(dir=place, prefix=".seen-by-all-nodes-") as probe:
-        paths = [Path(probe.name), *(path.absolute() for path in files)]
-        for node in nodes():
-            on_node = NodeAffinitySchedulingStrategy(node.id, soft=False)
-            task: Any = ray.remote(unseen).options(num_cpus=0, scheduling_strategy=on_node, max_retries=0)
-            try:
-                missing = ray.get(task.remote(paths), timeout=CHECK_SECONDS / 2)
-            except (RayError, GetTimeoutError) as error:
-                said = " ".join(str(getattr(error, "cause", None) or error).split())[-200:]
-                raise UserError(
-                    f"{node.host}: a task of this project fails there ({said}); the repository and its .venv must be "
-                    "at the same path on every node"
-                ) from error
-            if missing:
-                what = place if missing[0] == paths[0] else missing[0]
-                raise UserError(
-                    f"{what}: the node {node.host} does not see it; put the run folder, the model and the data "
-                    "on a file system that all nodes share"
-                )
+    paths = [path.absolute() for path in files]
+    for node in nodes():
+        on_node = NodeAffinitySchedulingStrategy(node.id, soft=False)
+        task: Any = ray.remote(unseen).options(num_cpus=0, scheduling_strategy=on_node, max_retries=0)
+        try:
+            missing = ray.get(task.remote(paths), timeout=CHECK_SECONDS / 2)
+        except (RayError, GetTimeoutError) as error:
+            said = " ".join(str(getattr(error, "cause", None) or error).split())[-200:]
+            raise UserError(
+                f"{node.host}: a task of this project fails there ({said}); the repository and its .venv must be "
+                "at the same path on every node"
+            ) from error
+        if missing:
+            raise UserError(
+                f"{shown or missing[0]}: the node {node.host} does not see it; put the run folder, the model and the "
+                "data on a file system that all nodes share"
+            )
 
 
 def unseen(paths: Sequence[Path]) -> list[Path]:

@@ -98,7 +98,7 @@ class Ray:
 
         if not ray.is_initialized() and self.address:
             cluster.join(self.address, log_to_driver=True)
-            cluster.check_shared(ROOT, [])
+            cluster.check_seen([ROOT / "bash" / "env.sh"])
         elif not ray.is_initialized():
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = (1, 0) if uses_ray(job) else needs_of(job)

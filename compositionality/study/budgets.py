@@ -1,6 +1,6 @@
 """How many completions RL samples, and whether its problems last for its steps."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from compositionality.config.cli import parse
@@ -36,18 +36,23 @@ def length_of(settings: GrpoSettings) -> tuple[int | None, int]:
     return own.get("trainer.total_training_steps", settings.trainer.steps), int(own.get("trainer.total_epochs", 1))
 
 
-def only_the_run_tells(variables: Mapping[str, str], study: Study, arm: str) -> bool:
-    """Whether the arm's budget is known only once the run is finished of which it takes as many completions."""
+def only_the_run_tells(variables: Mapping[str, str], study: Study, arm: str, words: Sequence[str] = ()) -> bool:
+    """Whether the arm's budget is known only once the run is finished of which it takes as many completions.
+
+    So it is with dynamic sampling, and where ``words`` override the profile's settings.
+    """
     other = find_arm(study, arm).budget_of
     if not other or variables.get("RFT_RL_ROLLOUTS"):
         return False
+    if any("=" in word for word in words):
+        return True
     return rl_settings(variables["PROFILE"], variables["ENGINE"], study.arms[other].script).algorithm.dynamic_sampling
 
 
 def budget(variables: Mapping[str, str], study: Study, arm: str) -> int:
-    """Completions that ``arm`` may sample: as many as RL. UserError where only a run tells that is not finished.
+    """Completions that ``arm`` may sample: as many as the finished run of RL, else as its profile's settings say.
 
-    With DRY_RUN, in place of a run that is not there, as many as RL samples at least.
+    UserError where only a run tells that is not finished; with DRY_RUN then as many as RL samples at least.
     """
     if variables.get("RFT_RL_ROLLOUTS"):
         return int(variables["RFT_RL_ROLLOUTS"])
@@ -57,10 +62,10 @@ def budget(variables: Mapping[str, str], study: Study, arm: str) -> int:
     model = Path(model_path(study.arms[other], variables))
     settings = rl_settings(variables["PROFILE"], variables["ENGINE"], study.arms[other].script)
     there = model.is_dir()
-    if not settings.algorithm.dynamic_sampling or (variables.get("DRY_RUN") and not there):
-        return least_completions(settings, int(variables["STRING_STAGE2_COUNT"]))
     metrics = model.parent / "metrics.jsonl"
-    found = sampled_completions(metrics) if there else None
+    found = sampled_completions(metrics) if there else None  # overrides included, which the profile does not know
+    if found is None and (not settings.algorithm.dynamic_sampling or (variables.get("DRY_RUN") and not there)):
+        return least_completions(settings, int(variables["STRING_STAGE2_COUNT"]))
     if found is None:
         what = f"has no {SAMPLED} for every step" if there else f"is not finished ({model} is missing)"
         raise UserError(

@@ -127,7 +127,7 @@ def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], fir
         before, place = (place,), place + 1
     for name in names:
         after = before
-        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name):
+        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name, request.words):
             after = (place + names.index(other),)
         yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
     arms = tuple(range(place, place + len(names)))

@@ -80,7 +80,7 @@ def planned(settings: PreflightSettings) -> Planned:
     """The study and its machine. UserError for a GPU profile without a GPU, here or given."""
     name, _, engine = settings.profile.partition("/")
     profile = load_profile(name, engine)
-    here = this_machine(Path(), settings.nodes)
+    here = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
     memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
     if profile.device == "gpu" and not (gpus and memory):

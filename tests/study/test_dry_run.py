@@ -33,6 +33,9 @@ STEPS = {
     "report": ("study=s", "output=out"),
     "write_record": ("seeds=s.json", "output=out.json"),
     "export_checkpoint": ("checkpoint=c", "output=out"),
+    "set_chat_template": ("model=m", "output=out", "chat_template=plain"),
+    "gpu_check": ("work=w", "logs=l", "device=cpu"),
+    "preflight": ("profile=paper", "gpus=8", "gpu_memory_gb=80"),
 }
 PLANTED = [  # entry point, words, what is told
     ("create_problems", ["levels=[0]"], "levels"),
@@ -56,12 +59,19 @@ PLANTED = [  # entry point, words, what is told
     ("claims", ["output=out.csv"], "must end in .json"),
     ("summarise_seeds", ["output=out.csv"], "must end in .json"),
     ("summarise_ablation", ["inputs=[b:i]"], "give the same names"),
+    ("set_chat_template", ["chat_template=odd"], "chat_template=odd: choose own"),
+    ("gpu_check", ["engines=[fast]"], "engines=fast: choose from"),
+    ("preflight", ["profile=odd"], "no profile odd"),
     *[
         pytest.param(*row, marks=pytest.mark.full)
         for row in (
             ("train_sft", [*VERL, "trainer.batch_rows=7"], "batch_rows=7 is not a multiple of the 2 processes"),
             ("train_sft", [*VERL, "data.max_length=99999"], "is less than data.max_length=99999"),
-            ("train_grpo", [*VERL, "data.prompts_per_step=3", "rollout.n=3"], "9 responses cannot be shared evenly"),
+            (
+                "train_grpo",
+                [*VERL, "data.prompts_per_step=3", "rollout.n=3"],
+                "9 responses (of a step) cannot",
+            ),
             ("train_grpo", [*VERL, "verl.data.colour=red"], "verl has no such key"),
         )
     ],

@@ -71,16 +71,11 @@ class GpuCheckSettings:
 def gpu_check(settings: GpuCheckSettings) -> None:
     """Run every step, print the table, write the record; SystemExit(1) if one failed.
 
-    UserError before the first step for an engine that there is not and a record that is there already.
+    UserError before the first step as ``check`` has it.
     """
-    check_ranges(settings)
-    for name in settings.engines:
-        if name not in ENGINES:
-            raise UserError(f"engines={name}: choose from {', '.join(ENGINES)}")
+    check(settings)
     gpus = names_of_gpus(settings.device)
     output = record_path(settings, gpus)
-    if output.exists() and not settings.force and (gpus or settings.output):  # a GPU's record is to be kept
-        raise UserError(f"{output}: there already; choose another output or pass --force")
     rows: list[Row] = []
     set_up = measured(rows, "set-up", lambda: in_a_process(facts, settings.device))
     processes = settings.processes or max(len(gpus), 1)
@@ -102,6 +97,18 @@ def gpu_check(settings: GpuCheckSettings) -> None:
     print(f"{output}: {len(rows) - len(failed)} of {len(rows)} steps are right; logs: {settings.logs}")
     if failed:
         raise SystemExit(1)
+
+
+def check(settings: GpuCheckSettings) -> None:
+    """UserError for an engine that there is not, and a record that is there already."""
+    check_ranges(settings)
+    for name in settings.engines:
+        if name not in ENGINES:
+            raise UserError(f"engines={name}: choose from {', '.join(ENGINES)}")
+    gpus = names_of_gpus(settings.device)
+    output = record_path(settings, gpus)
+    if output.exists() and not settings.force and (gpus or settings.output):  # a GPU's record is to be kept
+        raise UserError(f"{output}: there already; choose another output or pass --force")
 
 
 def record_path(settings: GpuCheckSettings, gpus: list[str]) -> Path:

@@ -68,7 +68,7 @@ def _connect(address: str | None, model: Path) -> None:
     address = address or os.environ.get("RAY_ADDRESS")
     if address:
         cluster.join(address)
-        cluster.check_shared(model, [model])
+        cluster.check_seen([model])
     else:
         ray.init("local", log_to_driver=False, include_dashboard=False)
 

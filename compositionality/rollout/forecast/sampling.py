@@ -73,6 +73,5 @@ def builtin_need(shape: ModelShape, step: str, rows: int, length: int, bytes_eac
         "cache": 2.0 * rows * (length + SPARE_COLUMNS) * shape.cache_bytes(bytes_each),
         "logits": 3.0 * 4 * rows * shape.vocabulary,
     }
-    if place == HOST:
-        parts["Python and torch"] = PYTHON
+    parts |= {"Python and torch": PYTHON} if place == HOST else {"CUDA": CONTEXT}
     return Need(step, place, parts, "lower rollout.max_rows or max_tokens")

@@ -60,20 +60,24 @@ def shape_of(config: dict[str, Any], source: str) -> ModelShape:
         settings = AutoConfig.for_model(flat["model_type"], **known)
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(settings)
-    except (KeyError, ValueError, TypeError, ImportError) as error:
-        raise UserError(f"{source}: not the config of a causal language model that transformers knows") from error
+        return _sizes(settings, tuple(parameter.numel() for parameter in model.parameters()), flat)
+    except Exception as error:  # of a foreign config anything
+        raise UserError(f"{source}: not the config of a causal language model whose sizes are known here") from error
+
+
+def _sizes(settings: Any, tensors: tuple[int, ...], flat: dict[str, Any]) -> ModelShape:
     heads = settings.num_attention_heads
     return ModelShape(
         layers=settings.num_hidden_layers,
         width=settings.hidden_size,
-        feed_forward=settings.intermediate_size,
+        feed_forward=getattr(settings, "intermediate_size", None) or 4 * settings.hidden_size,
         heads=heads,
         kv_heads=getattr(settings, "num_key_value_heads", None) or heads,
         head_width=getattr(settings, "head_dim", None) or settings.hidden_size // heads,
         vocabulary=settings.vocab_size,
         tied=bool(settings.tie_word_embeddings),
         stored_bytes=BYTES.get(str(flat.get("dtype") or flat.get("torch_dtype")).removeprefix("torch."), 4),
-        tensors=tuple(parameter.numel() for parameter in model.parameters()),
+        tensors=tensors,
     )
 
 
@@ -95,6 +99,18 @@ def shape_of_model(model: str | Path) -> ModelShape:
             return shape_of(read_yaml_mapping(file), str(file))
     names = ", ".join(file.stem for file in sorted(KNOWN.glob("*.yaml")))
     raise UserError(f"{model}: no such model here; give model=FOLDER, a config.json, or one that is known: {names}")
+
+
+def is_forecast(model: Path) -> bool:
+    """False for a model folder whose memory is not known here: of a family without these sizes, or quantised."""
+    config = read_config(model)
+    if "quantization_config" in text_config(config):
+        return False
+    try:
+        shape_of(config, str(model))
+    except UserError:
+        return False
+    return True
 
 
 def cached_config(hub_id: str) -> Path | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact, write_text
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
@@ -49,24 +49,40 @@ def set_chat_template(settings: ChatTemplateSettings) -> None:
     UserError for a template that there is not or that does not render, for a token of it that the tokenizer does not
     have, and for an answer that it does not end with exactly one EOS.
     """
-    from compositionality.rollout.model_folder import read_tokenizer, resolve_model
+    from compositionality.rollout.model_folder import resolve_model
 
+    check_name(settings.chat_template, "chat_template")
     source, target = resolve_model(settings.model), Path(settings.output)
-    tokenizer = read_tokenizer(source)
-    template, tokens = find_template(settings.chat_template, tokenizer, source)
-    eos = settings.eos_token or (tokens[0] if tokens else tokenizer.eos_token)
-    if not eos:
-        raise UserError(f"{source}: the tokenizer has no EOS token; give eos_token=TOKEN, which ends an answer")
-    check_tokens(tokenizer, (eos, *tokens), settings, source)
+    template, eos, eos_id = chosen(settings, source)
     recipe = Recipe("set_chat_template", {"chat_template": template, "eos_token": eos}, {"model": source})
     with exclusive(target):
         if is_done(target, recipe, force=settings.force):
             print(f"{target} is already there")
             return
         with new_artefact(target, recipe, {"chat_template": settings.chat_template}) as partial:
-            write_folder(source, partial, template, eos, tokenizer.convert_tokens_to_ids(eos))
+            write_folder(source, partial, template, eos, eos_id)
             check_folder(partial, settings)
     print(f"{target}: the weights of {source} with the chat template {settings.chat_template}, EOS {eos}")
+
+
+def check(settings: ChatTemplateSettings) -> None:
+    """A dry run's: the template, and what the tokenizer has of it if the model is there."""
+    check_name(settings.chat_template, "chat_template")
+    if is_to_be_checked(settings.model, dry=True):
+        chosen(settings, Path(settings.model))
+
+
+def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]:
+    """The Jinja text of the template, the token that ends an answer, its id. UserError for what does not fit."""
+    from compositionality.rollout.model_folder import read_tokenizer
+
+    tokenizer = read_tokenizer(source)
+    template, tokens = find_template(settings.chat_template, tokenizer, source)
+    eos = settings.eos_token or (tokens[0] if tokens else tokenizer.eos_token)
+    if not eos:
+        raise UserError(f"{source}: the tokenizer has no EOS token; give eos_token=TOKEN, which ends an answer")
+    check_tokens(tokenizer, (eos, *tokens), settings, source)
+    return template, eos, tokenizer.convert_tokens_to_ids(eos)
 
 
 def template_names() -> list[str]:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-UPDATES = 100
+UPDATES = 10
 SHORTEST = 16
 
 
@@ -43,7 +43,7 @@ class Tail:
 
 
 def largest_of_verl(rows: int, limit: int, budget: int, tail: Tail, *, packed: bool) -> MicroBatch:
-    """The largest micro-batch among those of 100 updates of ``rows`` rows on a rank, cut by verl's own function.
+    """The largest micro-batch among those of 10 updates of ``rows`` rows on a rank, cut by verl's own function.
 
     ``rearrange_micro_batches`` (verl/utils/seqlen_balancing.py) cuts by real tokens; where padding is not removed
     (workers/engine/fsdp/transformer_impl.py, prepare_model_inputs) each is padded to its longest row.

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from compositionality.gpus import count_gpus
 from compositionality.rollout.forecast.machine import this_machine
 from compositionality.rollout.forecast.need import DISK, Need, check_needs
 from compositionality.rollout.forecast.shape import ModelShape, shape_of_model
+from compositionality.train.common.ranks import RunSettings, world_size
 from compositionality.train.common.settings import MeshSettings
 from compositionality.train.forecast import single
 from compositionality.train.forecast.single import Ranks
@@ -17,21 +19,21 @@ from compositionality.train.sft_settings import SftSettings
 
 def check_sft(settings: SftSettings) -> None:
     """UserError unless the single-file SFT fits this machine."""
-    needs = single.sft_needs(settings, shape_of_model(settings.model.path), ranks_here())
+    needs = single.sft_needs(settings, shape_of_model(settings.model.path), ranks_of(settings.run))
     _check(needs, Path(settings.trainer.output), settings.run.device)
 
 
 def check_grpo(settings: GrpoSettings) -> None:
     """UserError unless the single-file GRPO fits this machine."""
-    needs = single.grpo_needs(settings, shape_of_model(settings.model.path), ranks_here())
+    needs = single.grpo_needs(settings, shape_of_model(settings.model.path), ranks_of(settings.run))
     _check(needs, Path(settings.trainer.output), settings.run.device)
 
 
 def check_pretraining(
-    shape: ModelShape, mesh: MeshSettings, dtype: str, rows: int, length: int, out: Path, device: str
+    shape: ModelShape, mesh: MeshSettings, dtype: str, rows: int, length: int, out: Path, run: RunSettings
 ) -> None:
     """UserError unless pretraining on ``rows`` rows of ``length`` tokens a step fits this machine."""
-    _check(single.pretraining_needs(shape, mesh, dtype, rows, length, ranks_here()), out, device)
+    _check(single.pretraining_needs(shape, mesh, dtype, rows, length, ranks_of(run)), out, run.device)
 
 
 def check_verl_sft(config: DictConfig) -> None:
@@ -48,12 +50,11 @@ def check_verl_grpo(config: DictConfig) -> None:
     _check(grpo_needs(config, shape_of_model(config.run.model)), Path(config.run.output), config.run.device)
 
 
-def ranks_here() -> Ranks:
-    """The processes of this run: this one alone, or those of torchrun."""
-    import torch
-
-    world, local = (int(os.environ.get(name, "1")) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
-    return Ranks(local, max(1, world // local), gpu=torch.cuda.is_available())
+def ranks_of(run: RunSettings) -> Ranks:
+    """The processes of a run: those that torchrun has started, else those that it will start."""
+    world = world_size(run)
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", world)) if "RANK" in os.environ else world
+    return Ranks(local, max(1, world // local), gpu=run.device != "cpu" and count_gpus() > 0)
 
 
 def _check(needs: list[Need], out: Path, device: str) -> None:

@@ -61,7 +61,8 @@ def grpo_needs(settings: GrpoSettings, shape: ModelShape, ranks: Ranks) -> list[
     elif rollout.engine == "builtin":
         asked = -(-data.prompts_per_step * rollout.n // ranks.total)
         place = GPU if ranks.gpu else HOST
-        need = builtin_need(shape, "GRPO, sampling", min(asked, rollout.max_rows), length, bytes_each, place)
+        rows = 1 if ranks.gpu else min(asked, rollout.max_rows)  # on a GPU it takes as many as fit
+        need = builtin_need(shape, "GRPO, sampling", rows, length, bytes_each, place)
         beside = {**need.parts, "states of the update": held}
         needs.append(Need(need.step, place, times(beside, copies(ranks)), need.lower))
         update["the sampler's weights"] = float(shape.parameters * bytes_each)

@@ -101,7 +101,7 @@ def check(settings: PretrainSettings) -> None:
         raise UserError("the shares of mix add up to 1 or more; leave some for the definitions of target functions")
     model, packing = tiny_shape(shape, len(corpus_tokenizer(settings.mix))), settings.packing
     out = progress_path(Path(settings.output))
-    check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run.device)
+    check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run)
 
 
 def _pretrain(

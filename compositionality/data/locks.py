@@ -1,0 +1,34 @@
+"""Locks that end with their process, on file systems with flock and without."""
+
+import errno
+from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
+
+from compositionality.errors import UserError
+
+NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+"""What flock answers where the file system has none (Lustre without -o flock, some NFS)."""
+
+
+def acquire(path: Path, owner: Path, busy: str) -> BaseFileLock:
+    """The lock ``path``, held; without flock the file ``owner``, which names its process. UserError ``busy`` if taken.
+
+    An ``owner`` that a process left behind is taken over on the machine where that ran.
+    """
+    lock: BaseFileLock = FileLock(path, timeout=0, fallback_to_soft=False)
+    try:
+        lock.acquire()
+        return lock
+    except Timeout as error:
+        raise UserError(busy) from error
+    except OSError as error:
+        if error.errno not in NO_FLOCK:
+            raise
+    lock = SoftFileLock(owner, timeout=1)  # an owner that is gone is found out at the second try
+    try:
+        lock.acquire()
+    except Timeout as error:
+        process = " on ".join(owner.read_text().split()[:2]) if owner.is_file() else "gone by now"
+        raise UserError(f"{busy}, or delete {owner} if it is gone (process {process})") from error
+    return lock
