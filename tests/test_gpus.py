@@ -79,7 +79,7 @@ def test_a_compatibility_package_makes_up_for_an_old_driver(tmp_path: Path, monk
     assert gpus.check_cuda() == "CUDA 13.0 works: 1 × NVIDIA H100, driver 550.54.14"
 
 
-@pytest.mark.parametrize("driver", ["580.65.06", "580.82.07", "595.10"])
+@pytest.mark.parametrize("driver", ["580.65.06", "580.82.07", "595.10", "580", "[N/A]"])
 def test_a_driver_that_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str) -> None:
     install_nvidia_smi(tmp_path, monkeypatch, 1, driver)
     gpus.check_driver()

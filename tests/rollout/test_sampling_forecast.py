@@ -1,5 +1,6 @@
 """The forecast of sampling against what is measured here, within 20 % (P22)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ import torch
 
 from compositionality.errors import UserError
 from compositionality.rollout.forecast import machine
-from compositionality.rollout.forecast.check import check_sampling
+from compositionality.rollout.forecast.check import check_sampling, sampling_needs
 from compositionality.rollout.forecast.need import GPU, HOST, check_needs
 from compositionality.rollout.forecast.sampling import Vllm, builtin_need
-from compositionality.rollout.forecast.shape import shape_of_model
+from compositionality.rollout.forecast.shape import is_forecast, shape_of, shape_of_model
 from compositionality.rollout.settings import SamplingSettings
 
 CONFIG: dict[str, Any] = {
@@ -55,3 +56,21 @@ def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatc
     with pytest.raises(UserError, match=r"sampling: needs [\d.]+ GB of memory of each node .*; lower max_tokens"):
         check_sampling(settings, Path("Llama-3.1-8B"), 100)
     check_sampling(SamplingSettings(engine="openai"), tmp_path, 100)
+
+
+def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another family, or weights in four bits that config.json counts as sixteen."""
+    monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
+    quantised = {"model_type": "llama", **CONFIG, "quantization_config": {"bits": 4}}
+    for number, config in enumerate(({"model_type": "mamba"}, quantised)):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "config.json").write_text(json.dumps(config))
+        assert not is_forecast(tmp_path / str(number))
+        check_sampling(SamplingSettings(engine="transformers", max_tokens=10**9), tmp_path / str(number), 100)
+    assert shape_of({"model_type": "gpt2"}, "gpt2").feed_forward == 4 * 768
+
+
+def test_on_a_gpu_the_built_in_sampler_takes_as_many_rows_as_fit() -> None:
+    settings = SamplingSettings(engine="builtin", max_tokens=400)
+    needs = sampling_needs(settings, shape_of_model("Llama-3.1-8B"), 150, gpu=True)
+    check_needs(needs, machine.Machine(1, 1, 24e9, 1e11, 1e12))

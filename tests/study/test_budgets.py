@@ -104,3 +104,13 @@ def test_rft_in_rls_budget_comes_after_rl_only_where_the_run_tells_it(tmp_path: 
         assert (level2 in matched.after) == waits
     with pytest.raises(UserError, match=r"rft-matched samples as many .* run arm rl-level2 first"):
         study_jobs(Request("section41_42", 1), variables("instruct", ARMS="rft-matched", CKPT_DIR=str(tmp_path)))
+
+
+def test_overrides_are_in_the_budget_too(tmp_path: Path) -> None:
+    """The profile does not know them: the finished run tells, and so rft-matched waits for it."""
+    run = finished_run(tmp_path)
+    tiny = {**variables("tiny", CKPT_DIR=str(tmp_path)), "RFT_ITERATIONS": run["RFT_ITERATIONS"]}
+    assert budget(tiny, STUDY, "rft-matched") == 16 * (3 * 128 + 6)
+    jobs = study_jobs(Request("section41_42", 1, ("trainer.steps=3",)), {**tiny, "ARMS": "rl-level2 rft-matched"})
+    matched = next(job for job in jobs if job.words[:1] == ("rft-matched",))
+    assert [jobs[number].words[0] for number in matched.after] == ["rl-level2"]

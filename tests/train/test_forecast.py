@@ -13,10 +13,12 @@ from compositionality.errors import UserError
 from compositionality.rollout.forecast.machine import Machine
 from compositionality.rollout.forecast.need import DISK, GPU, Need, check_needs
 from compositionality.rollout.forecast.shape import ModelShape, pinned_bytes, shape_of, shape_of_model
-from compositionality.train.forecast import activations
+from compositionality.train.common.ranks import RunSettings
+from compositionality.train.forecast import activations, check
 from compositionality.train.forecast.activations import Pass
 from compositionality.train.forecast.batch import MicroBatch, Tail, largest_of_single, largest_of_verl
 from compositionality.train.forecast.disk import run_bytes
+from compositionality.train.forecast.single import Ranks
 from compositionality.train.forecast.states import Sharing, gathered, parked_between, states
 
 CONFIG: dict[str, Any] = {
@@ -199,3 +201,12 @@ def test_p18_a_single_gpu_is_too_small_for_eight_billion_weights(monkeypatch: py
     settings.model.path, settings.trainer.output = "Llama-3.1-8B", "out"
     with pytest.raises(UserError, match=r"SFT: needs \d{3} GB of memory of each GPU .*gradients and Adam 128 GB"):
         check.check_sft(settings)
+
+
+def test_a_dry_run_counts_the_processes_that_a_start_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "count_gpus", lambda: 8)
+    assert check.ranks_of(RunSettings("gpu", 8)) == Ranks(8, 1, gpu=True)
+    assert check.ranks_of(RunSettings("cpu", 2)) == Ranks(2, 1, gpu=False)
+    for name, value in (("RANK", "9"), ("WORLD_SIZE", "16"), ("LOCAL_WORLD_SIZE", "8")):
+        monkeypatch.setenv(name, value)
+    assert check.ranks_of(RunSettings("gpu")) == Ranks(8, 2, gpu=True)
