@@ -191,9 +191,9 @@ def test_p18_one_line_says_what_is_needed_what_is_there_and_what_to_lower() -> N
 
 
 def test_p18_a_single_gpu_is_too_small_for_eight_billion_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compositionality.train.forecast import check
     from compositionality.train.sft_settings import SftSettings
 
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=80 * 10**9))
