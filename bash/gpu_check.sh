@@ -3,7 +3,7 @@
 # in small runs: pretraining, SFT, GRPO, rollouts with the built-in sampler and vLLM, the exports loaded again.
 # Reads $MODEL_PATH, a real model to check too (optional). Writes results/records/gpu-check-GPU.json (on a CPU
 # $RESULTS_DIR/gpu_check/record.json) and the log of every step in $RESULTS_DIR/gpu_check; prints a table.
-# About 15 minutes on one 80 GB GPU. DEVICE=cpu: the same steps in the smallest sizes. ENGINES="single verl vllm": whose steps.
+# DEVICE=cpu: the same steps in the smallest sizes. ENGINES="single verl vllm": whose steps.
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 words=(work="$CKPT_DIR" logs="$RESULTS_DIR/gpu_check" model="${MODEL_PATH:-}" device="$DEVICE")

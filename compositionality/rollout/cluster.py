@@ -30,7 +30,7 @@ NOT_FORWARDED = ("WANDB_SERVICE",)  # wandb's own, of one process tree
 
 
 @dataclass(frozen=True)
-class Node:
+class ClusterNode:
     """A living node: Ray's id, host name, GPUs (all, and those that no task holds)."""
 
     id: str
@@ -89,14 +89,14 @@ def check_answers(address: str) -> None:
         ) from error
 
 
-def nodes() -> list[Node]:
+def nodes() -> list[ClusterNode]:
     """The living nodes of the cluster that this process has joined."""
     import ray
     from ray._private.state import available_resources_per_node
 
     free = available_resources_per_node()
     return [
-        Node(
+        ClusterNode(
             node["NodeID"],
             node["NodeManagerHostname"],
             int(node["Resources"].get("GPU", 0)),

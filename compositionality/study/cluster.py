@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
-from compositionality.rollout.cluster import Node, check_answers, check_capacity, check_shared, join, nodes
+from compositionality.rollout.cluster import ClusterNode, check_answers, check_capacity, check_shared, join, nodes
 
 POLL_SECONDS = 1.0
 
@@ -73,7 +73,7 @@ def own_address(others: Sequence[str]) -> str:
 def wait(asked: argparse.Namespace) -> None:
     """Return when ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError when the minutes are over."""
     deadline = time.monotonic() + asked.minutes * 60
-    joined, there = False, list[Node]()
+    joined, there = False, list[ClusterNode]()
     while True:
         with suppress(UserError):
             if not joined:
@@ -89,7 +89,7 @@ def wait(asked: argparse.Namespace) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def late(asked: argparse.Namespace, there: Sequence[Node], ready: Sequence[Node]) -> str:
+def late(asked: argparse.Namespace, there: Sequence[ClusterNode], ready: Sequence[ClusterNode]) -> str:
     """Which nodes have not come, or came with too few GPUs."""
     came = {node.host.partition(".")[0] for node in there}
     absent = [host for host in asked.hosts if host.partition(".")[0] not in came]

@@ -16,9 +16,9 @@ from compositionality.errors import UserError
 from compositionality.report.gpu_check import facts, run
 from compositionality.report.gpu_check.figures import figures_of, problem_in
 from compositionality.report.gpu_check.forecast import forecast_gb
-from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
+from compositionality.report.gpu_check.plan import CPU, GPU, CheckStep, steps_of, subjects
 from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check
-from compositionality.report.gpu_check.speed import Shape, mfu, peak, shape_of
+from compositionality.report.gpu_check.speed import FlopShape, mfu, peak, shape_of
 from compositionality.report.gpu_check.watch import MemoryWatch, fullest_gpu
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
@@ -42,7 +42,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_operations_are_2n_and_6n_and_attention() -> None:
-    shape = Shape(weights=1000, layers=2, width=8)
+    shape = FlopShape(weights=1000, layers=2, width=8)
     assert shape.flops(10, 0, update=False) == 2 * 1000 * 10
     assert shape.flops(10, 0, update=True) == 6 * 1000 * 10
     assert shape.flops(10, 50, update=True) - shape.flops(10, 0, update=True) == 12 * 2 * 8 * 50 * 10
@@ -53,7 +53,7 @@ def test_the_input_embedding_is_no_matrix_product(model: Path) -> None:
 
     loaded = AutoModelForCausalLM.from_pretrained(model)
     weights = sum(weight.numel() for weight in loaded.parameters()) - loaded.model.embed_tokens.weight.numel()
-    assert shape_of(model) == Shape(weights, layers=2, width=32)
+    assert shape_of(model) == FlopShape(weights, layers=2, width=32)
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_p22_every_step_of_a_model_is_forecast(model: Path, tmp_path: Path) -> N
             assert figure is None or 0.1 < figure < 80, step.name
 
 
-def all_steps(work: Path, device: str) -> list[Step]:
+def all_steps(work: Path, device: str) -> list[CheckStep]:
     sizes, ranks = CPU if device == "cpu" else GPU, ("run.processes=1", f"run.device={device}")
     found = subjects(work, device, "some/model" if device == "gpu" else "")
     assert [subject.name for subject in found] == ["made", "given"][: len(found)]
     return [step for subject in found for step in steps_of(subject, work, sizes, ranks)]
 
 
-def settings_of(step: Step) -> Any:
+def settings_of(step: CheckStep) -> Any:
     verb, words = step.words[0], step.words[1:]
     schema = problem_settings(words) if verb == "create_problems" else schema_of(verb)
     overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", verb))
@@ -143,9 +143,9 @@ def settings_of(step: Step) -> Any:
 # ---- figures
 
 
-def grpo_step(model: Path, output: Path) -> Step:
+def grpo_step(model: Path, output: Path) -> CheckStep:
     words = ("train_grpo", "data.prompts_per_step=4", "rollout.n=2")
-    return Step("made grpo", "grpo", words, frozenset(), model, output)
+    return CheckStep("made grpo", "grpo", words, frozenset(), model, output)
 
 
 def write_rows(folder: Path, rows: list[dict[str, Any]]) -> None:
@@ -166,7 +166,7 @@ def test_the_speed_of_rl_is_that_of_its_later_steps(model: Path, tmp_path: Path,
 
 
 def test_the_speed_of_rollouts_is_what_they_print(model: Path) -> None:
-    step = Step("made rollouts", "rollouts", ("collect_rollouts",), frozenset(), model)
+    step = CheckStep("made rollouts", "rollouts", ("collect_rollouts",), frozenset(), model)
     assert figures_of(step, "x\n64 completions, 1280 tokens, 12,345 tok/s\n", []) == {"generated_tok_s": 12345}
     assert figures_of(step, "64 completions are there", []) == {}
 
@@ -237,15 +237,15 @@ def check(tmp_path: Path, **own: Any) -> GpuCheckSettings:
 def test_a_failing_step_stops_only_what_needs_its_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def two(*_: Any) -> list[Step]:
+    def two(*_: Any) -> list[CheckStep]:
         lost, run = tmp_path / "run" / "final", tmp_path / "verl"
         run.mkdir()
         (run / "train.log").write_text("of verl")
         return [
-            Step("a", "problems", ("create_problems", "task=nothing", "output=x"), frozenset(), None, run),
-            Step("b", "reload", ("collect_rollouts",), frozenset(), lost),
-            Step("c", "problems", ("create_problems", "--help"), frozenset()),
-            Step("d", "sft", ("train_sft",), frozenset({"verl"})),
+            CheckStep("a", "problems", ("create_problems", "task=nothing", "output=x"), frozenset(), None, run),
+            CheckStep("b", "reload", ("collect_rollouts",), frozenset(), lost),
+            CheckStep("c", "problems", ("create_problems", "--help"), frozenset()),
+            CheckStep("d", "sft", ("train_sft",), frozenset({"verl"})),
         ]
 
     monkeypatch.setattr(run, "steps_of", two)

@@ -1,4 +1,4 @@
-"""What a Ray cluster is told of the environment, and what it is asked before anything starts."""
+"""Which environment variables reach Ray workers, and the checks of a cluster before a run starts."""
 
 import socket
 import sys
@@ -10,7 +10,13 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
-from compositionality.rollout.cluster import Node, check_answers, check_capacity, tracker_variables, worker_variables
+from compositionality.rollout.cluster import (
+    ClusterNode,
+    check_answers,
+    check_capacity,
+    tracker_variables,
+    worker_variables,
+)
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.study.cluster import own_address
@@ -26,7 +32,7 @@ def test_keys_go_to_the_process_that_logs_alone() -> None:
 
 
 def test_p18_too_few_free_gpus_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = [Node("1", "a", 8, 8), Node("2", "b", 8, 4), Node("3", "c", 4, 4)]
+    there = [ClusterNode("1", "a", 8, 8), ClusterNode("2", "b", 8, 4), ClusterNode("3", "c", 4, 4)]
     monkeypatch.setattr(cluster, "nodes", lambda: there)
     monkeypatch.setattr(cluster, "RELEASE_SECONDS", 0.0)
     check_capacity("head:1", 3, 4)
@@ -38,7 +44,7 @@ def test_p18_too_few_free_gpus_are_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_gpus_of_a_job_that_has_just_ended_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter([[Node("1", "a", 8, 0)], [Node("1", "a", 8, 8)]])
+    answers = iter([[ClusterNode("1", "a", 8, 0)], [ClusterNode("1", "a", 8, 8)]])
     monkeypatch.setattr(cluster, "nodes", lambda: next(answers))
     check_capacity("head:1", 1, 8)
 

@@ -90,7 +90,7 @@ def test_p18_a_gpu_with_an_old_driver_is_one_line(tiny_model, tmp_path, monkeypa
 
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_lanes_on_one_gpu_share_its_memory(tiny_model, monkeypatch, lanes):
-    """vLLM is told a share, and measures nothing while its neighbours come and go."""
+    """vLLM gets a fixed share and a fixed cache: its own measurement fails if another process frees memory then."""
     made = []
     platform = SimpleNamespace(is_cpu=lambda: False, get_device_total_memory=lambda: 80 << 20)
     monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(LLM=lambda *_, **given: made.append(given)))

@@ -37,7 +37,7 @@ STEPS = {
     "gpu_check": ("work=w", "logs=l", "device=cpu"),
     "preflight": ("profile=paper", "gpus=8", "gpu_memory_gb=80"),
 }
-PLANTED = [  # entry point, words, what is told
+PLANTED = [  # entry point, words, part of the message
     ("create_problems", ["levels=[0]"], "levels"),
     ("create_problems", ["mode=odd"], "mode=odd: choose"),
     ("pretrain_tiny", ["dtype=bfloat16"], "dtype=bfloat16 needs mesh.shard=true"),

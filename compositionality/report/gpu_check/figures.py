@@ -5,8 +5,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from compositionality.report.gpu_check.plan import Step
-from compositionality.report.gpu_check.speed import Shape, mfu, shape_of
+from compositionality.report.gpu_check.plan import CheckStep
+from compositionality.report.gpu_check.speed import FlopShape, mfu, shape_of
 from compositionality.train.common.metrics import read_metrics
 
 ALLOCATED = "perf/max_memory_allocated_gb"
@@ -14,7 +14,7 @@ SAMPLED = re.compile(r"(\d+) completions, (\d+) tokens, ([\d,]+) tok/s")
 Rows = list[dict[str, Any]]
 
 
-def figures_of(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
+def figures_of(step: CheckStep, log: str, gpus: list[str]) -> dict[str, float]:
     """Tokens/s of generation and update, their MFU where the GPUs' peak is known, and torch's own peak memory."""
     if step.kind == "rollouts":
         return _of_rollouts(step, log, gpus)
@@ -30,7 +30,7 @@ def figures_of(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
     return found
 
 
-def _of_rollouts(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
+def _of_rollouts(step: CheckStep, log: str, gpus: list[str]) -> dict[str, float]:
     said = SAMPLED.search(log)
     if said is None or step.model is None:
         return {}
@@ -38,7 +38,7 @@ def _of_rollouts(step: Step, log: str, gpus: list[str]) -> dict[str, float]:
     return _generation(speed, shape_of(step.model), tokens / completions / 2, gpus)
 
 
-def _of_grpo(step: Step, rows: Rows, gpus: list[str]) -> dict[str, float]:
+def _of_grpo(step: CheckStep, rows: Rows, gpus: list[str]) -> dict[str, float]:
     """Both engines name seconds and lengths alike; tokens are counted by each in its own words."""
     rows = [row for row in rows if "timing_s/update_actor" in row and "timing_s/gen" in row]
     if not rows or step.model is None:
@@ -53,11 +53,11 @@ def _of_grpo(step: Step, rows: Rows, gpus: list[str]) -> dict[str, float]:
     return {**generated, **_update(speed, shape, trained / completions, gpus)}
 
 
-def _generation(speed: float, shape: Shape, context: float, gpus: list[str]) -> dict[str, float]:
+def _generation(speed: float, shape: FlopShape, context: float, gpus: list[str]) -> dict[str, float]:
     return {"generated_tok_s": round(speed)} | _mfu("generation_mfu", shape.flops(speed, context, update=False), gpus)
 
 
-def _update(speed: float, shape: Shape, context: float, gpus: list[str]) -> dict[str, float]:
+def _update(speed: float, shape: FlopShape, context: float, gpus: list[str]) -> dict[str, float]:
     return {"updated_tok_s": round(speed)} | _mfu("update_mfu", shape.flops(speed, context, update=True), gpus)
 
 
@@ -66,11 +66,11 @@ def _mfu(name: str, flops: float, gpus: list[str]) -> dict[str, float]:
     return {} if share is None else {name: round(share, 4)}
 
 
-def _rows(step: Step) -> Rows:
+def _rows(step: CheckStep) -> Rows:
     return read_metrics(step.output / "metrics.jsonl") if step.output is not None else []
 
 
-def _completions(step: Step) -> int:
+def _completions(step: CheckStep) -> int:
     given = dict(word.split("=", 1) for word in step.words if "=" in word)
     return int(given["data.prompts_per_step"]) * int(given["rollout.n"])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, schema_of
-from compositionality.report.gpu_check.plan import Step
+from compositionality.report.gpu_check.plan import CheckStep
 from compositionality.rollout.forecast.check import sampling_needs
 from compositionality.rollout.forecast.need import GB, GPU, HOST, Need
 from compositionality.rollout.forecast.shape import shape_of_model
@@ -16,14 +16,14 @@ from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 
 
-def forecast_gb(step: Step, *, gpu: bool) -> float | None:
+def forecast_gb(step: CheckStep, *, gpu: bool) -> float | None:
     """GB in the step's place that needs most; None for a step that is not forecast."""
     place = GPU if gpu else HOST
     found = [need.total for need in needs_of(step, gpu=gpu) if need.place == place]
     return round(max(found) / GB, 2) if found else None
 
 
-def needs_of(step: Step, *, gpu: bool) -> list[Need]:
+def needs_of(step: CheckStep, *, gpu: bool) -> list[Need]:
     """Of the settings that the step's command has."""
     entry_point, profile, *words = step.words
     if step.kind not in ("pretrain", "rollouts", "sft", "grpo"):

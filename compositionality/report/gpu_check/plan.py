@@ -31,7 +31,7 @@ CPU = Sizes(
 
 
 @dataclass(frozen=True)
-class Step:
+class CheckStep:
     """One command. ``kind``: what its figures are read from; ``needs``: engines, and the model that it starts from."""
 
     name: str
@@ -58,7 +58,7 @@ def subjects(work: Path, device: str, model: str) -> list[Subject]:
     return [*found, Subject("given", Path(model), given)] if model else found
 
 
-def steps_of(subject: Subject, work: Path, sizes: Sizes, run: Sequence[str]) -> Iterator[Step]:
+def steps_of(subject: Subject, work: Path, sizes: Sizes, run: Sequence[str]) -> Iterator[CheckStep]:
     """All steps of one model, in an order in which each finds what it reads; ``run``: where trainings compute."""
     folder = work / subject.name
     yield _problems(subject, folder / "train.parquet", sizes.rows)
@@ -75,20 +75,20 @@ def steps_of(subject: Subject, work: Path, sizes: Sizes, run: Sequence[str]) -> 
         yield _reload(subject, folder, engine, folder / trained / "final", sizes)
 
 
-def _problems(subject: Subject, output: Path, count: int) -> Step:
+def _problems(subject: Subject, output: Path, count: int) -> CheckStep:
     own = ("task=string", "mode=clean", f"split={output.stem}", "levels=[1,2]", f"count={count}", f"output={output}")
     name = f"{subject.name} problems {output.stem}"
-    return Step(name, "problems", ("create_problems", f"profile={subject.profile}/single", *own), frozenset())
+    return CheckStep(name, "problems", ("create_problems", f"profile={subject.profile}/single", *own), frozenset())
 
 
-def _pretraining(subject: Subject, sizes: Sizes, run: Sequence[str]) -> Step:
+def _pretraining(subject: Subject, sizes: Sizes, run: Sequence[str]) -> CheckStep:
     shape = [f"model.{word}" for word in sizes.model]
     own = (*shape, f"steps={sizes.pretrain_steps}", "warmup=1", "log_every=1", "save_every=100000", *run)
     words = ("pretrain_tiny", f"profile={subject.profile}/single", *own, f"output={subject.model}")
-    return Step(f"{subject.name} pretrain", "pretrain", words, frozenset({"single"}), None, subject.model)
+    return CheckStep(f"{subject.name} pretrain", "pretrain", words, frozenset({"single"}), None, subject.model)
 
 
-def _rollouts(subject: Subject, folder: Path, engine: str, sizes: Sizes) -> Step:
+def _rollouts(subject: Subject, folder: Path, engine: str, sizes: Sizes) -> CheckStep:
     output = folder / f"rollouts-{engine}"
     words = (
         *("collect_rollouts", f"profile={subject.profile}/single", f"model={subject.model}", f"engine={engine}"),
@@ -96,20 +96,20 @@ def _rollouts(subject: Subject, folder: Path, engine: str, sizes: Sizes) -> Step
         *(f"max_tokens={sizes.max_tokens}", f"output={output}"),
     )
     needs = frozenset({"single" if engine == "builtin" else engine})
-    return Step(f"{subject.name} rollouts {engine}", "rollouts", words, needs, subject.model, output)
+    return CheckStep(f"{subject.name} rollouts {engine}", "rollouts", words, needs, subject.model, output)
 
 
-def _sft(subject: Subject, folder: Path, engine: str, sizes: Sizes, run: Sequence[str]) -> Step:
+def _sft(subject: Subject, folder: Path, engine: str, sizes: Sizes, run: Sequence[str]) -> CheckStep:
     output = folder / f"sft-{engine}"
     words = (
         *("train_sft", f"profile={subject.profile}/{engine}", f"engine={engine}", f"model.path={subject.model}"),
         *(f"data.train_file={folder / 'sft.parquet'}", f"trainer.batch_rows={sizes.batch_rows}", "trainer.epochs=1"),
         *(f"trainer.output={output}", *run),
     )
-    return Step(f"{subject.name} sft {engine}", "sft", words, frozenset({engine}), subject.model, output)
+    return CheckStep(f"{subject.name} sft {engine}", "sft", words, frozenset({engine}), subject.model, output)
 
 
-def _grpo(subject: Subject, folder: Path, engine: str, sampler: str, sizes: Sizes, run: Sequence[str]) -> Step:
+def _grpo(subject: Subject, folder: Path, engine: str, sampler: str, sizes: Sizes, run: Sequence[str]) -> CheckStep:
     output = folder / f"grpo-{engine}-{sampler}"
     words = (
         *("train_grpo", f"profile={subject.profile}/{engine}", f"engine={engine}", f"model.path={subject.model}"),
@@ -120,13 +120,13 @@ def _grpo(subject: Subject, folder: Path, engine: str, sampler: str, sizes: Size
         *("algorithm.drop_equal_groups=false", f"trainer.output={output}", *run),
     )
     needs = frozenset({engine, sampler}) - {"builtin"}
-    return Step(f"{subject.name} grpo {engine} {sampler}", "grpo", words, needs, subject.model, output)
+    return CheckStep(f"{subject.name} grpo {engine} {sampler}", "grpo", words, needs, subject.model, output)
 
 
-def _reload(subject: Subject, folder: Path, engine: str, model: Path, sizes: Sizes) -> Step:
+def _reload(subject: Subject, folder: Path, engine: str, model: Path, sizes: Sizes) -> CheckStep:
     words = (
         *("collect_rollouts", f"profile={subject.profile}/single", f"model={model}", "engine=builtin", "limit=8"),
         *(f"problems={folder / 'train.parquet'}", f"max_tokens={sizes.max_tokens}"),
         f"output={folder / f'reload-{engine}'}",
     )
-    return Step(f"{subject.name} reload {engine}", "reload", words, frozenset({engine}), model)
+    return CheckStep(f"{subject.name} reload {engine}", "reload", words, frozenset({engine}), model)

@@ -27,7 +27,7 @@ from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_range
 from compositionality.report.gpu_check.facts import all_reduce, facts, installed, names_of_gpus
 from compositionality.report.gpu_check.figures import figures_of, problem_in
 from compositionality.report.gpu_check.forecast import forecast_gb
-from compositionality.report.gpu_check.plan import CPU, GPU, Step, steps_of, subjects
+from compositionality.report.gpu_check.plan import CPU, GPU, CheckStep, steps_of, subjects
 from compositionality.report.gpu_check.watch import MemoryWatch
 from compositionality.report.record import versions, without_places
 from compositionality.rollout.model_folder import resolve_model
@@ -154,7 +154,7 @@ def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list
                 write_rows(work / subject.name)
 
 
-def run_step(step: Step, log: Path, settings: GpuCheckSettings, gpus: list[str]) -> Row:
+def run_step(step: CheckStep, log: Path, settings: GpuCheckSettings, gpus: list[str]) -> Row:
     """Run one command with its output in ``log``; its row."""
     began, row = time.monotonic(), {"step": step.name, "seconds": 0.0, "error": ""}
     lacking = [name for name in sorted(step.engines) if not installed(PACKAGES.get(name, "torch"))]

@@ -30,7 +30,7 @@ PEAKS = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class FlopShape:
     """What the operations of a model depend on: weights of matrix products, layers, width of all heads together."""
 
     weights: int
@@ -43,11 +43,11 @@ class Shape:
         return 3 * forward if update else forward
 
 
-def shape_of(model: Path) -> Shape:
+def shape_of(model: Path) -> FlopShape:
     """The shape of a model folder."""
     shape = shape_of_model(model)
     embedding = 0 if shape.tied else shape.vocabulary * shape.width
-    return Shape(shape.parameters - embedding, shape.layers, shape.heads * shape.head_width)
+    return FlopShape(shape.parameters - embedding, shape.layers, shape.heads * shape.head_width)
 
 
 def peak(name: str) -> float | None:
