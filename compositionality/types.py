@@ -217,6 +217,23 @@ class Estimate:
         return self.interval.high
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What the training of an arm did; None: not known, or of no sense for its method.
+
+    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
+    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
+    ``tokens`` are those that the loss was taken on.
+    """
+
+    updates: int | None = None
+    updates_without_signal: int | None = None
+    groups: int | None = None
+    groups_with_signal: int | None = None
+    completions: int | None = None
+    tokens: int | None = None
+
+
 class Decision(StrEnum):
     """What the interval of an estimate says of a claim."""
 

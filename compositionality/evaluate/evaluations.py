@@ -1,7 +1,7 @@
 """Evaluations of the same arms on the same problems, one for each seed; what cannot be compared is refused."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.stats.intervals import Counts, Values
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
-from compositionality.types import ALL_SAMPLES, GROWTH, Estimate, Metric
+from compositionality.types import ALL_SAMPLES, GROWTH, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
 LABELS = "labels.parquet"
@@ -44,13 +44,14 @@ class ProblemSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One seed: its checked tables."""
+    """One seed: its checked tables, and the training report of each arm that has one."""
 
     name: str
     folder: Path
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
     counts: Counted
+    training: Mapping[str, TrainingReport] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
