@@ -266,6 +266,8 @@ class Rule(StrEnum):
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
 
+CORRECT, COMPOSED = "correct", "composed"
+"""Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
 
@@ -275,8 +277,8 @@ class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
-    pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names the evaluations that hold the
-    figures.
+    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names
+    the evaluations that hold the figures.
     """
 
     group: str
@@ -287,7 +289,7 @@ class Comparison:
     threshold: float = 0.0
     times: float = 1.0
     metric: Metric = Metric.ACCURACY
-    part: str = "correct"
+    part: str = CORRECT
     results: str = "accuracy"
 
     @property
