@@ -4,7 +4,9 @@
 # Reads section41_42/accuracy.json, section43/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1. Writes
 # claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too. Seconds.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
-# Usage: [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
+# Of a registered study (bash/confirmatory.sh) each claim is marked as primary, secondary or exploratory; claims that were changed
+# since are refused, or with --post-hoc taken and marked.
+# Usage: [SEEDS=3] bash bash/claims.sh [--post-hoc] [markdown=results/README.md]
 export SECTION=section41_42
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -16,5 +18,7 @@ results=( # names as in compositionality/config/claims
   failures "$RESULTS_DIR" section45/by_problem.parquet
 )
 made=$("$PYTHON" -m compositionality.study results "${results[@]}")
+registered=()
+if [[ -d $RESULTS_DIR/registration ]]; then registered=(registration="$RESULTS_DIR/registration"); fi
 
-run claims results="[$made]" output="$OUTPUT" "$@"
+run claims results="[$made]" output="$OUTPUT" "${registered[@]}" "$@"

@@ -27,7 +27,7 @@ from compositionality.phrases import phrases
 from compositionality.ranges import check_ranges, range_of
 
 Settings = TypeVar("Settings")
-SWITCHES = {f"--{name}": f"{name}=true" for name in ("force", "check")}
+SWITCHES = {f"--{name.replace('_', '-')}": f"{name}=true" for name in ("force", "check", "post_hoc")}
 
 
 def run(

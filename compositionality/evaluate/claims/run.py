@@ -15,10 +15,12 @@ from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import Results, claim_rows
+from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.registration import Frozen
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import Metric
@@ -44,6 +46,8 @@ class ClaimsSettings:
     claims: str = "composition"  # file in compositionality/config/claims, without .yaml, or a path
     markdown: str = ""  # file with a place for the table
     place: str = "claims"  # name of that place
+    registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
+    post_hoc: bool = False  # take claims that were changed since results exist, and mark what was changed
     force: bool = False  # replace a result that was made from something else
 
 
@@ -52,6 +56,8 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     output, catalogue = settings.output, check(settings)
     results, notes = _read(settings, catalogue)
     content = decisions_of(catalogue, results, notes)
+    if standings := _standings(settings, catalogue):
+        content = _with_standings(content, standings)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     recipe = _recipe(results, content)
     table = output.with_suffix(".csv")
@@ -70,7 +76,9 @@ def check(settings: ClaimsSettings) -> Catalogue:
     """The claims of the settings. UserError for an output or claims that cannot be."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json; the csv file lies beside it")
-    return read_catalogue(settings.claims)
+    catalogue = read_catalogue(settings.claims)
+    _standings(settings, catalogue)
+    return catalogue
 
 
 def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None = None) -> dict[str, Any]:
@@ -85,6 +93,19 @@ def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None
         "intervals": INTERVALS,
         "notes": [*_notes(catalogue, results), *(notes or [])],
     }
+
+
+def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | None:
+    if not settings.registration:
+        return None
+    return standings_of(Frozen(Path(settings.registration)), settings.claims, catalogue, post_hoc=settings.post_hoc)
+
+
+def _with_standings(content: Mapping[str, Any], standings: Standings) -> dict[str, Any]:
+    """The content with each claim's standing, the registration, and what was changed since."""
+    rows = {key: [{**row, **standings.of(row["claim"])} for row in content[key]] for key in ("claims", "controls")}
+    notes = [*standings.notes, *content["notes"]]
+    return {**content, **rows, "registration": dict(standings.registration), "notes": notes}
 
 
 def read_claims(path: Path) -> dict[str, Any]:

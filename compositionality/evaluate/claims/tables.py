@@ -38,7 +38,9 @@ def print_claims(content: Row, console: Console) -> None:
         table.add_column(title, justify="right", width=18)
     for claim in (row for row in _claims(content) if row["decision"] != Decision.NOT_RUN):
         decisions = (f"[{COLOURS[Decision(claim[key])]}]{claim[key]}[/]" for *_, key in columns)
-        table.add_row(f"[bold]{claim['claim']}[/] {escape(claim['text'])}", "", *decisions)
+        table.add_row(
+            f"[bold]{claim['claim']}[/]{escape(standing_words(claim))} {escape(claim['text'])}", "", *decisions
+        )
         for one in claim["comparisons"]:
             table.add_row(*(escape(cell) for cell in _comparison_cells(one, columns, indent="  ")))
         if claim["needs"]:
@@ -87,6 +89,13 @@ def _counted(rows: Sequence[Row], key: str) -> str:
     return ", ".join(f"{n} {decision}" for decision, n in numbers.items() if n)
 
 
+def standing_words(claim: Row) -> str:
+    """`` (primary)``, `` (post hoc: threshold 0.05 → 0.1)`` …; nothing where no registration was made."""
+    if not claim.get("standing"):
+        return ""
+    return f" ({claim['standing']}{': ' if claim['changes'] else ''}{', '.join(claim['changes'])})"
+
+
 def claims_heading(content: Row) -> str:
     """The intervals that the decisions rest on."""
     n = content["n_seeds"]
@@ -110,7 +119,7 @@ def _by_decision(content: Row, columns: Sequence[tuple[str, str, str, str]]) -> 
     for title, *_, key in columns:
         yield from ("", f"By the interval over {title}:", "")
         for decision in Decision:
-            if names := [row["claim"] for row in _claims(content) if row[key] == decision]:
+            if names := [row["claim"] + standing_words(row) for row in _claims(content) if row[key] == decision]:
                 yield f"- **{decision}**: {', '.join(names)}"
     yield from ("", "<details><summary>Every claim with its comparisons, intervals and the paper's figures</summary>")
 
@@ -121,7 +130,8 @@ def _claim_cells(claim: Row, columns: Sequence[tuple[str, str, str, str]]) -> It
     paper += f" ({claim['source']})" if claim["source"] else ""
     needs = f"; needs {claim['needs']}" if claim["needs"] else ""
     decisions = (f"**{claim[key]}**" for *_, key in columns)
-    yield [f"**{claim['claim']}** {claim['text']}<br>*{paper}{needs}*", "", *decisions]
+    name = f"**{claim['claim']}**{standing_words(claim)}"
+    yield [f"{name} {claim['text']}<br>*{paper}{needs}*", "", *decisions]
     for one in claim["comparisons"] if claim["decision"] != Decision.NOT_RUN else ():
         yield _comparison_cells(one, columns)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.tables import by_origin
+from compositionality.evaluate.claims.tables import by_origin, standing_words
 from compositionality.evaluate.tables import plural
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
@@ -197,6 +197,7 @@ def claim_rows(claims: Sequence[Row], scale: float) -> list[dict[str, Any]]:
     return [
         {
             **claim,
+            "standing": standing_words(claim),
             "badge": badge(claim["decision"]),
             "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
             "comparisons": [_comparison(one, scale) for one in claim["comparisons"]],
@@ -232,6 +233,7 @@ def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
                 "claim": claim["claim"], "origin": claim["origin"], "claim_decision": claim["decision"],
                 "claim_decision_these_seeds": claim.get("decision_these_seeds"), "needs": claim.get("needs"),
                 "decision": one["decision"], **{name: one.get(name) for name in columns}, "text": claim["text"],
+                "standing": standing_words(claim).strip(" ()"),
                 "paper": claim["paper"],
             }  # fmt: skip
 

@@ -1,0 +1,45 @@
+"""What git says of files: which commit holds them, and whether they are as committed."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from compositionality.errors import UserError
+
+
+def commit_of(path: Path) -> str:
+    """The commit that last changed a file. UserError if none holds it as it is."""
+    _needs_repository(path.parent)
+    commit = _git(path.parent, "log", "-1", "--format=%H", "--", path.name)
+    if not commit:
+        raise UserError(f"{path}: not committed; commit it first, so that its commit is older than the results")
+    if changed := changed_files(path.parent, [path.name]):
+        raise UserError(f"{path}: changed since its commit {commit[:12]} ({changed[0]}); commit it, or restore it")
+    return commit
+
+
+def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
+    """Files below these places in ``folder`` that differ from the last commit or are new, as git status shows them."""
+    _needs_repository(folder)
+    lines = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *names) or ""
+    return [line.strip() for line in lines.splitlines()]
+
+
+def check_ancestor(folder: Path, commit: str, of: str) -> None:
+    """UserError unless ``commit`` is one of those that the present one is built on."""
+    if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
+        raise UserError(f"{of}: its commit {commit[:12]} is no ancestor of the present one; check that history out")
+
+
+def _needs_repository(folder: Path) -> None:
+    if _git(folder, "rev-parse", "HEAD") is None:
+        raise UserError(f"{folder}: in no git repository with a commit; a registered study needs one")
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git prints; None if it fails or is not there."""
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.rstrip("\n") if done.returncode == 0 else None

@@ -1,0 +1,158 @@
+"""Pre-registration: what a study will decide, as a file that is committed before its first test problem is made.
+
+``config/registrations/NAME.yaml`` names claims, arms, replicates and test seed, with hashes of the claims and of the
+recipe. A study that runs under it keeps a copy of both files, its *frozen* registration, beside its results.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, verify
+from compositionality.data.yaml_files import read_yaml_mapping
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import FOLDER as CLAIMS
+from compositionality.ranges import NonEmptyStr, OneOf, Seed, check_ranges
+
+FOLDER = Path(__file__).parents[1] / "config" / "registrations"
+STEP = "register_study"
+FROZEN, FROZEN_CLAIMS = "registration.yaml", "claims.yaml"
+MOST_PRIMARY = 6
+TUNING = range(10, 20)
+"""Seeds that recipes are found with; a registered study has others."""
+
+
+@dataclass
+class Registration:
+    """The keys of a registration."""
+
+    title: NonEmptyStr = MISSING
+    study: NonEmptyStr = MISSING  # one of config/study/
+    profile: NonEmptyStr = MISSING
+    engine: str = ""  # empty: the profile's
+    claims: NonEmptyStr = MISSING  # file of config/claims without .yaml, or a path
+    primary: list[str] = MISSING  # claims that the study is for
+    secondary: list[str] = field(default_factory=list)  # claims registered beside them; all others are exploratory
+    arms: list[str] = MISSING  # trained in every replicate
+    controls: list[str] = field(default_factory=list)  # arms of the first split of each seed alone
+    replicates: dict[int, list[int]] = MISSING  # seed: its function splits
+    test_seed: Seed = MISSING
+    split: Annotated[str, OneOf(("test",))] = "test"
+    stopping: Annotated[str, OneOf(("none",))] = "none"  # all replicates are run, whatever they show
+    failed: NonEmptyStr = MISSING  # what counts as a failed replicate, in words
+    claims_sha256: str = ""  # of the claims' file; examples/register.py writes both
+    recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
+
+
+def registration_path(name: str) -> Path:
+    """From a name in ``config/registrations`` or a path. UserError if there is no such file."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml"))) or "none"
+        raise UserError(f"registration={name}: no such file; known are {known}, or give a path that ends in .yaml")
+    return path
+
+
+def read_registration(path: Path) -> Registration:
+    """The file's content. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
+    try:
+        config = OmegaConf.merge(OmegaConf.structured(Registration), read_yaml_mapping(path))
+        missing = sorted(OmegaConf.missing_keys(config))
+        found = None if missing else OmegaConf.to_object(config)
+    except OmegaConfBaseException as error:
+        raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
+    if missing:
+        raise UserError(f"{path}: no value for {', '.join(missing)}")
+    assert isinstance(found, Registration)
+    check_ranges(found, str(path))
+    for fault in _faults(found):
+        raise UserError(f"{path}: {fault}")
+    return found
+
+
+def _faults(found: Registration) -> Iterator[str]:
+    if len(found.primary) > MOST_PRIMARY or not found.primary:
+        yield f"primary: {len(found.primary)} claims; one to {MOST_PRIMARY} can be primary"
+    for key, names in (("secondary", found.secondary), ("controls", found.controls)):
+        other = found.primary if key == "secondary" else found.arms
+        if both := sorted(set(names) & set(other)):
+            yield f"{key}: {both[0]} is {'primary' if key == 'secondary' else 'among arms'} too; name it once"
+    if not found.replicates:
+        yield "replicates: none; give SEED: [FUNCTION_SPLIT, …]"
+    owner: dict[int, int] = {}
+    for seed, splits in found.replicates.items():
+        if seed in TUNING:
+            yield f"replicates: seed {seed}: seeds {TUNING[0]} to {TUNING[-1]} are kept for tuning; choose others"
+        if seed < 0 or not splits or min(splits) < 0:
+            yield f"replicates: {seed}: {splits}: a seed with one or more splits, from 0 on, is needed"
+        for split in splits:
+            if split in owner:
+                yield f"replicates: split {split} of seed {seed} is one of seed {owner[split]} too; name each once"
+            owner[split] = seed
+
+
+def claims_path(name: str) -> Path:
+    """The file that ``claims: name`` stands for."""
+    return Path(name) if name.endswith((".yaml", ".yml")) else CLAIMS / f"{name}.yaml"
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The registration that a study runs under, as it was when the study began: a folder."""
+
+    folder: Path
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """``registration``, its name or path; ``sha256`` of its file; ``commit``, which holds it."""
+        manifest = verify(self.folder) if self.folder.is_dir() else None
+        if manifest is None or manifest.step != STEP:
+            raise UserError(f"{self.folder}: no registration of a study; bash/confirmatory.sh makes it")
+        return dict(manifest.settings)
+
+    @cached_property
+    def registration(self) -> Registration:
+        """What was registered."""
+        assert self.facts
+        return read_registration(self.folder / FROZEN)
+
+    @property
+    def claims(self) -> Path:
+        """The claims as registered."""
+        return self.folder / FROZEN_CLAIMS
+
+    def changed(self) -> list[str]:
+        """Why each registered file is not as it was, a line each."""
+        files = (
+            (registration_path(self.facts["registration"]), self.folder / FROZEN),
+            (claims_path(self.registration.claims), self.claims),
+        )
+        since = f"changed since results exist under registration {self.facts['registration']}"
+        return [f"{now}: {since}" for now, then in files if not now.is_file() or file_hash(now) != file_hash(then)]
+
+
+def freeze(name: str, commit: str, folder: Path) -> Frozen:
+    """Keep the registration called ``name`` and its claims in ``folder``; those that are there must be the same.
+
+    UserError if results exist under another one, or a file has changed since.
+    """
+    path = registration_path(name)
+    facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
+    frozen, claims = Frozen(folder), claims_path(read_registration(path).claims)
+    if folder.is_dir() and frozen.facts:
+        if frozen.facts["registration"] != name:
+            raise UserError(f"{folder.parent}: has results of registration {frozen.facts['registration']}, not {name}")
+        for line in frozen.changed():
+            raise UserError(f"{line}; restore it, or register another study")
+        return frozen
+    recipe = Recipe(STEP, facts, {FROZEN: path, FROZEN_CLAIMS: claims})
+    with new_artefact(folder, recipe) as partial:
+        partial.mkdir()
+        for file, source in recipe.inputs.items():
+            (partial / file).write_bytes(source.read_bytes())
+    return frozen

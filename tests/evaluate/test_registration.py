@@ -1,0 +1,137 @@
+"""Registrations: their format, the copy beside the results, and what becomes of a claim that was changed since."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from studies import evaluation, problem_file, right
+
+from compositionality.data.artefact import file_hash
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
+from compositionality.evaluate.registration import Frozen, freeze, read_registration
+
+LEVEL = "string-heldout-level3"
+CLAIMS = """
+results:
+  accuracy: {metric: accuracy, script: bash/section41_42/run_all.sh}
+claims:
+  - {name: gain, text: RL gains, comparisons: [{group: heldout, level: 3, model: rl, base: stage1, threshold: 0.05}]}
+  - {name: less, text: but not much, comparisons: [{group: heldout, level: 3, model: rl, base: stage1, rule: <=, threshold: 0.5}]}
+  - {name: more, text: by the way, comparisons: [{group: heldout, level: 3, model: rl, threshold: 0.1}]}
+"""  # noqa: E501
+GOOD: dict[str, Any] = {
+    "title": "a study", "study": "section41_42", "profile": "smoke", "primary": ["gain"], "secondary": ["less"],
+    "arms": ["rl-level2"], "replicates": {20: [61, 62], 21: [63]}, "test_seed": 31, "failed": "a step ends in an error",
+}  # fmt: skip
+
+
+def registration(folder: Path, **changes: Any) -> Path:
+    """A registration and its claims in ``folder``."""
+    (folder / "claims.yaml").write_text(CLAIMS)
+    path = folder / "study.yaml"
+    OmegaConf.save(OmegaConf.create({**GOOD, "claims": str(folder / "claims.yaml"), **changes}), path)
+    return path
+
+
+def test_a_registration_is_typed(tmp_path: Path) -> None:
+    found = read_registration(registration(tmp_path))
+    assert (found.replicates, found.split, found.stopping) == ({20: [61, 62], 21: [63]}, "test", "none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"replicates": {12: [61]}}, "replicates: seed 12: seeds 10 to 19 are kept for tuning"),
+        ({"replicates": {20: [61], 21: [61]}}, "replicates: split 61 of seed 21 is one of seed 20 too"),
+        ({"replicates": {20: []}}, "replicates: 20: .* one or more splits"),
+        ({"replicates": {}}, "replicates: none"),
+        ({"replicates": {"one": [61]}}, "one"),
+        ({"primary": list("abcdefg")}, "primary: 7 claims; one to 6"),
+        ({"secondary": ["gain"]}, "secondary: gain is primary too"),
+        ({"controls": ["rl-level2"]}, "controls: rl-level2 is among arms too"),
+        ({"stopping": "when it is significant"}, "stopping=when it is significant: must be one of none"),
+        ({"test_seed": -1}, "test_seed=-1"),
+        ({"test_seed": "???"}, "no value for test_seed"),
+        ({"tests": 3}, "tests"),
+    ],
+)
+def test_bad_registrations_are_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=rf"study.yaml: .*{said}"):
+        read_registration(registration(tmp_path, **changes))
+
+
+def test_what_a_study_runs_under_is_kept_and_does_not_change(tmp_path: Path) -> None:
+    path, results = registration(tmp_path), tmp_path / "results" / "registration"
+    first = freeze(str(path), "c0ffee", results)
+    assert first.facts == {"registration": str(path), "sha256": file_hash(path), "commit": "c0ffee"}
+    assert freeze(str(path), "later", results).facts == first.facts
+    path.write_text(path.read_text() + "\n# more\n")
+    with pytest.raises(UserError, match=r"study.yaml: changed since results exist .* or register another study"):
+        freeze(str(path), "later", results)
+    (results / "claims.yaml").write_text("results: {}")
+    with pytest.raises(UserError, match=r"claims.yaml: altered"):
+        Frozen(results).facts  # noqa: B018
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> ClaimsSettings:
+    """Two seeds under a registration; the claims are in claims.yaml."""
+    problems = problem_file(tmp_path / "heldout.parquet", {LEVEL: 100})
+    seeds = []
+    for seed in range(2):
+        outcomes = {"stage1": {LEVEL: right(20 + seed, 100)}, "rl": {LEVEL: right(60 + seed, 100)}}
+        seeds.append(
+            f"accuracy/seed{seed}:{evaluation(tmp_path / f'run{seed}', {'heldout': problems}, outcomes, seed)}"
+        )
+    freeze(str(registration(tmp_path)), "c0ffee", tmp_path / "registration")
+    return ClaimsSettings(
+        seeds, tmp_path / "claims.json", str(tmp_path / "claims.yaml"), str(tmp_path / "table.md"),
+        registration=str(tmp_path / "registration"),
+    )  # fmt: skip
+
+
+def decided(settings: ClaimsSettings) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(decide_claims(settings).read_text())
+    return found
+
+
+def standings(content: dict[str, Any]) -> dict[str, str]:
+    return {row["claim"]: row["standing"] for row in content["claims"]}
+
+
+def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: pytest.CaptureFixture[str]) -> None:
+    content = decided(study)
+    assert standings(content) == {"gain": "primary", "less": "secondary", "more": "exploratory"}
+    assert content["registration"]["commit"] == "c0ffee"
+    assert content["registration"]["claims_sha256"] == file_hash(Path(study.claims))
+    assert "**gain** (primary) RL gains" in Path(study.markdown).read_text()
+    assert "gain (primary)" in capsys.readouterr().out
+
+
+def test_changed_claims_are_refused_or_marked(study: ClaimsSettings) -> None:
+    claims = Path(study.claims)
+    text = CLAIMS.replace("base: stage1, threshold: 0.05", "base: stage1, threshold: 0.01").replace(
+        "by the way", "also"
+    )
+    claims.write_text(text.replace("less", "fewer"))
+    with pytest.raises(UserError, match=r"claims.yaml: changed since results exist under .* or pass --post-hoc"):
+        decide_claims(study)
+    assert not study.output.exists()
+    study.post_hoc = True
+    content = decided(study)
+    rows = {row["claim"]: row for row in content["claims"]}
+    assert standings(content) == {"gain": "post hoc", "fewer": "post hoc", "more": "exploratory"}
+    assert rows["gain"]["changes"] == ["threshold 0.05 → 0.01"]
+    assert rows["fewer"]["changes"] == ["added"]
+    assert content["notes"][1] == "Post hoc: claim less was registered and is not decided any more."
+    assert "(post hoc: threshold 0.05 → 0.01)" in Path(study.markdown).read_text()
+
+
+def test_claims_of_another_file_are_exploratory(study: ClaimsSettings, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(CLAIMS.replace("threshold: 0.05", "threshold: 0.3"))
+    study.claims = str(own)
+    assert standings(decided(study)) == {"gain": "exploratory", "less": "secondary", "more": "exploratory"}
