@@ -43,7 +43,7 @@ def test_both_where_seeds_alone_would_not_do() -> None:
 
 
 def test_nothing_varies_but_there_are_few_problems() -> None:
-    assert required_sample_size([Spread(1, 20, 0.0, 0.0, 0.0)], 0.05).problems == 72  # 1 − 0.025 ** (1 / n) ≤ 0.05
+    assert required_sample_size([Spread(1, 20, 0.0, 0.0, 0.0)], 0.05).problems == 73  # z² / (n + z²) ≤ 0.05
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.0004])
