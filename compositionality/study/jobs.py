@@ -126,9 +126,9 @@ def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], fir
         yield Job(stage.script, request.words, own, before)
         before, place = (place,), place + 1
     for name in names:
-        after = before
-        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name, request.words):
-            after = (place + names.index(other),)
+        arm = study.arms[name]
+        others = [*arm.after, *([arm.budget_of] if only_the_run_tells(variables, study, name, request.words) else [])]
+        after = tuple(place + names.index(other) for other in others if other in names) or before
         yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")
