@@ -217,6 +217,23 @@ class Estimate:
         return self.interval.high
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingReport:
+    """What the training of an arm did; None: not known, or of no sense for its method.
+
+    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
+    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
+    ``tokens`` are those that the loss was taken on.
+    """
+
+    updates: int | None = None
+    updates_without_signal: int | None = None
+    groups: int | None = None
+    groups_with_signal: int | None = None
+    completions: int | None = None
+    tokens: int | None = None
+
+
 class Decision(StrEnum):
     """What the interval of an estimate says of a claim."""
 
@@ -249,6 +266,8 @@ class Rule(StrEnum):
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
 
+CORRECT, COMPOSED = "correct", "composed"
+"""Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
 
@@ -258,8 +277,8 @@ class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
-    pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names the evaluations that hold the
-    figures.
+    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names
+    the evaluations that hold the figures.
     """
 
     group: str
@@ -270,7 +289,7 @@ class Comparison:
     threshold: float = 0.0
     times: float = 1.0
     metric: Metric = Metric.ACCURACY
-    part: str = "correct"
+    part: str = CORRECT
     results: str = "accuracy"
 
     @property

@@ -16,11 +16,12 @@ def read_table(
     optional: Sequence[str] = (),
     allow_empty: bool = False,
     types: pa.Schema | None = None,
+    gaps: Sequence[str] = (),
 ) -> pa.Table:
     """Read a parquet file; ``columns`` are required, ``optional`` ones read where they are there.
 
-    ``types``: of some columns, which then have no empty cell. UserError for a missing, damaged or empty file or column,
-    and for one of another type.
+    ``types``: of some columns, which then have no empty cell unless they are in ``gaps``. UserError for a missing,
+    damaged or empty file or column, and for one of another type.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: not a file; give a parquet file")
@@ -37,10 +38,10 @@ def read_table(
         raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:
         raise UserError(f"{path}: has no rows")
-    return _typed(path, table, types) if types else table
+    return _typed(path, table, types, gaps) if types else table
 
 
-def _typed(path: Path, table: pa.Table, types: pa.Schema) -> pa.Table:
+def _typed(path: Path, table: pa.Table, types: pa.Schema, gaps: Sequence[str]) -> pa.Table:
     for number, name in enumerate(table.column_names):
         if name not in types.names:
             continue
@@ -49,7 +50,7 @@ def _typed(path: Path, table: pa.Table, types: pa.Schema) -> pa.Table:
             column = table[name].cast(kind)
         except pa.ArrowException as error:
             raise UserError(f"{path}: column {name} holds {table[name].type}, not {kind}; make it again") from error
-        if column.null_count:
+        if column.null_count and name not in gaps:
             raise UserError(f"{path}: column {name} has {column.null_count} empty cells; make it again")
         table = table.set_column(number, name, column)
     return table

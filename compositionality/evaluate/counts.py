@@ -1,6 +1,6 @@
 """Counts per problem: from rollouts to ``by_problem.parquet`` and back; all that accuracy, pairing and seeds need."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
 REASONS = tuple(reason.value for reason in Reason)
 _CORRECT, _ERROR = REASONS.index(Reason.CORRECT), REASONS.index(Reason.ERROR)
+UNKNOWN = -1
+"""In place of a count of composed responses: the task cannot tell."""
+Composes = Callable[[int, str], bool | None]
+"""Whether a response to a problem (row number) applies its functions in their order; None: the task cannot tell."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts for P problems: responses by reason (P, R) and tokens (P,)."""
+    """Counts for P problems: responses by reason (P, R), tokens (P,), judged responses that compose or UNKNOWN (P,)."""
 
     reasons: Counts
     tokens: Counts
+    composed: Counts
 
     @property
     def correct(self) -> Counts:
@@ -41,7 +46,7 @@ class Tally:
 
     def only(self, problems: Counts) -> "Tally":
         """The tally of some of the problems, by row number."""
-        return Tally(self.reasons[problems], self.tokens[problems])
+        return Tally(self.reasons[problems], self.tokens[problems], self.composed[problems])
 
     @property
     def responses(self) -> int:
@@ -60,10 +65,11 @@ class Tally:
         return float(self.tokens.sum()) / max(self.responses, 1)
 
 
-def tally(shards: Iterable[pa.Table], n_problems: int) -> Tally:
-    """Count the rows of a rollout folder, shard by shard."""
+def tally(shards: Iterable[pa.Table], n_problems: int, composes: Composes | None = None) -> Tally:
+    """Count the rows of a rollout folder, shard by shard; without ``composes`` no composed responses."""
     reasons = np.zeros((n_problems, len(REASONS)), np.int64)
     tokens = np.zeros(n_problems, np.int64)
+    composed = np.full(n_problems, 0 if composes else UNKNOWN)
     for shard in shards:
         problem = shard["problem"].to_numpy()
         reason = pc.index_in(shard["reason"], pa.array(REASONS))
@@ -71,7 +77,22 @@ def tally(shards: Iterable[pa.Table], n_problems: int) -> Tally:
             raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
         np.add.at(reasons, (problem, reason.to_numpy()), 1)
         np.add.at(tokens, problem, shard["n_tokens"].to_numpy())
-    return Tally(reasons, tokens)
+        if composes:
+            _add_composed(composed, shard.filter(pc.not_equal(shard["reason"], Reason.ERROR)), composes)
+    return Tally(reasons, tokens, composed)
+
+
+def _add_composed(composed: Counts, judged: pa.Table, composes: Composes) -> None:
+    for number, text in zip(judged["problem"].to_pylist(), judged["response"].to_pylist(), strict=True):
+        found = composes(number, text)
+        composed[number] = UNKNOWN if found is None else composed[number] + found
+
+
+def known_composed(counted: "Tally | ProblemCounts") -> tuple[Counts, Counts]:
+    """Composed responses, and out of how many: 0 where the task cannot tell."""
+    composed = np.full_like(counted.judged, UNKNOWN) if counted.composed is None else counted.composed
+    known = composed != UNKNOWN
+    return np.where(known, composed, 0), np.where(known, counted.judged, 0)
 
 
 BY_PROBLEM = "by_problem.parquet"
@@ -85,6 +106,7 @@ BY_PROBLEM_SCHEMA = pa.schema(
         ("data_source", pa.string()),
         ("judged", pa.int64()),
         ("correct", pa.int64()),
+        ("composed", pa.int64()),  # null: the task cannot tell
     ]
 )
 
@@ -112,6 +134,7 @@ class ProblemCounts:
     judged: Counts  # (P,)
     correct: Counts  # (P,)
     classes: Mapping[str, Counts] = field(default_factory=dict)  # responses of each failure class, (P,); may be empty
+    composed: Counts | None = None  # (P,), UNKNOWN where the task cannot tell; None: not counted
 
     def rows(self, stratum: Stratum) -> list[int]:
         """The problems of one stratum, by row number."""
@@ -134,9 +157,12 @@ def by_problem_table(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[s
 
 def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """Counts by (checkpoint, problem file). UserError if the file lacks a column or has rows twice."""
+    table = read_table(path, BY_PROBLEM_SCHEMA.names, types=BY_PROBLEM_SCHEMA, gaps=["composed"])
     return {
-        key: ProblemCounts(_strata(part), _column(part, "judged"), _column(part, "correct"))
-        for key, part in _parts(path, read_table(path, BY_PROBLEM_SCHEMA.names, types=BY_PROBLEM_SCHEMA))
+        key: ProblemCounts(
+            _strata(part), _column(part, "judged"), _column(part, "correct"), composed=_column(part, "composed")
+        )
+        for key, part in _parts(path, table)
     }
 
 
@@ -168,7 +194,7 @@ def _strata(part: "pd.DataFrame") -> list[Stratum]:
 
 
 def _column(part: "pd.DataFrame", name: str) -> Counts:
-    counts: Counts = part[name].to_numpy(np.int64)
+    counts: Counts = part[name].fillna(UNKNOWN).to_numpy(np.int64)
     return counts
 
 
@@ -176,6 +202,7 @@ def _tables(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[str, Strat
     for (model, name), counts in tallies.items():
         n = len(counts.tokens)
         labels = zip(*strata[name], strict=True) if n else ((), (), ())
-        columns = [[model] * n, [name] * n, range(n), *labels, counts.judged, counts.correct]
+        composed = pa.array(counts.composed, mask=counts.composed == UNKNOWN)
+        columns = [[model] * n, [name] * n, range(n), *labels, counts.judged, counts.correct, composed]
         arrays = [pa.array(values, field.type) for values, field in zip(columns, BY_PROBLEM_SCHEMA, strict=True)]
         yield pa.Table.from_arrays(arrays, schema=BY_PROBLEM_SCHEMA)

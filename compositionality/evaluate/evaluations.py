@@ -1,7 +1,7 @@
 """Evaluations of the same arms on the same problems, one for each seed; what cannot be compared is refused."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,20 @@ import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
+from compositionality.evaluate.counts import (
+    BY_PROBLEM,
+    Counted,
+    ProblemCounts,
+    Stratum,
+    known_composed,
+    read_class_counts,
+    read_counts,
+)
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.stats.intervals import Counts, Values
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
-from compositionality.types import ALL_SAMPLES, GROWTH, Estimate, Metric
+from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
 LABELS = "labels.parquet"
@@ -44,13 +52,14 @@ class ProblemSet:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One seed: its checked tables."""
+    """One seed: its checked tables, and the training report of each arm that has one."""
 
     name: str
     folder: Path
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
     counts: Counted
+    training: Mapping[str, TrainingReport] = field(default_factory=dict)
 
     @property
     def files(self) -> dict[str, str]:
@@ -87,12 +96,12 @@ class Evaluations:
         judged = [self._counts(model, problems)[1] for model in self.models]
         return int(min(counts[counts > 0].min() for counts in judged))
 
-    def share(self, model: str, problems: ProblemSet, part: str = "correct") -> Estimate | None:
+    def share(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Estimate | None:
         """Accuracy of a model, or another part of its responses (``Comparison.part``)."""
         return share_over_seeds(*self._values(model, problems, part))
 
     def contrast(
-        self, model: str, base: str, problems: ProblemSet, times: float = 1.0, part: str = "correct"
+        self, model: str, base: str, problems: ProblemSet, times: float = 1.0, part: str = CORRECT
     ) -> Estimate | None:
         """Accuracy (or another part) of a model − ``times`` × that of another one."""
         return contrast_over_seeds(*self._values(model, problems, part), *self._values(base, problems, part), times)
@@ -108,12 +117,19 @@ class Evaluations:
         value = by_k[:, -1] - (by_k[:, 0] if part == GROWTH else 0.0)
         return value.reshape(judged.shape), (judged > 0).astype(np.int64)
 
-    def _counts(self, model: str, problems: ProblemSet, part: str = "correct") -> tuple[Counts, Counts]:
+    def _counts(self, model: str, problems: ProblemSet, part: str = CORRECT) -> tuple[Counts, Counts]:
         """Responses of a kind and judged responses, (seeds, problems)."""
         counts = [seed.counts[model, problems.problems] for seed in self.seeds]
         rows = counts[0].rows(problems.stratum)
-        counted = [(one.correct if part == "correct" else one.classes[part])[rows] for one in counts]
-        return np.stack(counted), np.stack([one.judged[rows] for one in counts])
+        pairs = [_counted(one, part) for one in counts]
+        return np.stack([counted[rows] for counted, _ in pairs]), np.stack([of[rows] for _, of in pairs])
+
+
+def _counted(counts: ProblemCounts, part: str) -> tuple[Counts, Counts]:
+    """Responses of a kind (``Comparison.part``), and out of how many, (P,)."""
+    if part == COMPOSED:
+        return known_composed(counts)
+    return counts.correct if part == CORRECT else counts.classes[part], counts.judged
 
 
 def read_evaluations(

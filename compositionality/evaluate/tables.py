@@ -19,6 +19,8 @@ WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
+COMPOSES = "right functions in the right order, whatever the strings"
+"""What a composed response has."""
 ARMS_AT_ONCE, DIFFERENCES_AT_ONCE, WIDEST_NAME = 3, 2, 18
 """Of the tables of one evaluation, which fit on 80 columns."""
 # One evaluation
@@ -43,6 +45,10 @@ def _print_file(console: Console, models: Sequence[str], rows: Sequence[Row], *,
     skills = [row for row in rows if row["by"] == SKILL]
     for block in in_blocks(models, ARMS_AT_ONCE):
         console.print(_accuracies(levels, block, "level", _accuracy_cell))
+    if any(row["composed"] is not None for row in levels):
+        console.print(f"{COMPOSES}, in %", highlight=False)
+        for block in in_blocks(models, ARMS_AT_ONCE):
+            console.print(_accuracies(levels, block, "level", _composed_cell))
     if len(models) > 1:
         console.print(f"difference to {models[0]}, paired by problem, in points", highlight=False)
         for block in in_blocks(models[1:], DIFFERENCES_AT_ONCE):
@@ -73,6 +79,12 @@ def _accuracy_cell(row: Row) -> str:
     return f"{100 * row['accuracy']:.1f} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
 
 
+def _composed_cell(row: Row) -> str:
+    if row["composed"] is None:
+        return "–"
+    return f"{100 * row['composed']:.1f} [{100 * row['composed_low']:.1f}–{100 * row['composed_high']:.1f}]"
+
+
 def _difference_cell(row: Row) -> str:
     """``+3.0 [-1.2, +7.2]``."""
     if row["difference"] is None:
@@ -94,21 +106,28 @@ def _reasons(rows: Sequence[Row]) -> Table:
 
 
 def print_summary(summary: Row, console: Console) -> None:
-    """Accuracy by level of every arm, one table per group."""
-    for rows in by_group(summary["accuracy"]):
-        console.print(f"\n{heading(rows, summary)}", highlight=False)
+    """Accuracy and composed responses by level of every arm, a table of each per group."""
+    for value, rows in _summary_tables(summary):
+        console.print(f"\n{heading(rows, summary, value)}", highlight=False)
         for models in _blocks(summary["models"]):
-            console.print(rich_table(_shares(rows, models)))
+            console.print(rich_table(_shares(rows, models, value)))
 
 
 def summary_markdown(summary: Row) -> str:
     """The same tables as markdown."""
     lines: list[str] = []
-    for rows in by_group(summary["accuracy"]):
-        title = heading(rows, summary)
-        frame = _shares(rows, summary["models"])
+    for value, rows in _summary_tables(summary):
+        title = heading(rows, summary, value)
+        frame = _shares(rows, summary["models"], value)
         lines += ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(frame, "level")]
     return "\n".join([*lines, "", ""])
+
+
+def _summary_tables(summary: Row) -> list[tuple[str, list[Row]]]:
+    """(accuracy or composed, its rows of a group), group by group."""
+    tables = [(value, rows) for value in ("accuracy", "composed") for rows in by_group(summary[value])]
+    groups = list(dict.fromkeys(rows[0]["group"] for _, rows in tables))
+    return sorted(tables, key=lambda table: groups.index(table[1][0]["group"]))
 
 
 def by_group(rows: Sequence[Row]) -> list[list[Row]]:
@@ -121,14 +140,15 @@ def group_title(group: str) -> str:
     return TITLES.get(group, group)
 
 
-def heading(rows: Sequence[Row], summary: Row) -> str:
-    """Group, seeds, problems, completions of each, and the kind of interval."""
+def heading(rows: Sequence[Row], summary: Row, value: str = "accuracy") -> str:
+    """Group, what is shown, seeds, problems, completions of each, and the kind of interval."""
+    what = "correct" if value == "accuracy" else f"with the {COMPOSES}"
     first = rows[0]
     answers = summary["sampling"]["n_samples"]
     each = f", {answers} answers to each" if answers > 1 else ""
     seeds = "mean of " + plural(first["n_seeds"], "seed") if first["n_seeds"] > 1 else "one seed"
     kinds = next((row["interval"] for row in rows if row["interval"]), PROBLEMS)
-    return f"{group_title(first['group'])}: % correct, {seeds} [95 % interval over {kinds}], n = {sizes(rows)}{each}"
+    return f"{group_title(first['group'])}: % {what}, {seeds} [95 % interval over {kinds}], n = {sizes(rows)}{each}"
 
 
 def sizes(rows: Sequence[Row]) -> str:
@@ -142,12 +162,12 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def share_cell(row: Row) -> str:
+def share_cell(row: Row, value: str = "accuracy") -> str:
     """``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %; – for what was not measured."""
-    if row["accuracy"] is None:
+    if row[value] is None:
         return "–"
-    value, low, high = (100 * row[key] for key in ("accuracy", "low", "high"))
-    return f"{value:.{0 if value >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
+    share, low, high = (100 * row[key] for key in (value, "low", "high"))
+    return f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
 
 
 def level_name(level: int, group: str, *, with_group: bool = False) -> str:
@@ -157,10 +177,10 @@ def level_name(level: int, group: str, *, with_group: bool = False) -> str:
     return f"{group} L{level}" if with_group else f"L{level}"
 
 
-def _shares(rows: Sequence[Row], models: Sequence[str]) -> pd.DataFrame:
+def _shares(rows: Sequence[Row], models: Sequence[str], value: str = "accuracy") -> pd.DataFrame:
     ordered = sorted(rows, key=lambda row: row["level"])
     name = _line_names(ordered, lambda row: level_name(row["level"], row["group"]))
-    return grid(ordered, name, share_cell).reindex(columns=models)
+    return grid(ordered, name, lambda row: share_cell(row, value)).reindex(columns=models)
 
 
 def _line_names(rows: Sequence[Row], name: Cell) -> Cell:
@@ -249,7 +269,7 @@ def print_failures(summary: Row, level: int) -> None:
         console.print(rich_table(frame.reindex([kind.replace("_", " ") for kind in FAILURES])[present], "class"))
         slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, "miscopied")]
         for what, which in (
-            ("right functions in the right order, whatever the strings", summary["composed"]),
+            (COMPOSES, summary["composed"]),
             ("atomic error by miscopying the string of the step before", slips),
         ):
             console.print(_models_line(what, which, rows[0]))

@@ -89,7 +89,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "times_s": {name: read_times(Path(path)) for name, path in _named("times", settings.times)},
         "runs": {name: run_figures(Path(path)) for name, path in _named("runs", settings.runs)},
         "summary_sha256": file_hash(settings.seeds),
-        **{key: _rounded(value) for key, value in summary.items() if key != "differences"},
+        **{key: _rounded(value) for key, value in summary.items() if not key.endswith("differences")},
         **(_claims(Path(settings.claims)) if settings.claims else {}),
         **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }

@@ -151,6 +151,14 @@ class Task(ABC):
             return Diagnosis(Failure.OVERLONG)
         return Diagnosis(_FAILURES.get(verdict.reason, Failure.UNPARSED))
 
+    def composed(self, problem: Problem, text: str) -> bool | None:
+        """Whether a completion applies the problem's functions in their order, whatever it makes of their results.
+
+        As ``Diagnosis.composed``, without the rest of the diagnosis; None, as by default, where that cannot be told.
+        """
+        del problem, text
+        return None
+
     def reference(self, problem: Problem) -> str | None:
         """The true steps in words, as a model that judges completions sees them; None if there are none to show."""
         del problem

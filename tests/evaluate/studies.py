@@ -15,20 +15,29 @@ from compositionality.types import Completion, Problem, Reason, Verdict
 
 Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 """Reasons by model and data source, one answer a problem; every model has the same problems."""
+COMPOSES = ",func_17:ab=no"
+"""Composed, to every problem with a program; the string is wrong."""
 
 
 def task_of(source: str) -> str:
     return source.partition("-")[0]
 
 
-def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "") -> Path:
-    """A problem file with so many problems of every data source."""
+def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "", *, programs: bool = False) -> Path:
+    """A problem file with so many problems of every data source; ``programs``: those of strings hold theirs."""
     names = [source for source, size in sizes.items() for _ in range(size)]
-    truths = {"string": json.dumps({"ref_output": "a"}), "countdown": json.dumps({"target": 3, "numbers": [1, 2]})}
+    string = {"ref_output": "a"}
+    if programs:
+        code = "def main_solution(x):\n    return func_17(x)"
+        string = {"ref_output": "ba", "ref_code": code, "ref_input": {"x": "ab"}, "style": "compact"}
+    truths = {"string": json.dumps(string), "countdown": json.dumps({"target": 3, "numbers": [1, 2]})}
     made = [
-        Problem(source, *_level_and_group(source), f"p{index}{tag}", truths[task_of(source)], index, {"functions": []})
+        Problem(
+            source, *_level_and_group(source), f"func_17:{index}{tag}", truths[task_of(source)], index,
+            {"functions": []},
+        )
         for index, source in enumerate(names)
-    ]
+    ]  # fmt: skip
     write_table(to_table(made, "test"), path)
     return path
 
@@ -39,8 +48,18 @@ def _level_and_group(source: str) -> tuple[int, str]:
     return level, "countdown" if task_of(source) == "countdown" else group
 
 
-def evaluation(folder: Path, problems: Mapping[str, Path], outcomes: Outcomes, seed: int = 0, **changes: Any) -> Path:
-    """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file."""
+def evaluation(
+    folder: Path,
+    problems: Mapping[str, Path],
+    outcomes: Outcomes,
+    seed: int = 0,
+    composed: Mapping[str, int] | None = None,
+    **changes: Any,
+) -> Path:
+    """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file.
+
+    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES.
+    """
     settings = EvaluateSettings(
         models=[f"{model}:{model}" for model in outcomes],
         problems=[f"{name}:{path}" for name, path in problems.items()],
@@ -49,16 +68,21 @@ def evaluation(folder: Path, problems: Mapping[str, Path], outcomes: Outcomes, s
     for model, by_source in outcomes.items():
         for name, path in problems.items():
             reasons = [reason for source, found in by_source.items() if name in source for reason in found]
-            _rollouts(settings.collection(model, str(path), folder / "rollouts" / model / name), reasons)
+            _rollouts(
+                settings.collection(model, str(path), folder / "rollouts" / model / name),
+                reasons,
+                (composed or {}).get(model, 0),
+            )
     return evaluate(settings) / "accuracy.json"
 
 
-def _rollouts(job: CollectSettings, reasons: Sequence[str]) -> None:
+def _rollouts(job: CollectSettings, reasons: Sequence[str], n_composed: int) -> None:
     """The folder that ``collect`` would make for ``job``; every completion differs from that of another seed."""
     verdicts = [Verdict(float(reason == "correct"), Reason(reason)) for reason in reasons]
     table = read_table(job.problems, ["level", "group"])
     groups = list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
-    done = [Completion(f"seed {job.seed}", 3, "stop")] * len(reasons)
+    texts = [COMPOSES] * n_composed + [f"seed {job.seed}"] * (len(reasons) - n_composed)
+    done = [Completion(text, 3, "stop") for text in texts]
     with new_artefact(job.output, recipe(job)) as partial:
         partial.mkdir()
         units = [(number, 0) for number in range(len(reasons))]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from studies import evaluation, problem_file
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import tree_hash
@@ -175,6 +176,30 @@ def test_models_are_named_on_the_command_line() -> None:
     words = ["models=[base:a/b,rl:c/d]", "problems=[x/test.parquet]", "output=out"]
     assert parse(EvaluateSettings, words).models == ["base:a/b", "rl:c/d"]
     assert parse(EvaluateSettings, ["models=['base=a/b','rl=c/d']", *words[1:]]).models == ["base=a/b", "rl=c/d"]
+
+
+def test_composed_responses_are_counted_where_the_task_can_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources = {"string-heldout-level2": 8, "countdown-clean-level2": 2}
+    table = problem_file(tmp_path / "test.parquet", sources, programs=True)
+    reasons = ["correct", "wrong", "wrong", "error", "wrong", "wrong", "wrong", "wrong"]
+    outcomes = {"rl": {"string-heldout-level2": reasons, "countdown-clean-level2": ["correct", "wrong"]}}
+    output = evaluation(tmp_path / "out", {"level2": table}, outcomes, composed={"rl": 4}).parent
+    counts = read_table(output / "by_problem.parquet")
+    assert counts["composed"].to_pylist() == [1, 1, 1, 0, 0, 0, 0, 0, None, None]  # a failed judge is no response
+    known = read_counts(output / "by_problem.parquet")["rl", "level2"].composed
+    assert known is not None
+    assert known.tolist()[7:] == [0, -1, -1]
+    rows = {row["data_source"] or "all": row for row in read_table(output / "accuracy.parquet").to_pylist()}
+    level2, countdown = rows["string-heldout-level2"], rows["countdown-clean-level2"]
+    assert (level2["accuracy"], level2["composed"], level2["n_composed"]) == (1 / 7, 3 / 7, 3)
+    assert level2["composed_low"] < 3 / 7 < level2["composed_high"]
+    assert [countdown[name] for name in ("composed", "composed_low", "n_composed")] == [None, None, None]
+    assert rows["all"]["composed"] == 3 / 7
+    shown = capsys.readouterr().out
+    assert "right functions in the right order, whatever the strings, in %" in shown
+    assert "42.9 [15.8–75.0]" in shown
 
 
 def test_counts_for_every_problem_lie_beside_the_table(tmp_path: Path, problems: Path, asked: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,21 @@ def study(shares: dict[str, list[float]], stratum: Stratum = LEVEL3) -> Evaluati
         }
         seeds.append(Evaluation(f"seed{number}", Path(), {"sampling": {}}, {}, answers))
     return Evaluations(tuple(seeds), tuple(shares), (ProblemSet("test", *stratum),))
+
+
+def test_composed_responses_are_a_part_of_accuracy() -> None:
+    """Right answers to the first half of the problems, composed ones to all of them but in the base."""
+    right, all_of_them = (np.arange(N) < N // 2).astype(np.int64), np.ones(N, np.int64)
+    answers = {
+        (arm, "test"): ProblemCounts((LEVEL3,) * N, np.ones(N, np.int64), right, composed=composed)
+        for arm, composed in {"rl-level2": all_of_them, "stage1": right}.items()
+    }
+    seed = Evaluation("seed0", Path(), {"sampling": {}}, {}, answers)
+    found = Evaluations((seed,), ("stage1", "rl-level2"), (ProblemSet("test", *LEVEL3),))
+    correct = Comparison("heldout", 3, "rl-level2", "stage1", threshold=0.2)
+    composed = replace(correct, part="composed")
+    assert words(composed) == "heldout L3, composed: rl-level2 − stage1 > 20"
+    assert (judge(composed, found).decision, judge(correct, found).decision) == (YES, NO)
 
 
 def test_rules_can_be_typed_on_any_keyboard() -> None:
@@ -372,6 +388,7 @@ def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, messa
     ("change", "message"),
     [
         ("rule: '<'", "rule: '<' is not one of >, ≤, within ±, apart, every seed"),
+        ("part: right", "part: 'right' is not one of correct, composed, the parts of accuracy"),
         ("level: three", "level: 'three' is not a whole number"),
         ("level: [1, null]", "level: None is not a whole number"),
         ("threshold: 5 %", "threshold: '5 %' is not a finite number"),

@@ -38,7 +38,7 @@ def accuracy(tmp_path: Path, problems: Path, seed: int, **arms: int) -> str:
     return f"seed{seed}:{evaluation(tmp_path / f'run{seed}' / 'section41_42', {'heldout': problems}, outcomes, seed)}"
 
 
-def counted(folder: Path, columns: dict[str, dict[str, int]], total: str) -> str:
+def counted(folder: Path, columns: dict[str, dict[str, Any]], total: str) -> str:
     """by_problem.parquet as section 4.4 (judged, correct) or 4.5 (responses, classes) writes it; equal problems."""
     rows = [
         {
@@ -68,7 +68,9 @@ def counted(folder: Path, columns: dict[str, dict[str, int]], total: str) -> str
 
 
 def passk(folder: Path) -> str:
-    return counted(folder / "section44", {"stage1": {"correct": 0}, "rl-level2": {"correct": 2}}, "judged")
+    none: dict[str, Any] = {"composed": None}
+    counts = {"stage1": {"correct": 0, **none}, "rl-level2": {"correct": 2, **none}}
+    return counted(folder / "section44", counts, "judged")
 
 
 def failures(folder: Path, **changes: int) -> str:
@@ -224,7 +226,7 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
 )
 def test_p18_counts_of_another_type_are_named(tmp_path: Path, column: str, cells: list[Any], told: str) -> None:
     rows = {"model": ["a"] * 3, "problems": ["p"] * 3, "problem": [0, 1, 2], "group": ["g"] * 3, "level": [1] * 3}
-    rows |= {"data_source": ["s"] * 3, "judged": [4] * 3, "correct": [1] * 3, column: cells}
+    rows |= {"data_source": ["s"] * 3, "judged": [4] * 3, "correct": [1] * 3, "composed": [None] * 3, column: cells}
     write_table(pa.table(rows), tmp_path / "by_problem.parquet")
     with pytest.raises(UserError, match=rf"by_problem\.parquet: {told}; make it again"):
         read_counts(tmp_path / "by_problem.parquet")

@@ -14,6 +14,7 @@ from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
 from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
@@ -221,11 +222,47 @@ def test_several_answers_to_a_problem_are_said(tmp_path: Path, heldout: Path) ->
     assert "n = 8 to 20, 32 answers to each:" in (tmp_path / "table.md").read_text()
 
 
+def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> None:
+    path = problem_file(tmp_path / "heldout.parquet", SIZES, programs=True)
+    inputs = [
+        evaluation(
+            tmp_path / f"tiny-seed{seed}" / "s", {"heldout": path}, outcomes(seed), seed,
+            composed={"stage1": 4, "rl-level1": 4, "rl-level2": 8 + 10 + seed},
+        )
+        for seed in range(2)
+    ]  # fmt: skip
+    found = summary(tmp_path, [f"seed{seed}:{path}" for seed, path in enumerate(inputs)])
+    level3 = row_of(found["composed"], 3, model="rl-level2")
+    assert (level3["part"], level3["composed"], level3["values"]) == ("composed", 0.525, [0.5, 0.55])
+    assert level3["problems_low"] < 0.525 < level3["problems_high"]
+    assert level3["interval"] == SEEDS_AND_PROBLEMS
+    assert row_of(found["composed_differences"], 2, model="rl-level2", base="stage1")["difference"] == 0.5
+    table = read_table(tmp_path / "seeds.parquet").to_pylist()
+    assert [row["part"] for row in table].count("composed") == len(found["composed"] + found["composed_differences"])
+    study = read_evaluations([str(path) for path in inputs])
+    problems = study.problem_set("heldout", 3)
+    assert problems
+    assert study.contrast("rl-level2", "stage1", problems, part="composed").value == 0.525  # type: ignore[union-attr]
+    lines = summary_markdown(found).splitlines()
+    titles = [line for line in lines if line.startswith("Held-out")]
+    assert "% correct, mean of 2 seeds" in titles[0]
+    assert "% with the right functions in the right order, whatever the strings, mean of 2 seeds" in titles[1]
+    assert any(line.startswith("| L3 |") and "| 52 [" in line for line in lines)
+
+
+def test_where_no_task_can_tell_there_is_no_table_of_composed_responses(three: list[str], tmp_path: Path) -> None:
+    found = summary(tmp_path, three)
+    assert found["composed"] == found["composed_differences"] == []
+    study = read_evaluations(three)
+    assert study.share("stage1", study.sets[0], part="composed") is None
+    assert "right order" not in summary_markdown(found)
+
+
 def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("mine")
     with pytest.raises(UserError, match="has no place for the tables"):
-        write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "seeds": [1]}))
+        write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "composed": []}))
     assert readme.read_text() == "mine"
     readme.write_bytes(b"\xff")
     with pytest.raises(UserError, match=r"not UTF-8 at byte 0\); save it as UTF-8"):

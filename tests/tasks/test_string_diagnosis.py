@@ -35,7 +35,10 @@ def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Di
 
 
 def diagnosed(truth: str, prompt: str, completion: Completion, verdict: Verdict) -> Diagnosis:
-    return TASK.diagnose(Problem("string-trained-level3", 3, "trained", prompt, truth, 0), completion, verdict)
+    problem = Problem("string-trained-level3", 3, "trained", prompt, truth, 0)
+    finding = TASK.diagnose(problem, completion, verdict)
+    assert TASK.composed(problem, completion.text) is finding.composed
+    return finding
 
 
 def compact(*lines: str, finish_reason: str = "stop", level: int = 3) -> tuple[str, int | None, str | None, str | None]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
-from compositionality.evaluate.counts import REASONS, Stratum, Tally, strata_of
+from compositionality.evaluate.counts import REASONS, Stratum, Tally, known_composed, strata_of
 from compositionality.stats.intervals import Counts, columns, paired_difference, share
 from compositionality.tasks.registry import task_of
 
@@ -26,6 +26,9 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("accuracy", pa.float64()),
     ("low", pa.float64()),
     ("high", pa.float64()),
+    ("composed", pa.float64()),
+    ("composed_low", pa.float64()),
+    ("composed_high", pa.float64()),
     ("difference", pa.float64()),
     ("difference_low", pa.float64()),
     ("difference_high", pa.float64()),
@@ -33,6 +36,7 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("n_responses", pa.int64()),
     ("n_judged", pa.int64()),
     ("n_correct", pa.int64()),
+    ("n_composed", pa.int64()),
     ("n_samples", pa.int64()),
     ("temperature", pa.float64()),
     ("seed", pa.int64()),
@@ -77,12 +81,15 @@ def rows_of(tally: Tally, base: Tally | None, parts: Sequence[Part], labels: Row
 
 
 def _figures(tally: Tally) -> Row:
+    composed = share(*known_composed(tally))
     return {
         **columns(share(tally.correct, tally.judged), "accuracy"),
+        **dict(zip(("composed", "composed_low", "composed_high"), columns(composed, "share").values(), strict=True)),
         "n_problems": len(tally.tokens),
         "n_responses": tally.responses,
         "n_judged": int(tally.judged.sum()),
         "n_correct": int(tally.correct.sum()),
+        "n_composed": int(known_composed(tally)[0].sum()) if composed else None,
         "mean_tokens": tally.mean_tokens(),
         **{f"share_{reason}": value for reason, value in tally.shares().items()},
     }

@@ -1,8 +1,9 @@
 """Accuracy of any checkpoints on any problem files, by level and by skill; completions by ``rollout.collect``."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from compositionality.data.artefact import (
     write_derived,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
 from compositionality.evaluate.completions import Folders, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
@@ -38,6 +39,8 @@ from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 from compositionality.rollout.store import read_rollouts
+from compositionality.tasks.registry import task_of
+from compositionality.types import Problem
 
 STEP = "evaluate_accuracy"
 
@@ -154,9 +157,15 @@ def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folder
     for name, path in files.items():
         table = read_problems(Path(path))
         problems[name] = table.slice(0, settings.limit) if settings.limit else table
+        rows = list(iterate_problems(problems[name]))
         for model in dict.fromkeys(model for model, _ in folders):
-            tallies[model, name] = tally(read_rollouts(folders[model, name]), problems[name].num_rows)
+            tallies[model, name] = tally(read_rollouts(folders[model, name]), len(rows), partial(_composes, rows))
     return FileTallies(tallies, problems)
+
+
+def _composes(problems: Sequence[Problem], number: int, text: str) -> bool | None:
+    problem = problems[number]
+    return task_of(problem.data_source).composed(problem, text)
 
 
 def _rows(settings: EvaluateSettings, counted: FileTallies) -> Iterator[Row]:

@@ -21,6 +21,7 @@ from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.tables import print_summary, summary_markdown
 from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
 from compositionality.stats.random_effects import INTERVALS
+from compositionality.types import COMPOSED, CORRECT
 
 STEP = "summarise_seeds"
 Row = dict[str, Any]
@@ -31,7 +32,9 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("group", pa.string()),
     ("level", pa.int64()),
     ("data_source", pa.string()),
+    ("part", pa.string()),
     ("accuracy", pa.float64()),
+    ("composed", pa.float64()),
     ("difference", pa.float64()),
     ("low", pa.float64()),
     ("high", pa.float64()),
@@ -42,6 +45,10 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("n_seeds", pa.int64()),
     ("n_problems", pa.int64()),
 )
+
+
+TABLES = ("accuracy", "composed", "differences", "composed_differences")
+"""Lists of rows in seeds.json: shares of the models, then differences of pairs of them."""
 
 
 @dataclass
@@ -62,7 +69,7 @@ def summarise(settings: SummariseSettings) -> Path:
     output = settings.output
     study = read_evaluations(settings.inputs, settings.models)
     summary = summary_of(study)
-    rows = [*summary["accuracy"], *summary["differences"]]
+    rows = [row for key in TABLES for row in summary[key]]
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     recipe = _recipe(study, summary)
     table = output.with_suffix(".parquet")
@@ -98,29 +105,35 @@ def summary_of(study: Evaluations) -> Row:
         "sampling": first.sampling,
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
-        "accuracy": list(_accuracy(study)),
-        "differences": list(_differences(study)),
+        "accuracy": list(_shares(study, CORRECT, "accuracy")),
+        "composed": list(_shares(study, COMPOSED, "composed")),
+        "differences": list(_differences(study, CORRECT)),
+        "composed_differences": list(_differences(study, COMPOSED)),
     }
 
 
-def _accuracy(study: Evaluations) -> Iterator[Row]:
-    """One row per problem set and model."""
+def _shares(study: Evaluations, part: str, value: str) -> Iterator[Row]:
+    """One row per problem set and model; of composed responses only where the task can tell."""
     for problems in study.sets:
         for model in study.models:
-            found = columns_by_seed(study.share(model, problems), "accuracy")
-            yield {"model": model, **_labels(study, problems), **found}
+            share = study.share(model, problems, part)
+            if share or part == CORRECT:
+                yield {"model": model, **_labels(study, problems, part), **columns_by_seed(share, value)}
 
 
-def _differences(study: Evaluations) -> Iterator[Row]:
+def _differences(study: Evaluations, part: str) -> Iterator[Row]:
     """One row per problem set and pair of models: the later one − the earlier one."""
     for problems in study.sets:
         for base, model in combinations(study.models, 2):
-            found = columns_by_seed(study.contrast(model, base, problems), "difference")
-            yield {"model": model, "base": base, **_labels(study, problems), **found}
+            found = study.contrast(model, base, problems, part=part)
+            if found or part == CORRECT:
+                labels = {"model": model, "base": base, **_labels(study, problems, part)}
+                yield {**labels, **columns_by_seed(found, "difference")}
 
 
-def _labels(study: Evaluations, problems: ProblemSet) -> Row:
-    return {**asdict(problems), "n_seeds": len(study.seeds), "n_problems": study.size(problems)}
+def _labels(study: Evaluations, problems: ProblemSet, part: str) -> Row:
+    sizes = {"n_seeds": len(study.seeds), "n_problems": study.size(problems)}
+    return {**asdict(problems), "part": part, **sizes}
 
 
 def _recipe(study: Evaluations, content: Row) -> Recipe:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
-from compositionality.types import Claim, Comparison, Metric, Origin, Rule
+from compositionality.types import COMPOSED, CORRECT, Claim, Comparison, Metric, Origin, Rule
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LISTS = ("group", "level", "model", "base")
@@ -107,6 +107,8 @@ def _comparisons(row: Any, where: str, results: Mapping[str, ResultSet]) -> Iter
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
     rest = {key: _typed(key, types[key], row[key]) for key in ("part", "threshold", "times") if key in row}
     rule, metric = _one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
+    if metric is Metric.ACCURACY and rest.get("part", CORRECT) not in (CORRECT, COMPOSED):
+        raise UserError(f"part: {_shown(rest['part'])} is not one of {CORRECT}, {COMPOSED}, the parts of accuracy")
     for chosen in product(*values):
         group, level, model, base = (_typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
         yield Comparison(group, level, model, base, rule, metric=metric, results=where, **rest)
@@ -152,7 +154,7 @@ def _shown(value: Any) -> str:
 
 def words(one: Comparison) -> str:
     """``trained L3: rl-level2 − rl-level1 > 20``, in points; ``heldout L3, atomic error: …``."""
-    part = "" if one.metric is Metric.ACCURACY else f", {one.part.replace('_', ' ')}"
+    part = "" if (one.metric, one.part) == (Metric.ACCURACY, CORRECT) else f", {one.part.replace('_', ' ')}"
     what = f"{one.group} L{one.level}{part}: {one.model}"
     base = one.base if one.times == 1 else f"{one.times:g} × {one.base}"
     if one.rule in (Rule.APART, Rule.EVERY_SEED):

@@ -128,6 +128,12 @@ class StringTask(Task):
 
         return diagnose(problem, completion, verdict)
 
+    def composed(self, problem: Problem, text: str) -> bool | None:
+        """By the names in the trace; None for a row that does not hold its program."""
+        from compositionality.tasks.string.diagnosis.classify import composed
+
+        return composed(problem, text)
+
     def reference(self, problem: Problem) -> str | None:
         """Definitions, input, and the true string after every operator."""
         from compositionality.tasks.string.diagnosis.program import reference

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from compositionality.errors import UserError
 from compositionality.tasks.string.diagnosis.compact import read_compact
 from compositionality.tasks.string.diagnosis.english import read_english
 from compositionality.tasks.string.diagnosis.program import INPUT, Program, ProgramStep, read_program
@@ -34,9 +35,22 @@ def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diag
     return replace(
         classify(program, trace, completion, verdict),
         expected=program.operators,
-        composed=tuple(stated.name for stated in trace.steps) == program.names,
+        composed=_composes(program, trace),
         applied=tuple(applications(program, trace)),
     )
+
+
+def composed(problem: Problem, text: str) -> bool | None:
+    """``Diagnosis.composed`` alone; None if the row does not hold its program."""
+    try:
+        program = read_program(problem.ground_truth, problem.prompt)
+    except UserError:
+        return None
+    return _composes(program, read_trace(program, text))
+
+
+def _composes(program: Program, trace: Trace) -> bool:
+    return tuple(stated.name for stated in trace.steps) == program.names
 
 
 def read_trace(program: Program, text: str) -> Trace:
