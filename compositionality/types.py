@@ -353,9 +353,13 @@ class Arm:
 
 @dataclass
 class Stage:
-    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
+    """One script of ``bash/`` (without .sh) that has the whole machine to itself.
+
+    ``per_split``: run for every split of the functions; the others make what the splits of a seed share.
+    """
 
     script: str
+    per_split: bool = False
 
 
 @dataclass

@@ -21,7 +21,7 @@ case ${CONTROL:-} in
 esac
 if [[ -n $CONTROLS_LR ]]; then own+=(optim.lr="$CONTROLS_LR"); fi
 if [[ $ENGINE != single ]]; then fail "CONTROL=$CONTROL: only ENGINE=single has this reward"; fi
-MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+MODEL_PATH=${MODEL_PATH:-$SEED_CKPT_DIR/stage1-rft/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
 VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-$CONTROL}
