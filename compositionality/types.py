@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
+from compositionality.gate_types import Gate
+
 
 class Message(TypedDict):
     """One chat turn, as chat templates take it."""
@@ -265,6 +267,11 @@ class Rule(StrEnum):
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
+    @property
+    def denies(self) -> bool:
+        """True for the rules of claims that there is no effect."""
+        return self in (Rule.AT_MOST, Rule.WITHIN)
+
 
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
@@ -291,6 +298,7 @@ class Comparison:
     metric: Metric = Metric.ACCURACY
     part: str = CORRECT
     results: str = "accuracy"
+    gates: tuple[Gate, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -308,7 +316,10 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
+
+    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
+    """
 
     name: str
     text: str
@@ -316,6 +327,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
+    primary: bool = False
 
     @property
     def hypothesis(self) -> str:
