@@ -17,6 +17,7 @@ results=( # names as in compositionality/config/claims
   passk "$RESULTS_DIR" section44/by_problem.parquet
   failures "$RESULTS_DIR" section45/by_problem.parquet
 )
+"$PYTHON" -m compositionality.study recipes
 made=$("$PYTHON" -m compositionality.study results "${results[@]}")
 registered=()
 if [[ -d $RESULTS_DIR/registration ]]; then registered=(registration="$RESULTS_DIR/registration"); fi

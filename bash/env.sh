@@ -14,6 +14,7 @@
 #               -countdown in section 4.3, -seed$SEED for other seeds than 0)
 #   CKPT_DIR, RESULTS_DIR  trained models; rollouts and tables (default checkpoints/… and results/…, likewise). A folder that
 #               you name is used as it is: name one for each profile, engine, section and SEED; only SEEDS=N adds -seed1 …
+#   SEED_CKPT_DIR  where base/ and stage1-rft/ are, which the splits of a seed share (default $CKPT_DIR)
 #   OUTPUT, TRAIN_FILES, VAL_FILES  of a training script: its run folder, its problem files
 #   SEED        of problems, rollouts and training (default 0)
 #   SEEDS=N     run_all.sh, study.sh, quickstart.sh: seeds 0 … N-1, then their summary

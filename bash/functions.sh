@@ -36,7 +36,7 @@ script() {
   DEPTH=$((${DEPTH:-0} + 1)) "${bound[@]}" env "${with[@]}" bash "bash/$1.sh" "${@:2}"
   printf '== %(%H:%M:%S)T  bash/%s.sh%s: done in %s s\n' -1 "$1" "${2:+ ${*:2}}" $((SECONDS - began)) >&2
   if [[ -n ${TIMES:-} ]]; then
-    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "$SEED" $((${DEPTH:-0} + 1)) "$*" $((SECONDS - began)) >>"$TIMES"
+    printf '%s\t%s\t%s\t%s\t%s\n' "$BEGAN" "${REPLICATE:-$SEED}" $((${DEPTH:-0} + 1)) "$*" $((SECONDS - began)) >>"$TIMES"
   fi
 }
 

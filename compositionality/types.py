@@ -91,9 +91,9 @@ class PromptGroup:
     rewards: list[float | None]
     correct: list[bool]
 
-    def has_signal(self) -> bool:
-        """True if some completions are correct and some are not: otherwise the advantages are all 0."""
-        return 0 < sum(self.correct) < len(self.correct)
+    def has_signal(self, *, by_reward: bool = False) -> bool:
+        """True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
+        return len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
         """False if the judge failed on a completion: the others would be a biased sample."""
@@ -344,7 +344,7 @@ class Arm:
     ``problems`` (files below DATA_DIR; empty: the script's own), ``arguments`` and environment ``variables``.
     ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
     ``budget_of``: the arm of RL of which it may sample as many completions; where only the finished run of that arm
-    tells how many (dynamic sampling), it comes after it.
+    tells how many (dynamic sampling), it comes after it. ``after``: arms whose finished runs its script reads.
     """
 
     title: str
@@ -356,6 +356,7 @@ class Arm:
     arguments: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     budget_of: str = ""
+    after: list[str] = field(default_factory=list)
     colour: str = ""
     marker: str = ""
     line: str = ""
@@ -364,9 +365,13 @@ class Arm:
 
 @dataclass
 class Stage:
-    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
+    """One script of ``bash/`` (without .sh) that has the whole machine to itself.
+
+    ``per_split``: run for every split of the functions; the others make what the splits of a seed share.
+    """
 
     script: str
+    per_split: bool = False
 
 
 @dataclass

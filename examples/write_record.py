@@ -9,11 +9,12 @@ OUTPUT, one JSON without host names or paths.
         command="'SEEDS=3 bash bash/quickstart.sh'" config=[profile:compositionality/config/profile/tiny.yaml] \
         times=[all:results/tiny/section41_42/times.tsv] runs=[rl-level2:checkpoints/tiny/stage2-rl-level2]
 
-An existing record is kept, unless --force.
+registration=FOLDER adds what was registered, its hash and commit; refused if the commit does not hold it.
+An existing record is kept; one of another run is replaced only with --force.
 """
 
 from compositionality.config.cli import run
-from compositionality.report.record import RecordSettings, check, write_record
+from compositionality.report.record import RecordSettings, is_there, write_record
 
 if __name__ == "__main__":
-    run(RecordSettings, write_record, __doc__, check=check)
+    run(RecordSettings, write_record, __doc__, check=is_there)

@@ -22,7 +22,7 @@ case $name in
 esac
 
 export DATA_DIR=$DATA_DIR/ablation/$name CKPT_DIR=$CKPT_DIR/ablation/$name RESULTS_DIR=$RESULTS_DIR/ablation/$name
-export BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation STRING_VALIDATION_PER_LEVEL=500
+export SEED_CKPT_DIR=$CKPT_DIR BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation STRING_VALIDATION_PER_LEVEL=500
 export ONLY="stage2_level2/train validation_heldout validation_trained"
 unset MODEL_PATH
 script section41_42/stage0_pretrain "${changed[@]}" "$@"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Stage 2, iterative RFT, training data of iteration $ITERATION (default 0): the current model answers the chunk's
 # problems, correct completions are kept.
-# Reads $MODEL_PATH (default: the model of the iteration before; for iteration 0 $CKPT_DIR/stage1-rft/final) and chunk
+# Reads $MODEL_PATH (default: the model of the iteration before; for iteration 0 $SEED_CKPT_DIR/stage1-rft/final) and chunk
 # $ITERATION. Writes stage2_level2_rft/iteration$ITERATION/{rollouts/,data/}; with RFT_BUDGET=rl stage2_level2_rft_matched/….
 # Tiny: half a minute.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
 before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
-if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
+if ((ITERATION == 0)); then before=$SEED_CKPT_DIR/stage1-rft/final; fi
 MODEL_PATH=${MODEL_PATH:-$before}
 folder=$DATA_DIR/string_task/stage2_level2_${RFT//-/_}
 PROBLEMS=${PROBLEMS:-$folder/problems/$ITERATION.parquet}

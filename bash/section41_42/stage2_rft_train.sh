@@ -5,7 +5,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
-if ((ITERATION == 0)); then before=$CKPT_DIR/stage1-rft/final; fi
+if ((ITERATION == 0)); then before=$SEED_CKPT_DIR/stage1-rft/final; fi
 MODEL_PATH=${MODEL_PATH:-$before}
 DATA=${DATA:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/iteration$ITERATION/data}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}

@@ -7,7 +7,7 @@
 export STUDY_ENGINE=single ENGINE=verl ROLLOUT_ENGINE="" # in the folders of the study
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/stage1-rft/final}
+MODEL_PATH=${MODEL_PATH:-$SEED_CKPT_DIR/stage1-rft/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
 VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-verl}

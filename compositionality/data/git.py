@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from compositionality.errors import UserError
@@ -29,6 +30,12 @@ def check_ancestor(folder: Path, commit: str, of: str) -> None:
     """UserError unless ``commit`` is one of those that the present one is built on."""
     if _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
         raise UserError(f"{of}: its commit {commit[:12]} is no ancestor of the present one; check that history out")
+
+
+def hash_at(path: Path, commit: str) -> str:
+    """sha256 of a file in a commit; empty if that does not hold it."""
+    done = subprocess.run(["git", "show", f"{commit}:./{path.name}"], cwd=path.parent, capture_output=True, check=False)
+    return sha256(done.stdout).hexdigest() if done.returncode == 0 else ""
 
 
 def _needs_repository(folder: Path) -> None:

@@ -4,18 +4,20 @@ import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING
 
 from compositionality.data.artefact import code_version, file_hash, write_text
-from compositionality.data.json_files import read_text
+from compositionality.data.git import check_ancestor, hash_at
+from compositionality.data.json_files import read_json_object, read_text
 from compositionality.data.yaml_files import read_yaml
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.report.draw import read_summary
 from compositionality.study.machine import machine
 from compositionality.train.common.metrics import read_metrics
@@ -47,12 +49,15 @@ class RecordSettings:
     times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
     notes: list[str] = field(default_factory=list)  # sentences to keep
     claims: str = ""  # claims.json
+    registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a result that was made from something else
 
 
 def write_record(settings: RecordSettings) -> Path:
-    """Write ``output``. UserError if it exists (a record is of one run), unless forced."""
-    check(settings)
+    """Write ``output``, unless it is of this very summary. UserError if it is of another one, unless forced."""
+    if is_there(settings):
+        print(f"{settings.output} is already there")
+        return settings.output
     content = without_places(record_of(settings))
     settings.output.parent.mkdir(parents=True, exist_ok=True)
     write_text(settings.output, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -60,10 +65,15 @@ def write_record(settings: RecordSettings) -> Path:
     return settings.output
 
 
-def check(settings: RecordSettings) -> None:
-    """UserError if a record is there already, unless forced."""
-    if settings.output.exists() and not settings.force:
-        raise UserError(f"{settings.output}: there already; choose another name or pass --force")
+def is_there(settings: RecordSettings) -> bool:
+    """Whether the record is there, of these very files. UserError if it is of others, unless forced."""
+    if not settings.output.exists() or settings.force:
+        return False
+    old = read_json_object(settings.output, "choose another name or pass --force")
+    files = (("summary_sha256", str(settings.seeds)), ("claims_sha256", settings.claims))
+    if all(Path(path).is_file() and old.get(key) == file_hash(Path(path)) for key, path in files if path):
+        return True
+    raise UserError(f"{settings.output}: there already, of another run; choose another name or pass --force")
 
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:
@@ -81,7 +91,17 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "summary_sha256": file_hash(settings.seeds),
         **{key: _rounded(value) for key, value in summary.items() if not key.endswith("differences")},
         **(_claims(Path(settings.claims)) if settings.claims else {}),
+        **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }
+
+
+def _registration(frozen: Frozen) -> dict[str, Any]:
+    """What was registered, where and when. UserError unless the commit that is named holds it, and is older."""
+    facts, path = frozen.facts, registration_path(frozen.facts["registration"])
+    check_ancestor(path.parent, facts["commit"], str(frozen.folder))
+    if hash_at(path, facts["commit"]) != facts["sha256"]:
+        raise UserError(f"{frozen.folder}: commit {facts['commit'][:12]} holds another {path.name}")
+    return {**facts, **asdict(frozen.registration)}
 
 
 def _claims(path: Path) -> dict[str, Any]:
@@ -90,6 +110,7 @@ def _claims(path: Path) -> dict[str, Any]:
     return {
         **{key: _rounded(content[key]) for key in ("claims", "controls")},
         "claims_notes": content["notes"],
+        "claims_sha256": file_hash(path),
     }
 
 

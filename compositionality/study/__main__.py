@@ -4,7 +4,8 @@
 ``budget NAME`` how many completions that arm may sample in all; ``models [NAME…]`` NAME:PATH,… of its arms (or those
 named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
 NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a script
-do not know. Reads the environment; writes nothing.
+do not know; ``runs`` NAME:PATH,… of every training. ``recipes`` refuses seeds that differ in more than their seeds.
+Reads the environment; writes nothing.
 """
 
 import os
@@ -12,10 +13,19 @@ import sys
 
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
-from compositionality.study.arms import arm_start, as_list, find_arms, load_study, models_made, of_seeds
+from compositionality.study.arms import (
+    arm_start,
+    as_list,
+    find_arms,
+    load_study,
+    models_made,
+    of_seeds,
+    runs_of_seeds,
+)
 from compositionality.study.budgets import budget
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
+from compositionality.study.recipes import check_recipes
 
 
 def main(words: list[str]) -> None:
@@ -35,10 +45,16 @@ def main(words: list[str]) -> None:
             found = zip(*[iter(words)] * 3, strict=True)
             made = ((name, of_seeds(folder, path, os.environ, made=True)) for name, folder, path in found)
             print(as_list(f"{name}/{seed}" for name, seeds in made for seed in seeds))
+        case ["runs"]:
+            print(as_list(runs_of_seeds(os.environ)))
+        case ["recipes"]:
+            check_recipes(os.environ)
         case ["left_out", script, *words]:
             print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
-            raise UserError("give environment, arm NAME, budget NAME, models …, seeds PATH, results … or left_out …")
+            raise UserError(
+                "give environment, arm NAME, budget NAME, models …, seeds PATH, results …, runs, recipes or left_out …"
+            )
 
 
 if __name__ == "__main__":

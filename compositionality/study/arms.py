@@ -11,6 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
+from compositionality.study.replicates import VARIABLE, Replicate, read_replicates
 from compositionality.types import Arm, Study
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
@@ -35,7 +36,7 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
         raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(study, Study)
     for arm_name, arm in study.arms.items():
-        for key, other in (("start", arm.start), ("budget_of", arm.budget_of)):
+        for key, other in (("start", arm.start), ("budget_of", arm.budget_of), *(("after", one) for one in arm.after)):
             if other and other not in study.arms:
                 raise UserError(f"{path}: arms.{arm_name}.{key}: no arm {other}; there are: {' '.join(study.arms)}")
         if arm.script and not (BASH / f"{arm.script}.sh").is_file():
@@ -64,7 +65,8 @@ def model_path(arm: Arm, variables: Mapping[str, str]) -> str:
     if not arm.model:
         return variables["BASE_MODEL"]
     last = int(variables["RFT_ITERATIONS"]) - 1
-    return f"{variables['CKPT_DIR']}/{arm.model.format(last=last)}"
+    folder = variables["CKPT_DIR" if arm.script else "SEED_CKPT_DIR"]
+    return f"{folder}/{arm.model.format(last=last)}"
 
 
 def find_arms(study: str, names: Iterable[str] = ()) -> dict[str, Arm]:
@@ -81,7 +83,7 @@ def models_made(arms: Mapping[str, Arm], variables: Mapping[str, str]) -> list[s
 
 def _is_there(path: str, variables: Mapping[str, str]) -> bool:
     """A model folder, or the base model if it was given: it may be a Hub id, which the step that reads it resolves."""
-    given = path == variables["BASE_MODEL"] != f"{variables['CKPT_DIR']}/base"
+    given = path == variables["BASE_MODEL"] != f"{variables['SEED_CKPT_DIR']}/base"
     return given or Path(path).is_dir() or bool(variables.get("DRY_RUN"))
 
 
@@ -121,14 +123,34 @@ def as_list(words: Iterable[str]) -> str:
 def of_seeds(folder: str, path: str, variables: Mapping[str, str], *, made: bool) -> list[str]:
     """``seedN:FOLDER/path`` of the seeds SEED … SEED+SEEDS-1, the first of which has ``folder``, the others -seedN.
 
-    With ``made`` of those where it is there (or DRY_RUN).
+    Of a study of replicates, ``seedN-splitM:FOLDER-seedN-splitM/path``. With ``made`` of those where it is there (or
+    DRY_RUN).
     """
+    paths = {name: f"{folder}{end}/{path}" for name, end in _ends_of_seeds(variables).items()}
+    every = not made or bool(variables.get("DRY_RUN"))
+    return [f"{name}:{file}" for name, file in paths.items() if every or Path(file).is_file()]
+
+
+def folders_of_seeds(folder: str, variables: Mapping[str, str]) -> list[Path]:
+    """The folders of the seeds that are there; of replicates, what their splits share comes first."""
+    shared = [f"-{Replicate(one.seed).name}" for one in read_replicates(variables.get(VARIABLE, ""))]
+    ends = dict.fromkeys([*shared, *_ends_of_seeds(variables).values()])
+    return [path for path in (Path(f"{folder}{end}") for end in ends) if path.is_dir()]
+
+
+def _ends_of_seeds(variables: Mapping[str, str]) -> dict[str, str]:
+    if words := variables.get(VARIABLE):
+        return {one.name: f"-{one.name}" for one in read_replicates(words)}
     first = int(variables["SEED"])
     seeds = range(first, first + int(variables["SEEDS"]))
-    ends = {seed: "" if seed == first else f"-seed{seed}" for seed in seeds}
-    paths = {seed: f"{folder}{end}/{path}" for seed, end in ends.items()}
-    every = not made or bool(variables.get("DRY_RUN"))
-    return [f"seed{seed}:{file}" for seed, file in paths.items() if every or Path(file).is_file()]
+    return {f"seed{seed}": "" if seed == first else f"-seed{seed}" for seed in seeds}
+
+
+def runs_of_seeds(variables: Mapping[str, str]) -> list[str]:
+    """``FOLDER-RUN:PATH`` of every training of the seeds that has metrics."""
+    folders = folders_of_seeds(variables["CKPT_DIR"], variables)
+    runs = [path.parent for folder in folders for path in sorted(folder.glob("*/metrics.jsonl"))]
+    return [f"{run.parent.name}-{run.name}:{run}" for run in runs]
 
 
 def _word(value: Any) -> str:

@@ -26,6 +26,7 @@ CHOICES = {"DRY_RUN": ("1",), "DEVICE": ("cpu", "gpu"), "EVALUATE_ON": ("test", 
 PATHS = (
     "DATA_DIR",
     "CKPT_DIR",
+    "SEED_CKPT_DIR",
     "RESULTS_DIR",
     "COUNTDOWN_RESULTS_DIR",
     "BASE_MODEL",
@@ -117,11 +118,12 @@ def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str
         "WANDB_RUN_GROUP": group,
     }
     folders = {key: chosen.get(key, value) for key, value in folders.items()}
+    folders["SEED_CKPT_DIR"] = chosen.get("SEED_CKPT_DIR", folders["CKPT_DIR"])
     return {
         **folders,
         "STUDY": study,
         "WANDB_TAGS": f"seed{variables['SEED']}",
-        **_base_model(profile, f"{folders['CKPT_DIR']}/base", chosen),
+        **_base_model(profile, f"{folders['SEED_CKPT_DIR']}/base", chosen),
     }
 
 

@@ -66,6 +66,7 @@ def of_seed(variables: Mapping[str, str], number: int) -> dict[str, str]:
     if number:
         for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY"):
             mine[key] = f"{variables[key]}-seed{seed}"
+        mine["SEED_CKPT_DIR"] = mine["CKPT_DIR"]
         base = base if base != f"{variables['CKPT_DIR']}/base" else f"{mine['CKPT_DIR']}/base"
     mine |= {"SEED": str(seed), "SEEDS": "1", "WANDB_TAGS": f"seed{seed}", "BASE_MODEL": base}
     mine |= {"SOURCE_MODEL": source} if source else {}
@@ -85,7 +86,7 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
     jobs: list[Job] = []
     seeds = [of_seed(variables, number) for number in range(request.seeds)]
     for mine in seeds:
-        jobs += _seed_jobs(study, request, mine, len(jobs), variables.get("MODEL_PATH", ""))
+        jobs += seed_jobs(study, request, mine, len(jobs), variables.get("MODEL_PATH", ""))
     evaluations = [number for number, job in enumerate(jobs) if job.ends]
     whole = {key: value for key, value in variables.items() if key not in OF_A_STEP} | {"SEEDS": str(request.seeds)}
     whole |= {MARK: mark(whole)}
@@ -115,7 +116,7 @@ def script_jobs(scripts: Sequence[str], words: Sequence[str], variables: Mapping
     return jobs
 
 
-def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:
+def seed_jobs(study: Study, request: Request, variables: Mapping[str, str], first: int, model: str) -> Iterator[Job]:
     """Stages one after the other, the arms side by side, the evaluation."""
     names = [*variables["ARMS"].split(), *study.evaluated]
     check_budgets(variables, study, names)
@@ -126,9 +127,9 @@ def _seed_jobs(study: Study, request: Request, variables: Mapping[str, str], fir
         yield Job(stage.script, request.words, own, before)
         before, place = (place,), place + 1
     for name in names:
-        after = before
-        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name, request.words):
-            after = (place + names.index(other),)
+        arm = study.arms[name]
+        others = [*arm.after, *([arm.budget_of] if only_the_run_tells(variables, study, name, request.words) else [])]
+        after = tuple(place + names.index(other) for other in others if other in names) or before
         yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")

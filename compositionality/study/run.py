@@ -13,6 +13,7 @@ from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import PositiveInt, Seed
 from compositionality.study.backends import Backend, Ray, choose_backend, command_of
+from compositionality.study.confirmatory import registered_study
 from compositionality.study.dry_run import DryRun
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
@@ -27,6 +28,7 @@ class RunStudySettings:
 
     study: str = ""  # one of compositionality/config/study/: its stages, arms and evaluation for every seed
     scripts: list[str] = field(default_factory=list)  # instead of a study: scripts of bash/ with a word each, in lanes
+    registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
     profile: str = ""  # PROFILE
     engine: str = ""  # ENGINE
     seed: Seed | None = None  # SEED: the first seed
@@ -47,10 +49,12 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     UserError for a study, a script, an arm, a profile or a backend that there is not, and for an override that no step
     of the scripts knows or takes.
     """
-    if bool(settings.study) == bool(settings.scripts):
-        raise UserError("give study=NAME or scripts=[...]")
-    variables = variables_of(settings, os.environ)
-    if settings.study:
+    if [bool(settings.study), bool(settings.scripts), bool(settings.registration)].count(True) != 1:
+        raise UserError("give study=NAME, scripts=[...] or registration=NAME")
+    variables = {} if settings.registration else variables_of(settings, os.environ)
+    if settings.registration:
+        jobs, variables = registered_study(settings.registration, words, given_beside(settings, os.environ))
+    elif settings.study:
         request = Request(settings.study, settings.seeds, tuple(words), settings.summary, settings.report)
         jobs = study_jobs(request, variables)
     else:
@@ -75,7 +79,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if "BEGAN" in os.environ:
         runner.began = int(os.environ["BEGAN"])
     if not dry:
-        runner.times = times_file(settings.study, variables, os.environ)
+        study = variables["SECTION"] if settings.registration else settings.study
+        runner.times = times_file(study, variables, os.environ)
     runner.jobs = [with_times(job, runner) for job in jobs]
     if code := asyncio.run(runner.run()):
         raise SystemExit(code)
@@ -83,18 +88,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
 def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
     """The variables of bash/env.sh with what the settings say on top."""
-    chosen = {
-        "PROFILE": settings.profile,
-        "ENGINE": settings.engine,
-        "SECTION": settings.study,
-        "SEED": "" if settings.seed is None else str(settings.seed),
-        "ARMS": " ".join(settings.arms),
-        "LANES": "" if settings.lanes is None else str(settings.lanes),
-        "DRY_RUN": "1" if settings.dry_run else "",
-    }
-    base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
-    base |= {key: value for key, value in chosen.items() if value}
-    base["SEEDS"] = str(settings.seeds)
+    base = given_beside(settings, given)
     kept = (
         "MODEL_PATH",
         "RAY_ADDRESS",
@@ -107,6 +101,22 @@ def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[s
         "LEFT_OUT",
     )
     return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}
+
+
+def given_beside(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
+    """What a person gave, as variables of bash/env.sh: the environment with the settings on top."""
+    chosen = {
+        "PROFILE": settings.profile,
+        "ENGINE": settings.engine,
+        "SECTION": settings.study,
+        "SEED": "" if settings.seed is None else str(settings.seed),
+        "ARMS": " ".join(settings.arms),
+        "LANES": "" if settings.lanes is None else str(settings.lanes),
+        "DRY_RUN": "1" if settings.dry_run else "",
+    }
+    base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
+    base |= {key: value for key, value in chosen.items() if value}
+    return base | {"SEEDS": str(settings.seeds)}
 
 
 def gpus_of_lanes(variables: Mapping[str, str]) -> list[str]:

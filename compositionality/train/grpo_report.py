@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.train.common.metrics import SAMPLED
+from compositionality.train.common.metrics import ENTROPY, SAMPLED
 from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
@@ -18,6 +18,7 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
     lengths = [completion.n_tokens for completion in completions]
     trained = [len(group.prompt_ids) + completion.n_tokens for group in batch for completion in group.completions]
+    log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
     return {
         "critic/score/mean": sum(rewards) / max(len(rewards), 1),
@@ -25,6 +26,7 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
         "response_length/mean": sum(lengths) / len(lengths),
         "response_length/max": max(lengths),
         "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
+        ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
         "training/filter_groups/generated_prompts": len(sampled),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),

@@ -347,7 +347,7 @@ def test_h7_failures_that_do_not_change_contradict_it() -> None:
     rows = rows_of({"failures": classed({**FAILING, "rl-level2": FAILING["stage1"]})})
     found = {name: row["decision"] for name, row in rows.items() if row["hypothesis"] == "H7"}
     assert (found["H7"], found["H7-half"]) == (NO, NO)
-    assert found["H7-atoms"] is NO  # fewer than after RFT
+    assert found["H7-atoms"] is not YES  # one in 40 fewer than after RFT
 
 
 def catalogue(tmp_path: Path, claims: str) -> Path:

@@ -165,7 +165,7 @@ def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -
     row = next(row for row in found["claims"] if row["claim"] == "H1")
     assert row["decision"] == "undecided"
     assert row["needs"].startswith("about ")
-    assert "problems and what was not run (heldout L2, heldout L4)" in row["needs"]
+    assert "problems for 80 % power and what was not run (heldout L2, heldout L4)" in row["needs"]
 
 
 def test_an_arm_of_some_seeds_only_is_left_out(tmp_path: Path, problems: Path) -> None:

@@ -14,6 +14,23 @@ from compositionality.errors import UserError
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
 
+ENTROPY = "rollout/entropy"
+"""Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
+
+
+def entropies(path: Path, steps: int) -> list[float]:
+    """Entropy of the policy at each of the first ``steps`` steps of the run of RL with this metrics.jsonl.
+
+    UserError where it does not say.
+    """
+    found = {row["step"]: row[ENTROPY] for row in read_metrics(path) if ENTROPY in row}
+    if missing := [step for step in range(1, steps + 1) if step not in found]:
+        raise UserError(
+            f"{path}: no {ENTROPY} of step {missing[0]}: a finished run of engine=single is needed with at least "
+            f"trainer.steps={steps} steps; run it first"
+        )
+    return [float(found[step]) for step in range(1, steps + 1)]
+
 
 def sampled_completions(path: Path) -> int | None:
     """Completions that the run of RL with this metrics.jsonl has sampled in all; None if its steps do not say."""

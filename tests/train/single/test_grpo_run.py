@@ -167,6 +167,51 @@ def test_activation_checkpointing_changes_nothing(small, tmp_path):
     assert apart(weights(tmp_path / "true" / "final"), weights(tmp_path / "false" / "final")) < 1e-6
 
 
+@pytest.mark.parametrize("dynamic", ["true", "false"])
+@pytest.mark.parametrize("control", ["format", "random"])
+def test_a_control_is_the_same_whichever_answers_are_right(small, tmp_path, monkeypatch, control, dynamic):
+    """In a step, and in the validations: the filter, the batch and the final model depend on their number at most."""
+    original = RolloutWorker.generate
+
+    def moved(self, *arguments):
+        groups = original(self, *arguments)
+        right = iter([one for group in groups for one in group.correct][::-1])
+        for group in groups:
+            group.correct = [next(right) for _ in group.correct]
+        return groups
+
+    words = [f"reward.control={control}", f"algorithm.dynamic_sampling={dynamic}", "trainer.keep_best=false"]
+    short = ["trainer.steps=2", "algorithm.max_generation_batches=30", "trainer.save_every=0"]
+    one = train(settings(small, tmp_path / "one", *words, *short))
+    monkeypatch.setattr(RolloutWorker, "generate", moved)
+    other = train(settings(small, tmp_path / "other", *words, *short))
+    assert (
+        apart(weights(one / "final"), weights(other / "final"))
+        == 0
+        < apart(weights(one / "final"), weights(small / "model"))
+    )
+    assert not (one / "best").exists()
+
+
+def test_the_entropy_follows_another_run(small, tmp_path):
+    """From the same start: down to a lower one, up to a higher one, and the same bytes when resumed."""
+    last = {}
+    for wanted in (0.01, 1.5):
+        like = tmp_path / f"{wanted}.jsonl"
+        like.write_text("".join(f'{{"step": {step}, "rollout/entropy": {wanted}}}\n' for step in range(1, 9)))
+        words = ["reward.control=random", "trainer.keep_best=false", "trainer.steps=8", "trainer.eval_every=0"]
+        follow = [f"algorithm.entropy_like={like}", "algorithm.entropy_coef=10"]
+        out = train(settings(small, tmp_path / str(wanted), *words, *follow))
+        rows = read_metrics(out / "metrics.jsonl")[1:]
+        assert all("rollout/entropy" in row for row in rows)
+        last[wanted] = rows[-1]["rollout/entropy"]
+        first = rows[0]["rollout/entropy"]
+    assert last[0.01] < first < last[1.5]
+    like.write_text('{"step": 1, "rollout/entropy": 0.1}\n')
+    with pytest.raises(UserError, match=r"no rollout/entropy of step 2: .* trainer.steps=8 steps"):
+        train(settings(small, tmp_path / "short", *words, *follow))
+
+
 def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys):
     original = RolloutWorker.generate
 
@@ -189,7 +234,7 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
 def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path, monkeypatch):
     """From step 3 on all answers are wrong; nothing would be saved before the end. Then the signal is back."""
     out, more = tmp_path / "run", [*DAPO, "trainer.save_every=0", "algorithm.max_generation_batches=2"]
-    monkeypatch.setattr(PromptGroup, "has_signal", lambda group: group.step < 3 or Path(out, "repaired").exists())
+    monkeypatch.setattr(PromptGroup, "has_signal", lambda group, **_: group.step < 3 or Path(out, "repaired").exists())
     with pytest.raises(UserError, match=r"step 3: only \d of the 8 groups needed .*the state so far is saved"):
         train(settings(small, out, *DAPO, *more))
     assert complete_steps(out / "steps") == [2]

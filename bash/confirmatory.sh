@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A confirmatory study: what a registration says, all of it and nothing else. Its seeds from nothing to Stage 1, then for each
+# split of the functions the problems, the arms, accuracy, pass@k and failure modes; claims, page and record over all replicates.
+# The registration and the code must be committed before, so that no test problem is older than what is claimed of it; all
+# replicates are run, whatever they show. As many jobs at a time as there are cores (LANES), each on one.
+# Each step that is there already is skipped; stopped at any moment, it continues when run again.
+# Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; default composition-1).
+# Writes data/NAME-seedN-splitM, checkpoints/… and results/… likewise, the page in results/NAME/report, and
+# results/records/NAME.json.
+# Usage: [REGISTRATION=composition-1] [DRY_RUN=1] bash bash/confirmatory.sh
+source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source bash/functions.sh
+
+export PYTHON=${PYTHON:-.venv/bin/python}
+[[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
+
+"${bound[@]}" "$PYTHON" examples/run_study.py registration="${REGISTRATION:-composition-1}" -- "$@"

@@ -1,0 +1,67 @@
+"""A study under a registration: what is registered becomes its variables and jobs, and nothing else does."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from compositionality.errors import UserError
+from compositionality.gpus import VISIBLE
+from compositionality.study.environment import MARK, environment
+from compositionality.study.jobs import Job, Request
+from compositionality.study.registration import Registered, registered
+from compositionality.study.replicate_jobs import replicate_jobs
+from compositionality.study.replicates import Replicate
+
+FOLDERS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")
+OF_THE_MACHINE = ("DEVICE", "CORES", "LANES", "N_GPUS", "NNODES", "OMP_NUM_THREADS", "RAY_ADDRESS", "DRY_RUN", VISIBLE)
+FREE = {
+    *FOLDERS,
+    *OF_THE_MACHINE,
+    MARK,
+    "PROCESSES",
+    "PYTHON",
+    "REGISTRATION",
+    "SEED_CKPT_DIR",
+    "COUNTDOWN_RESULTS_DIR",
+}
+"""Variables that change no result, or that follow from those."""
+
+
+def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) -> tuple[list[Job], dict[str, str]]:
+    """The jobs of a registered study and its variables; its registration is kept beside its results (but for DRY_RUN).
+
+    UserError for a registration that may not be run (``registered``), and for a setting beside it.
+    """
+    if words:
+        raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
+    found = registered(name)
+    variables = variables_of(found, given)
+    dry = bool(variables.get("DRY_RUN"))
+    if not dry:
+        found.freeze(Path(variables["RESULTS_DIR"]))
+    content = found.content
+    replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
+    return replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls), variables
+
+
+def variables_of(found: Registered, given: Mapping[str, str]) -> dict[str, str]:
+    """The variables of bash/env.sh. UserError for one that was given and is not as registered."""
+    content, name = found.content, Path(found.name).stem
+    chosen = {
+        "PROFILE": content.profile,
+        "ENGINE": content.engine,
+        "SECTION": content.study,
+        "ARMS": " ".join(content.arms),
+        "TEST_SEED": str(content.test_seed),
+        "DATA_DIR": f"data/{name}",
+        "CKPT_DIR": f"checkpoints/{name}",
+        "RESULTS_DIR": f"results/{name}",
+        **{key: given[key] for key in (*FOLDERS, *OF_THE_MACHINE) if given.get(key)},
+    }
+    kept = {key: chosen[key] for key in ("RAY_ADDRESS", "DRY_RUN", "N_GPUS", "NNODES") if chosen.get(key)}
+    variables = {**kept, **environment(chosen), "STUDY": name, "REGISTRATION": found.name}
+    for key in sorted(variables.keys() - FREE):
+        if given.get(key, variables[key]) not in ("", variables[key]):
+            raise UserError(
+                f"{key}={given[key]}: registered is {variables[key] or 'none'} ({found.name}); leave it out"
+            )
+    return variables

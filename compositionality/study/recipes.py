@@ -1,0 +1,46 @@
+"""The recipes of a study's seeds, held against each other: they may differ in seeds and splits alone."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import MANIFEST, Manifest, read_manifest
+from compositionality.errors import UserError
+from compositionality.study.arms import folders_of_seeds
+
+FREE = frozenset({"seed", "function_split", "rollout_budget"})
+"""Last parts of the settings in which seeds may differ; a budget follows from the run that it is the budget of."""
+CHECKPOINTS = "steps"
+
+
+def check_recipes(variables: Mapping[str, str]) -> None:
+    """UserError for the first step that two seeds were made by with other settings."""
+    for kind in ("DATA_DIR", "CKPT_DIR"):
+        known: dict[str, tuple[Path, Manifest]] = {}
+        for folder in folders_of_seeds(variables[kind], variables):
+            for target, manifest in _manifests(folder):
+                first, other = known.setdefault(target.relative_to(folder).as_posix(), (target, manifest))
+                _check_same(first, other, target, manifest)
+
+
+def _manifests(folder: Path) -> Iterator[tuple[Path, Manifest]]:
+    """What was made in a folder, but for a training's own checkpoints."""
+    for path in sorted(folder.rglob(f"*{MANIFEST}")):
+        target = path.parent if path.name == MANIFEST else path.with_name(path.name[1 : -len(MANIFEST) - 1])
+        if CHECKPOINTS not in path.relative_to(folder).parts and (found := read_manifest(target)):
+            yield target, found
+
+
+def _check_same(first: Path, one: Manifest, second: Path, other: Manifest) -> None:
+    mine, theirs = _recipe(one), _recipe(other)
+    for key in sorted(mine.keys() | theirs):
+        if mine.get(key) != theirs.get(key):
+            raise UserError(
+                f"{second}: made with {key}={theirs.get(key)}, but {first} with {mine.get(key)}: the seeds of a study "
+                "have one recipe; make one of the two again with --force"
+            )
+
+
+def _recipe(manifest: Manifest) -> dict[str, Any]:
+    settings = {key: value for key, value in manifest.settings.items() if key.rpartition(".")[2] not in FREE}
+    return {"step": manifest.step, **settings}

@@ -1,0 +1,126 @@
+"""A registration held against the study that it names: what must be true before a study runs under it."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from compositionality.config.profile import load_profile
+from compositionality.data.artefact import file_hash, write_text
+from compositionality.data.git import changed_files, check_ancestor, commit_of
+from compositionality.data.json_files import read_text
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
+from compositionality.evaluate.registration import (
+    Frozen,
+    Registration,
+    claims_path,
+    freeze,
+    read_registration,
+    registration_path,
+)
+from compositionality.study.arms import find_arm, load_study
+from compositionality.types import Study
+
+ROOT = Path(__file__).parents[2]
+CODE = ("bash", "compositionality", "examples")
+LOOKS = ("title", "colour", "marker", "line", "width")
+"""Keys of an arm that change no model."""
+MADE = frozenset({"accuracy", "passk", "failures"})
+"""The results that a registered study makes."""
+AGAIN = "python examples/register.py registration="
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registration that may be run: it fits its study and its hashes, and ``commit`` holds it."""
+
+    name: str
+    content: Registration
+    commit: str
+
+    def freeze(self, results: Path) -> Frozen:
+        """Keep it beside the study's results. UserError if results exist under another one, or it has changed."""
+        frozen = freeze(self.name, self.commit, results / "registration")
+        check_ancestor(registration_path(self.name).parent, frozen.facts["commit"], self.name)
+        return frozen
+
+
+def registered(name: str) -> Registered:
+    """UserError for a registration that does not fit its study or its hashes, or is not committed as it is, and for
+    code that is not committed."""
+    path = registration_path(name)
+    found = read_registration(path)
+    check_fits(path, found)
+    for key, expected in hashes_of(found).items():
+        if not getattr(found, key):
+            raise UserError(f"{path}: {key}: not there yet; run {AGAIN}{name} and commit it")
+        if getattr(found, key) != expected:
+            what = "the claims' file" if key.startswith("claims") else "the profile, a stage or an arm"
+            raise UserError(
+                f"{path}: {key}: {what} is not what was registered; restore it, or before any result: {AGAIN}{name}"
+            )
+    commit = commit_of(path)
+    commit_of(claims_path(found.claims))
+    if changed := changed_files(ROOT, CODE):
+        raise UserError(f"{ROOT}: code that is not committed ({changed[0]}); commit it before a registered study runs")
+    return Registered(name, found, commit)
+
+
+def register(name: str) -> Path:
+    """Write the hashes into the registration's file. UserError if it does not fit its study."""
+    path = registration_path(name)
+    found = replace(read_registration(path), claims_sha256="", recipe_sha256="")
+    check_fits(path, found)
+    text = re.sub(r"^(claims|recipe)_sha256:.*\n?", "", read_text(path, "save it as UTF-8"), flags=re.MULTILINE)
+    lines = "".join(f"{key}: {value}\n" for key, value in hashes_of(found).items())
+    write_text(path, text.rstrip("\n") + "\n" + lines)
+    return path
+
+
+def hashes_of(found: Registration) -> dict[str, str]:
+    """sha256 of the claims' file and of the recipe, by key."""
+    recipe = json.dumps(recipe_of(found), sort_keys=True)
+    claims = claims_path(found.claims)
+    return {"claims_sha256": file_hash(claims), "recipe_sha256": sha256(recipe.encode()).hexdigest()}
+
+
+def recipe_of(found: Registration) -> dict[str, Any]:
+    """The profile as resolved, the stages, and the arms but for how they are drawn."""
+    study = load_study(found.study)
+    names = [*study.evaluated, *found.arms, *found.controls]
+    return {
+        "profile": asdict(load_profile(found.profile, found.engine)),
+        "stages": [asdict(stage) for stage in study.stages],
+        "arms": {name: {k: v for k, v in asdict(study.arms[name]).items() if k not in LOOKS} for name in names},
+    }
+
+
+def check_fits(path: Path, found: Registration) -> None:
+    """UserError for a study, a profile, an arm or a claim that there is not, and a claim that nothing decides."""
+    try:
+        study = load_study(found.study)
+        for name in (*found.arms, *found.controls):
+            find_arm(study, name)
+        load_profile(found.profile, found.engine)
+        for fault in _claim_faults(found, study, read_catalogue(found.claims)):
+            raise UserError(fault)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _claim_faults(found: Registration, study: Study, catalogue: Catalogue) -> Iterator[str]:
+    claims = {claim.name: claim for claim in (*catalogue.claims, *catalogue.controls)}
+    arms = {*study.evaluated, *found.arms, *found.controls}
+    for key, names in (("primary", found.primary), ("secondary", found.secondary)):
+        for name in names:
+            if name not in claims:
+                yield f"{key}: no claim {name} in {found.claims}; there are: {', '.join(claims)}"
+            for one in claims[name].comparisons:
+                if one.results not in MADE:
+                    yield f"{key}: {name} needs the results {one.results}, which this study does not make"
+                if lacking := [arm for arm in one.arms if arm not in arms]:
+                    yield f"{key}: {name} compares {lacking[0]}, which is not among arms or controls"

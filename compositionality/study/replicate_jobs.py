@@ -1,0 +1,76 @@
+"""The jobs of a study of replicates. Base and Stage 1 know all functions: the splits of a seed share them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from compositionality.study.arms import load_study
+from compositionality.study.environment import MARK, mark
+from compositionality.study.jobs import OF_A_STEP, Job, Request, seed_jobs
+from compositionality.study.replicates import VARIABLE, Replicate
+from compositionality.types import Study
+
+FOLDERS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY")
+
+
+def variables_of(variables: Mapping[str, str], one: Replicate) -> dict[str, str]:
+    """The variables of a replicate, from those of the whole study."""
+    mine = {key: value for key, value in variables.items() if key not in OF_A_STEP and key != VARIABLE}
+    shared = f"{variables['CKPT_DIR']}-{Replicate(one.seed).name}"
+    base = variables["BASE_MODEL"]
+    mine |= {key: f"{variables[key]}-{one.name}" for key in FOLDERS}
+    mine |= {
+        "SEED": str(one.seed),
+        "SEEDS": "1",
+        "FUNCTION_SPLIT": str(one.split),
+        "SEED_CKPT_DIR": shared,
+        "BASE_MODEL": f"{shared}/base" if base == f"{variables['CKPT_DIR']}/base" else base,
+        "REPLICATE": one.name.removeprefix("seed"),
+        "WANDB_TAGS": one.name,
+    }
+    return {**mine, MARK: mark(mine)}
+
+
+def replicate_jobs(
+    request: Request, variables: Mapping[str, str], replicates: Sequence[Replicate], controls: Sequence[str]
+) -> list[Job]:
+    """All jobs, each in one lane: seeds side by side, then their splits; ``controls`` in the first split of each seed.
+
+    An order in which one after the other would do.
+    """
+    study, jobs = load_study(request.study), list[Job]()
+    shared: dict[int, int] = {}
+    ends: list[int] = []
+    for one in replicates:
+        first = one.seed not in shared
+        if first:
+            jobs += _of_seed(study, request, variables_of(variables, Replicate(one.seed)), len(jobs))
+            shared[one.seed] = len(jobs) - 1
+        mine = variables_of(variables, one)
+        mine["ARMS"] = " ".join([*variables["ARMS"].split(), *(controls if first else [])])
+        jobs += _of_split(study, request, mine, len(jobs), shared[one.seed])
+        ends += [len(jobs) - 2, len(jobs) - 1]
+    whole = {key: value for key, value in variables.items() if key not in OF_A_STEP}
+    whole[VARIABLE] = " ".join(f"{one.seed}:{one.split}" for one in replicates)
+    everywhere = {*study.evaluated, *variables["ARMS"].split()}
+    whole["MODELS"] = " ".join(name for name in study.arms if name in everywhere)
+    for script in (f"{request.study}/summarise", "claims", "report", "record"):
+        jobs.append(Job(script, request.words, whole, tuple(ends), one_lane=True, depth=1, timed=False))
+        ends = [len(jobs) - 1]
+    return jobs
+
+
+def _of_seed(study: Study, request: Request, variables: Mapping[str, str], first: int) -> Iterator[Job]:
+    """The stages up to Stage 1, one after the other."""
+    scripts = [stage.script for stage in study.stages if not stage.per_split]
+    for place, script in enumerate(scripts, first):
+        yield Job(script, request.words, variables, () if place == first else (place - 1,), one_lane=True)
+
+
+def _of_split(study: Study, request: Request, variables: Mapping[str, str], first: int, after: int) -> Iterator[Job]:
+    """Problems, arms, accuracy, then pass@k and failure modes."""
+    own = replace(study, stages=[stage for stage in study.stages if stage.per_split])
+    mine = list(seed_jobs(own, request, variables, first, ""))
+    yield from (replace(job, after=job.after or (after,), one_lane=True, ends="") for job in mine)
+    evaluated = (first + len(mine) - 1,)
+    for script in ("section44/passk", "section45/failure_modes"):
+        yield Job(script, request.words, variables, evaluated, one_lane=True)

@@ -1,0 +1,141 @@
+"""A registration held against its study, its hashes, git and what a person gives beside it."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from compositionality.config.profile import load_profile
+from compositionality.errors import UserError
+from compositionality.evaluate.registration import FOLDER, read_registration
+from compositionality.study import registration as module
+from compositionality.study.confirmatory import registered_study, variables_of
+from compositionality.study.registration import check_fits, register, registered
+
+GOOD: dict[str, Any] = {
+    "title": "a study", "study": "section41_42", "profile": "smoke", "claims": "composition", "primary": ["H2"],
+    "arms": ["rl-level2", "rl-level1"], "replicates": {20: [61, 62], 21: [63]}, "test_seed": 31, "failed": "an error",
+}  # fmt: skip
+WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    path = folder / "small.yaml"
+    OmegaConf.save(OmegaConf.create({**GOOD, **changes}), path)
+    return path
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *WHO, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A registration with its hashes, committed in a repository of its own that stands for the code's."""
+    path = register(str(write(tmp_path)))
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "claims_path", lambda name: tmp_path / "claims.yaml")
+    (tmp_path / "claims.yaml").write_bytes((FOLDER.parent / "claims" / "composition.yaml").read_bytes())
+    (tmp_path / "bash").mkdir()
+    (tmp_path / "bash" / "study.sh").write_text("true\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "registered")
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
+    assert load_profile(read_registration(path).profile)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"study": "section9"}, "no study section9"),
+        ({"profile": "huge"}, "huge"),
+        ({"arms": ["rl-level9"]}, "no arm rl-level9; there are: base"),
+        ({"controls": ["none"]}, "no arm none"),
+        ({"claims": "nothing"}, "claims=nothing: no such file"),
+        ({"primary": ["H77"]}, "primary: no claim H77 in composition"),
+        ({"primary": ["H4"]}, "primary: H4 needs the results countdown, which this study does not make"),
+        ({"primary": ["H3"]}, "primary: H3 compares rft, which is not among arms or controls"),
+    ],
+)
+def test_what_there_is_not_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    path = write(tmp_path, **changes)
+    with pytest.raises(UserError, match=rf"small.yaml: .*{said}"):
+        check_fits(path, read_registration(path))
+
+
+def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_text(f"# why\n{path.read_text()}")
+    first = register(str(path)).read_text()
+    assert first.startswith("# why\n")
+    assert len(re.findall("^(?:claims|recipe)_sha256: [0-9a-f]{64}$", first, re.MULTILINE)) == 2
+    assert register(str(path)).read_text() == first
+
+
+def test_a_committed_registration_may_be_run(committed: Path) -> None:
+    found = registered(str(committed))
+    assert found.commit == git(committed.parent, "rev-parse", "HEAD")
+    assert found.content.replicates == GOOD["replicates"]
+
+
+def test_what_is_not_committed_is_refused(committed: Path) -> None:
+    committed.write_text(committed.read_text() + "# later\n")
+    with pytest.raises(UserError, match=r"small.yaml: changed since its commit"):
+        registered(str(committed))
+    git(committed.parent, "checkout", "-q", "small.yaml")
+    (committed.parent / "bash" / "study.sh").write_text("false\n")
+    with pytest.raises(UserError, match=r"code that is not committed \(M bash/study.sh\)"):
+        registered(str(committed))
+
+
+def test_changed_claims_and_recipes_are_refused(committed: Path) -> None:
+    claims = committed.parent / "claims.yaml"
+    claims.write_text(claims.read_text().replace("0.05", "0.04"))
+    with pytest.raises(UserError, match=r"small.yaml: claims_sha256: the claims' file is not what was registered"):
+        registered(str(committed))
+    git(committed.parent, "checkout", "-q", "claims.yaml")
+    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 0", committed.read_text()))
+    with pytest.raises(UserError, match=r"recipe_sha256: the profile, a stage or an arm is not what was registered"):
+        registered(str(committed))
+    write(committed.parent)
+    with pytest.raises(UserError, match=r"claims_sha256: not there yet; run python examples/register.py"):
+        registered(str(committed))
+
+
+def test_a_registered_study_takes_no_settings(committed: Path) -> None:
+    with pytest.raises(UserError, match=r"optim.lr=1: a registered study takes no settings"):
+        registered_study(str(committed), ["optim.lr=1"], {})
+    found = registered(str(committed))
+    for given, said in (
+        ({"STRING_TEST_PER_LEVEL": "7"}, "STRING_TEST_PER_LEVEL=7: registered is "),
+        ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),
+        ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
+    ):
+        with pytest.raises(UserError, match=said):
+            variables_of(found, given)
+    variables = variables_of(found, {"LANES": "3", "RESULTS_DIR": "elsewhere", "HOME": "/root", "SEEDS": "1"})
+    assert (variables["LANES"], variables["RESULTS_DIR"], variables["DATA_DIR"]) == ("3", "elsewhere", "data/small")
+    assert (variables["TEST_SEED"], variables["ARMS"]) == ("31", "rl-level2 rl-level1")
+
+
+def test_results_of_a_registration_stay_its_own(committed: Path, tmp_path: Path) -> None:
+    given: Mapping[str, str] = {"RESULTS_DIR": str(tmp_path / "results")}
+    jobs, variables = registered_study(str(committed), [], {**given, "DRY_RUN": "1"})
+    assert not Path(variables["RESULTS_DIR"]).exists()
+    registered_study(str(committed), [], given)
+    assert (tmp_path / "results" / "registration" / "registration.yaml").read_bytes() == committed.read_bytes()
+    assert len(registered_study(str(committed), [], given)[0]) == len(jobs)
+    committed.write_text(committed.read_text() + "# later\n")
+    git(tmp_path, "commit", "-q", "-am", "changed")
+    with pytest.raises(UserError, match=r"small.yaml: changed since results exist .* register another study"):
+        registered_study(str(committed), [], given)
