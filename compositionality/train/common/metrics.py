@@ -13,6 +13,12 @@ from compositionality.errors import UserError
 
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
+GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
+"""Their groups, and those of them with signal."""
+UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
+"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
+TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
+"""Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 
 
 def sampled_completions(path: Path) -> int | None:
