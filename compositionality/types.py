@@ -223,9 +223,11 @@ class Estimate:
 class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
-    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
-    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
-    ``tokens`` are those that the loss was taken on.
+    An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
+    with all its completions in one step; it has signal where some of them are correct and some are not.
+    ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
+    ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
+    update, in nats a token.
     """
 
     updates: int | None = None
@@ -234,6 +236,14 @@ class TrainingReport:
     groups_with_signal: int | None = None
     completions: int | None = None
     tokens: int | None = None
+    rows: int | None = None
+    first_entropy: float | None = None
+    last_entropy: float | None = None
+
+    @property
+    def changed_nothing(self) -> bool:
+        """No update had signal."""
+        return self.updates is not None and self.updates == (self.updates_without_signal or 0)
 
 
 class Decision(StrEnum):
