@@ -179,9 +179,10 @@ def with_one_less(expression: Expression) -> Iterator[Expression]:
                 )
 
 
+@pytest.mark.parametrize("split", [0, 1, 61])
 @pytest.mark.parametrize("functions", ["trained", "heldout"])
-def test_the_tiny_profile_reaches_level_8(functions: str) -> None:
-    options = replace(TINY, functions=functions, levels=(8,), alphabet="abcdefghij")
+def test_the_tiny_profile_reaches_level_8(functions: str, split: int) -> None:
+    options = replace(TINY, functions=functions, function_split=split, levels=(8,), alphabet="abcdefghij")
     assert len(list(TASK.problems(options, "test", 2027, 20))) == 20
 
 
@@ -217,6 +218,15 @@ def test_compact_definitions_and_parameters() -> None:
     assert any(p.prompt.startswith("func_13[-]:") for p in some(free))
 
 
+def test_the_sides_of_a_random_split_are_the_groups() -> None:
+    for name in ("trained", "heldout"):
+        task = StringGenerator(replace(TINY, functions=name, function_split=1))
+        assert {problem.group for problem in some(task)} == {name}
+        assert {function.id for function in task.functions} != {
+            function.id for function in StringGenerator(replace(TINY, functions=name)).functions
+        }
+
+
 def some(task: StringGenerator) -> list[Problem]:
     return [task.problem("train", 1, index) for index in range(100)]
 
@@ -250,6 +260,7 @@ def test_a_level_with_too_few_problems_is_said() -> None:
     "bad",
     [
         {"shape": "ring"},
+        {"function_split": -1},
         {"style": "loud"},
         {"shape": "tree", "style": "compact"},
         {"levels": ()},

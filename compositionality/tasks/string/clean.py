@@ -20,6 +20,7 @@ from compositionality.tasks.string.functions import (
     Operation,
     frozen_operation,
     select_functions,
+    side,
 )
 from compositionality.tasks.string.irreducible import Walk, is_reducible
 from compositionality.tasks.string.options import StringOptions
@@ -62,8 +63,10 @@ class StringGenerator:
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
         options.check()
         self.options = options
-        self.functions = tuple(functions) or select_functions(options.functions, options.ids, options.drop)
-        self.set_name = _set_name(self.functions)
+        self.functions = tuple(functions) or select_functions(
+            options.functions, options.ids, options.drop, options.function_split
+        )
+        self.set_name = _set_name(self.functions, options)
         self._frozen = {function.id: frozen_operation(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(
@@ -178,9 +181,9 @@ def _run(chain: Chain, text: str) -> str:
     return text
 
 
-def _set_name(functions: Sequence[Function]) -> str:
+def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     ids = {function.id for function in functions}
-    for name in ("trained", "heldout", "all"):
-        if ids <= set(PRESETS[name]):
+    for name in PRESETS:
+        if ids <= side(name, options.function_split, options.drop):
             return name
     return "mixed" if ids <= set(range(25)) else "prior"

@@ -26,6 +26,7 @@ class StringOptions:
     functions: str = "trained"  # preset: trained, heldout or all
     ids: tuple[int, ...] = ()  # these functions instead
     drop: tuple[int, ...] = ()  # functions to leave out
+    function_split: int = 0  # which functions are held out: 0 the paper's, n a random division drawn from n
     levels: tuple[int, ...] = (1,)  # depths; candidates take turns
     shape: str = "chain"  # chain, or tree (style=json only)
     alphabet: str = LETTERS_AND_SOME_DIGITS  # of inputs and literals; what is written twice is drawn twice as often
@@ -37,7 +38,7 @@ class StringOptions:
 
     def content(self) -> list[tuple[str, Any]]:
         """The options beside the functions that decide which problems are drawn, where they are not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop")
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split")
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in others and value != default]
 
@@ -47,6 +48,8 @@ class StringOptions:
         check_choice("style", self.style, ("json", "compact"))
         if self.shape == "tree" and self.style == "compact":
             raise UserError("style=compact is for chains; use style=json with shape=tree")
+        if self.function_split < 0:
+            raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
         if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
         for name, ids in (("ids", self.ids), ("drop", self.drop)):
