@@ -32,8 +32,8 @@ def entropies(path: Path, steps: int) -> list[float]:
     found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
     if missing := [step for step in range(1, steps + 1) if step not in found]:
         raise UserError(
-            f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed with at least "
-            f"trainer.steps={steps} steps; run it first"
+            f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
+            f"with at least trainer.steps={steps} steps; run it first"
         )
     return [float(found[step]) for step in range(1, steps + 1)]
 
