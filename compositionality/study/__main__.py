@@ -1,7 +1,8 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
 ``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``budget NAME`` how many completions that arm may sample in all; ``models [NAME…]`` NAME:PATH,… of its arms (or those
+``budget NAME`` how many completions that arm may sample in all, ``problems NAME`` how many problems RL asks in it,
+``length NAME`` how long an iteration of it trains; ``models [NAME…]`` NAME:PATH,… of its arms (or those
 named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
 NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a script
 do not know. Reads the environment; writes nothing.
@@ -13,7 +14,7 @@ import sys
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
 from compositionality.study.arms import arm_start, as_list, find_arms, load_study, models_made, of_seeds
-from compositionality.study.budgets import budget
+from compositionality.study.budgets import budget, length_words, problems_asked
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
 
@@ -27,6 +28,10 @@ def main(words: list[str]) -> None:
             print(arm_start(load_study(os.environ["SECTION"]), name, os.environ))
         case ["budget", name]:
             print(budget(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["problems", name]:
+            print(problems_asked(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["length", name]:
+            print(length_words(os.environ, load_study(os.environ["SECTION"]), name))
         case ["models", *names]:
             print(as_list(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
         case ["seeds", path]:
@@ -38,7 +43,9 @@ def main(words: list[str]) -> None:
         case ["left_out", script, *words]:
             print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
-            raise UserError("give environment, arm NAME, budget NAME, models …, seeds PATH, results … or left_out …")
+            raise UserError(
+                "give environment, arm, budget, problems or length NAME, models …, seeds PATH, results … or left_out …"
+            )
 
 
 if __name__ == "__main__":
