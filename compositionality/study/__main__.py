@@ -1,7 +1,8 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
 ``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``budget NAME`` how many completions that arm may sample in all; ``models [NAME…]`` NAME:PATH,… of its arms (or those
+``budget NAME`` how many completions that arm may sample in all, ``problems NAME`` how many problems RL asks in it,
+``length NAME`` how long an iteration of it trains; ``models [NAME…]`` NAME:PATH,… of its arms (or those
 named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
 NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a script
 do not know; ``runs`` NAME:PATH,… of every training. ``recipes`` refuses seeds that differ in more than their seeds.
@@ -22,7 +23,7 @@ from compositionality.study.arms import (
     of_seeds,
     runs_of_seeds,
 )
-from compositionality.study.budgets import budget
+from compositionality.study.budgets import budget, length_words, problems_asked
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
 from compositionality.study.recipes import check_recipes
@@ -37,6 +38,10 @@ def main(words: list[str]) -> None:
             print(arm_start(load_study(os.environ["SECTION"]), name, os.environ))
         case ["budget", name]:
             print(budget(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["problems", name]:
+            print(problems_asked(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["length", name]:
+            print(length_words(os.environ, load_study(os.environ["SECTION"]), name))
         case ["models", *names]:
             print(as_list(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
         case ["seeds", path]:
@@ -53,7 +58,8 @@ def main(words: list[str]) -> None:
             print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
             raise UserError(
-                "give environment, arm NAME, budget NAME, models …, seeds PATH, results …, runs, recipes or left_out …"
+                "give environment, arm, budget, problems or length NAME, models …, seeds PATH, results …, runs, "
+                "recipes or left_out …"
             )
 
 
