@@ -166,7 +166,7 @@ def _claims(inputs: Inputs) -> dict[str, Any]:
         "controls": content.claim_rows(found["controls"], scale),
         "scale": f"{100 * scale:.0f}",
         "tallies": content.tallies(found["claims"]),
-        "n_seeds": len(inputs.seeds),
+        "n_seeds": content.n_seeds(inputs),
         "notes": found["notes"],
         "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",
     }

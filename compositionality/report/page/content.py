@@ -50,9 +50,11 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     """What was run, on what, how long: a title and a line each."""
     summary = inputs.json(SEEDS)
     sampling = summary["sampling"]
-    n_seeds = len(summary["seeds"])
+    replicates = plural(n_seeds(inputs), "seed")
+    if len(summary["seeds"]) > n_seeds(inputs):
+        replicates += f", {plural(len(summary['seeds']), 'function split')} in all"
     rows = [
-        ("Study", f"{len(summary['models'])} models, {plural(n_seeds, 'seed')}: {', '.join(summary['models'])}"),
+        ("Study", f"{len(summary['models'])} models, {replicates}: {', '.join(summary['models'])}"),
         ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
         ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
     ]
@@ -66,6 +68,11 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         if (seconds := total_seconds(inputs, name))
     ]
     return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
+
+
+def n_seeds(inputs: Inputs) -> int:
+    """How many seeds the study has, not counting their splits."""
+    return max(int(row["n_seeds"]) for row in inputs.json(SEEDS)["accuracy"])
 
 
 def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
