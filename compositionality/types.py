@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
+from compositionality.gate_types import Gate
+
 
 class Message(TypedDict):
     """One chat turn, as chat templates take it."""
@@ -89,9 +91,9 @@ class PromptGroup:
     rewards: list[float | None]
     correct: list[bool]
 
-    def has_signal(self) -> bool:
-        """True if some completions are correct and some are not: otherwise the advantages are all 0."""
-        return 0 < sum(self.correct) < len(self.correct)
+    def has_signal(self, *, by_reward: bool = False) -> bool:
+        """True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
+        return len(set(self.rewards if by_reward else self.correct)) > 1
 
     def is_judged(self) -> bool:
         """False if the judge failed on a completion: the others would be a biased sample."""
@@ -221,9 +223,11 @@ class Estimate:
 class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
-    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
-    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
-    ``tokens`` are those that the loss was taken on.
+    An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
+    with all its completions in one step; it has signal where some of them are correct and some are not.
+    ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
+    ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
+    update, in nats a token.
     """
 
     updates: int | None = None
@@ -232,6 +236,14 @@ class TrainingReport:
     groups_with_signal: int | None = None
     completions: int | None = None
     tokens: int | None = None
+    rows: int | None = None
+    first_entropy: float | None = None
+    last_entropy: float | None = None
+
+    @property
+    def changed_nothing(self) -> bool:
+        """No update had signal."""
+        return self.updates is not None and self.updates == (self.updates_without_signal or 0)
 
 
 class Decision(StrEnum):
@@ -265,6 +277,11 @@ class Rule(StrEnum):
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
+    @property
+    def denies(self) -> bool:
+        """True for the rules of claims that there is no effect."""
+        return self in (Rule.AT_MOST, Rule.WITHIN)
+
 
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
@@ -291,6 +308,7 @@ class Comparison:
     metric: Metric = Metric.ACCURACY
     part: str = CORRECT
     results: str = "accuracy"
+    gates: tuple[Gate, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -308,7 +326,10 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
+
+    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
+    """
 
     name: str
     text: str
@@ -316,6 +337,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
+    primary: bool = False
 
     @property
     def hypothesis(self) -> str:
@@ -332,7 +354,7 @@ class Arm:
     ``problems`` (files below DATA_DIR; empty: the script's own), ``arguments`` and environment ``variables``.
     ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
     ``budget_of``: the arm of RL of which it may sample as many completions; where only the finished run of that arm
-    tells how many (dynamic sampling), it comes after it.
+    tells how many (dynamic sampling), it comes after it. ``after``: arms whose finished runs its script reads.
     """
 
     title: str
@@ -344,6 +366,7 @@ class Arm:
     arguments: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     budget_of: str = ""
+    after: list[str] = field(default_factory=list)
     colour: str = ""
     marker: str = ""
     line: str = ""

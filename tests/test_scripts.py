@@ -91,11 +91,20 @@ def test_claims_without_any_result_are_one_line(tmp_path: Path) -> None:
     assert "error: no results: give results=[RESULTS/SEED:PATH,...] with accuracy, countdown, passk" in done.stderr
 
 
-@pytest.mark.parametrize(("control", "key"), [("shuffled", "reward.shuffle"), ("format", "reward.shape")])
-def test_controls_differ_from_rl_on_level_2_in_the_reward_alone(control: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("control", "keys"),
+    [
+        ("shuffled", {"optim.lr"}),
+        ("random", {"optim.lr", "algorithm.entropy_like", "algorithm.entropy_coef"}),
+        ("format", set[str]()),
+    ],
+)
+def test_controls_differ_from_rl_on_level_2_in_the_reward(control: str, keys: set[str]) -> None:
     (mine,) = of(dry(f"{SECTION}/stage2_rl_control.sh", PROFILE="tiny", CONTROL=control), "train_grpo")
     (theirs,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", PROFILE="tiny"), "train_grpo")
-    assert {name for name in mine.keys() | theirs if mine.get(name) != theirs.get(name)} == {key, "trainer.output"}
+    differing = {name for name in mine.keys() | theirs if mine.get(name) != theirs.get(name)}
+    assert differing == {"reward.control", "trainer.keep_best", "trainer.output", *keys}
+    assert (mine["reward.control"], mine["trainer.keep_best"]) == (control, "false")
     arm = dry(f"{SECTION}/arm.sh", f"rl-level2-{control}", PROFILE="tiny")
     model = f"checkpoints/tiny/stage2-rl-level2-{control}"
     assert of(arm, "train_grpo") == [mine]
@@ -175,7 +184,7 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
-        ("stage2_rl_control", [], {"PROFILE": "tiny"}, "CONTROL=: choose shuffled or format"),
+        ("stage2_rl_control", [], {"PROFILE": "tiny"}, "CONTROL=: choose shuffled, random or format"),
         ("stage2_rl_control", [], {"CONTROL": "format", "PROFILE": "paper"}, "only ENGINE=single has this reward"),
         ("arm", ["rl-level9"], {"DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         (

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stage 2, problems: definitions hidden. Training on the trained functions, tests on compositions of functions that no
-# training problem composes. Splits and seeds share no problem by construction; the test files also refuse any composition
-# that was trained on.
+# training problem composes; FUNCTION_SPLIT says which. Splits and seeds share no problem by construction; the held-out files also refuse any
+# composition that was trained on.
 # Reads nothing. Writes stage2_level1/train, stage2_level2/train, stage2_level1to2/train, the validation and the test
 # files (paper: stage2_level1to8/test), or those named in $ONLY; the test problems depend on $TEST_SEED alone. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
@@ -24,11 +24,16 @@ if [[ $STRING_MODE == paper ]]; then
     count=$((STRING_TEST_PER_LEVEL * STRING_LEVELS)) "$@"
   exit
 fi
+set -- function_split="$FUNCTION_SPLIT" "$@"
+trained=() # compositions that no held-out problem may have
+for name in stage2_level1to2/train stage2_level2/train; do
+  if [[ " ${ONLY:-$name} " == *" $name "* ]]; then trained+=("$OUTPUT/$name.parquet"); fi
+done
+heldout=(functions=heldout avoid="[$(list "${trained[@]}")]")
 create stage2_level1/train split=train seed=$((SEED + 1)) count="$STRING_STAGE2_COUNT" "$@"
 create stage2_level2/train split=train seed=$((SEED + 2)) levels=[2] count="$STRING_STAGE2_COUNT" "$@"
 create stage2_level1to2/train split=train seed=$((SEED + 3)) levels=[1,2] count="$STRING_STAGE2_COUNT" "$@"
-create validation_heldout "${validation[@]}" functions=heldout "$@"
+create validation_heldout "${validation[@]}" "${heldout[@]}" "$@"
 create validation_trained "${validation[@]}" "$@"
 create test_trained "${tests[@]}" "$@"
-create test_heldout "${tests[@]}" functions=heldout \
-  avoid="[$(list "$OUTPUT"/{stage2_level1to2,stage2_level2}/train.parquet)]" "$@"
+create test_heldout "${tests[@]}" "${heldout[@]}" "$@"

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.data.create_problems import problem_settings
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
-from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges, check_values
+from compositionality.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges, check_values
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
@@ -126,6 +126,15 @@ class Rft:
 
 
 @dataclass
+class Controls:
+    """What controls with shuffled or random rewards have of their own, without signal in their gradients: the learning
+    rate (null: RL's) at which the atoms survive, and how strongly random-reward RL is led to RL's entropy."""
+
+    lr: PositiveFloat | None = None
+    entropy_coef: PositiveFloat = 30.0
+
+
+@dataclass
 class Passk:
     """Who answers which files for pass@k; differences are to the first model."""
 
@@ -154,6 +163,7 @@ class Profile:
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
     rft: Rft = field(default_factory=Rft)
+    controls: Controls = field(default_factory=Controls)
     passk: Passk = field(default_factory=Passk)
     settings: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)

@@ -135,6 +135,14 @@ class ProblemCounts:
     correct: Counts  # (P,)
     classes: Mapping[str, Counts] = field(default_factory=dict)  # responses of each failure class, (P,); may be empty
     composed: Counts | None = None  # (P,), UNKNOWN where the task cannot tell; None: not counted
+    clusters: Sequence[str] = ()  # (P,): equal for problems that share what makes them hard; empty: each its own
+
+    @property
+    def cluster_numbers(self) -> Counts:
+        """A number for the cluster of every problem, (P,)."""
+        names = self.clusters or range(len(self.strata))
+        numbers: Counts = np.unique(np.asarray(names), return_inverse=True)[1]
+        return numbers
 
     def rows(self, stratum: Stratum) -> list[int]:
         """The problems of one stratum, by row number."""

@@ -1,15 +1,14 @@
 """Intervals of means over problems: a bootstrap that draws problems, all their samples with them.
 
-Drawn are problems within each level, as many as it has: the levels of a test file are no chance. The interval is BCa
-(Efron 1987, J. American Statistical Association 82), its quantiles widened for few problems as Student's are
-(Hesterberg 2015, The American Statistician 69): a percentile interval of 32 problems is too narrow.
+Drawn are clusters of problems (``stats.intervals``) within each level, as many as it has: the levels of a test file are
+no chance. The interval is BCa (Efron 1987, J. American Statistical Association 82), its quantiles widened for few
+clusters as Student's are (Hesterberg 2015, The American Statistician 69): a percentile interval of 32 is too narrow.
 
-A bootstrap knows only the problems that it has: if all are solved, or all but one, it sees next to no spread. Where
-fewer than two problems carry the spread (participation ratio of the squared residuals), the interval is widened to one
-that knows the number of problems: Wilson's for a share, for a difference the share of problems that may yet differ
-unseen; between two and four in proportion, so that a curve's band has no step.
+A bootstrap knows only the problems that it has: if all are solved, or all but one, it sees next to no spread. Where few
+clusters carry the spread (``stats.rare.doubt``), the interval is widened in proportion, so that a curve's band has no
+step, to one that knows their number: Wilson's for a share, Tango's for a difference.
 
-Legend: P problems, R draws, K columns (values of k).
+Legend: P problems, G clusters, R draws, K columns (values of k).
 """
 # ruff: noqa: N803, N806
 
@@ -20,13 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.stats.intervals import CONFIDENCE
+from compositionality.stats.intervals import CONFIDENCE, Floats
+from compositionality.stats.rare import TIE, doubt, paired_score
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 TAIL = 0.5 - CONFIDENCE / 2
-FEW_CARRIERS, ENOUGH_CARRIERS = 2.0, 4.0
-TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -38,13 +35,16 @@ class Band:
     high: Floats
 
 
-def shares_drawn(strata: Sequence[Rows], n_problems: int, draws: int, seed: int) -> Floats:
+def shares_drawn(strata: Sequence[Rows], clusters_P: Rows, draws: int, seed: int) -> Floats:
     """(R, P): the weight of every problem in the mean of every draw. ``strata``: the rows of each level."""
     random = np.random.default_rng(seed)
-    weights_RP = np.zeros((draws, n_problems))
+    weights_RP = np.zeros((draws, len(clusters_P)))
     size = sum(len(rows) for rows in strata)
     for rows in strata:
-        weights_RP[:, rows] = random.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), draws) / size
+        place = _numbered(clusters_P[rows])
+        n = int(place.max()) + 1
+        times_RP = random.multinomial(n, np.full(n, 1 / n), draws)[:, place]
+        weights_RP[:, rows] = times_RP / times_RP.sum(axis=1, keepdims=True) * (len(rows) / size)
     return weights_RP
 
 
@@ -54,17 +54,23 @@ def drawn_means(weights_RP: Floats, values_PK: Floats) -> Floats:
     return means_KR
 
 
-def band(values_PK: Floats, drawn_KR: Floats, strata: Sequence[Rows], *, signed: bool = False) -> Band:
+def band(
+    values_PK: Floats, drawn_KR: Floats, strata: Sequence[Rows], clusters_P: Rows, *, signed: bool = False
+) -> Band:
     """The mean of the problems of ``strata`` with its interval; ``signed``: values in [-1, 1], not [0, 1]."""
     rows = np.concatenate(strata)
-    n = len(rows)
     mean_K = values_PK[rows].mean(axis=0)
-    residual_PK = np.concatenate([values_PK[part] - values_PK[part].mean(axis=0) for part in strata])
-    low_K, high_K = _bca(mean_K, residual_PK, np.sort(drawn_KR, axis=1), n - len(strata))
-    doubt_K = _doubt(residual_PK)
-    far_low_K, far_high_K = _unseen(mean_K, n, signed=signed)
-    low_K = low_K - doubt_K * np.maximum(low_K - far_low_K, 0)
-    high_K = high_K + doubt_K * np.maximum(far_high_K - high_K, 0)
+    residual_GK = np.concatenate(
+        [_sums(values_PK[part] - values_PK[part].mean(axis=0), clusters_P[part]) for part in strata]
+    )
+    low_K, high_K = _bca(mean_K, residual_GK, np.sort(drawn_KR, axis=1), len(residual_GK) - len(strata))
+    doubt_K = doubt(residual_GK)
+    if doubt_K.any():
+        shares_GK = np.concatenate([_sums(values_PK[part], clusters_P[part]) for part in strata]) / len(rows)
+        sizes_G = np.concatenate([_sums(np.ones((len(part), 1)), clusters_P[part]) for part in strata])[:, 0]
+        rare_low_K, rare_high_K = _rare(mean_K, shares_GK, len(rows) ** 2 / float(sizes_G @ sizes_G), signed=signed)
+        low_K = low_K - doubt_K * np.maximum(low_K - rare_low_K, 0)
+        high_K = high_K + doubt_K * np.maximum(rare_high_K - high_K, 0)
     return Band(
         mean_K,
         np.clip(np.minimum(low_K, mean_K), -1.0 if signed else 0.0, 1.0),
@@ -72,8 +78,22 @@ def band(values_PK: Floats, drawn_KR: Floats, strata: Sequence[Rows], *, signed:
     )
 
 
-def _bca(mean_K: Floats, residual_PK: Floats, sorted_KR: Floats, freedom: int) -> tuple[Floats, Floats]:
-    """Bias-corrected and accelerated quantiles of the draws; ``freedom``: problems less levels."""
+def _numbered(clusters_P: Rows) -> Rows:
+    """The clusters numbered from 0."""
+    place_P: Rows = np.unique(clusters_P, return_inverse=True)[1]
+    return place_P
+
+
+def _sums(values_PK: Floats, clusters_P: Rows) -> Floats:
+    """(G, K)."""
+    place = _numbered(clusters_P)
+    summed_GK = np.zeros((int(place.max()) + 1, values_PK.shape[1]))
+    np.add.at(summed_GK, place, values_PK)
+    return summed_GK
+
+
+def _bca(mean_K: Floats, residual_GK: Floats, sorted_KR: Floats, freedom: int) -> tuple[Floats, Floats]:
+    """Bias-corrected and accelerated quantiles of the draws; ``freedom``: clusters less levels."""
     from scipy.special import ndtr, ndtri
     from scipy.stats import t
 
@@ -81,8 +101,8 @@ def _bca(mean_K: Floats, residual_PK: Floats, sorted_KR: Floats, freedom: int) -
     below_K = np.count_nonzero(sorted_KR < mean_K[:, None] - TIE, axis=1)
     tied_K = np.count_nonzero(sorted_KR <= mean_K[:, None] + TIE, axis=1) - below_K
     bias_K = ndtri(np.clip((below_K + tied_K / 2) / draws, 1 / draws, 1 - 1 / draws))
-    squares_K = (residual_PK**2).sum(axis=0)
-    skew_K = (residual_PK**3).sum(axis=0) / (6 * np.maximum(squares_K, TIE) ** 1.5)
+    squares_K = (residual_GK**2).sum(axis=0)
+    skew_K = (residual_GK**3).sum(axis=0) / (6 * np.maximum(squares_K, TIE) ** 1.5)
     z = math.sqrt(1 + 1 / max(freedom, 1)) * float(t.ppf(1 - TAIL, max(freedom, 1)))
 
     def at(quantile: float) -> Floats:
@@ -102,20 +122,10 @@ def _quantile(sorted_KR: Floats, share_K: Floats) -> Floats:
     return between
 
 
-def _doubt(residual_PK: Floats) -> Floats:
-    """(K,) from 0 (enough problems carry the spread) to 1 (so few that the bootstrap says nothing)."""
-    squares_PK = residual_PK**2
-    total_K, fourth_K = squares_PK.sum(axis=0), (squares_PK**2).sum(axis=0)
-    carriers_K = np.where(total_K > TIE, total_K**2 / np.maximum(fourth_K, TIE**2), 0.0)
-    doubt_K: Floats = np.clip((ENOUGH_CARRIERS - carriers_K) / (ENOUGH_CARRIERS - FEW_CARRIERS), 0, 1)
-    return doubt_K
-
-
-def _unseen(mean_K: Floats, n: int, *, signed: bool) -> tuple[Floats, Floats]:
-    """What n problems leave possible, whatever their spread."""
+def _rare(mean_K: Floats, share_GK: Floats, n: float, *, signed: bool) -> tuple[Floats, Floats]:
+    """The interval of ``n`` clusters of which next to none differ; ``share_GK``: what each adds to the mean."""
     if signed:
-        half = 1 - TAIL ** (1 / n)
-        return mean_K - half, mean_K + half
+        return paired_score(np.maximum(share_GK, 0).sum(axis=0), np.maximum(-share_GK, 0).sum(axis=0), n)
     from statsmodels.stats.proportion import proportion_confint
 
     low, high = proportion_confint(np.clip(mean_K, 0.0, 1.0) * n, n, alpha=2 * TAIL, method="wilson")

@@ -19,12 +19,11 @@ Legend: S seeds, P problems.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from compositionality.stats.intervals import CONFIDENCE, Values, mean_change, share, unseen, wilson
+from compositionality.stats.intervals import Counts, Floats, Values, by_cluster, mean_change, share, student, wilson
+from compositionality.stats.rare import no_difference
 from compositionality.types import PROBLEMS, SEEDS_AND_PROBLEMS, Estimate, Interval, Spread
 
-Floats = NDArray[np.float64]
 INTERVALS = {
     PROBLEMS: "other problems, these seeds: Wilson's on counts pooled by problem; Student's on differences by problem",
     SEEDS_AND_PROBLEMS: "other seeds and other problems: two-way random effects, Student's t for the seeds (k - 1) and "
@@ -34,20 +33,13 @@ INTERVALS = {
 
 def half_width_over_both(spread: Spread, k: float, n: float) -> float:
     """Half the interval for other seeds and other problems, with ``k`` seeds and ``n`` problems; 0: nothing varies."""
-    of_seeds = spread.seeds * _quantile(k) ** 2 / k if spread.k > 1 else 0.0
-    return math.sqrt(of_seeds + spread.problems * _quantile(n) ** 2 / n)
+    of_seeds = spread.seeds * student(k) ** 2 / k if spread.k > 1 else 0.0
+    return math.sqrt(of_seeds + spread.problems * student(n) ** 2 / n)
 
 
 def half_width_over_problems(spread: Spread, n: float) -> float:
     """Half the interval for other problems, with ``n`` of them."""
-    return math.sqrt(spread.pooled / n) * _quantile(n) or unseen(n)
-
-
-def _quantile(n: float) -> float:
-    """Student's, for the mean of ``n`` values."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.5 + CONFIDENCE / 2, n - 1))
+    return math.sqrt(spread.pooled / n) * student(n) or no_difference(n)
 
 
 def spread_of(values_SP: Floats) -> Spread:
@@ -62,23 +54,28 @@ def spread_of(values_SP: Floats) -> Spread:
     return Spread(k, n, float(seeds.var(ddof=1)), max(of_problems, 0.0), pooled)
 
 
-def share_over_seeds(correct_SP: Values, judged_SP: Values) -> Estimate | None:
+def share_over_seeds(correct_SP: Values, judged_SP: Values, clusters_P: Counts | None = None) -> Estimate | None:
     """Mean share of correct answers (or of what else was counted); None if a seed has none judged."""
     if not judged_SP.sum(axis=1).all():
         return None
     by_seed = tuple(float(value) for value in correct_SP.sum(axis=1) / judged_SP.sum(axis=1))
-    pooled = share(correct_SP.sum(axis=0), judged_SP.sum(axis=0))
+    pooled = share(correct_SP.sum(axis=0), judged_SP.sum(axis=0), clusters_P)
     if pooled is None:
         return None
-    values_SP = _ratios(correct_SP, judged_SP)
-    spread = spread_of(values_SP) if values_SP.shape[1] > 1 else None
+    values_SG = by_cluster(_ratios(correct_SP, judged_SP), clusters_P)
+    spread = spread_of(values_SG) if values_SG.shape[1] > 1 else None
     mean, over_problems = sum(by_seed) / len(by_seed), pooled.over_problems
     over_both = _share_over_both(mean, spread, over_problems) if spread and spread.k > 1 else None
     return Estimate(mean, pooled.n_problems, over_problems, over_both, by_seed, spread)
 
 
 def contrast_over_seeds(
-    correct_SP: Values, judged_SP: Values, base_SP: Values, base_judged_SP: Values, times: float = 1.0
+    correct_SP: Values,
+    judged_SP: Values,
+    base_SP: Values,
+    base_judged_SP: Values,
+    times: float = 1.0,
+    clusters_P: Counts | None = None,
 ) -> Estimate | None:
     """Mean of (share correct − ``times`` × the base's share), paired by seed and problem; None if under 2 problems."""
     both_P = (judged_SP > 0).all(axis=0) & (base_judged_SP > 0).all(axis=0)
@@ -86,10 +83,12 @@ def contrast_over_seeds(
         return None
     values_SP = _ratios(correct_SP[:, both_P], judged_SP[:, both_P])
     values_SP = values_SP - times * _ratios(base_SP[:, both_P], base_judged_SP[:, both_P])
-    pooled, spread = mean_change(values_SP.mean(axis=0), -times), spread_of(values_SP)
+    clusters = None if clusters_P is None else clusters_P[both_P]
+    pooled, values_SG = mean_change(values_SP.mean(axis=0), -times, clusters=clusters), by_cluster(values_SP, clusters)
+    spread = spread_of(values_SG) if values_SG.shape[1] > 1 else None
     by_seed = tuple(float(value) for value in values_SP.mean(axis=1))
     over_both = None
-    if spread.k > 1:
+    if spread and spread.k > 1:
         half = half_width_over_both(spread, spread.k, spread.n)
         low, high = max(-times, pooled.value - half), min(1.0, pooled.value + half)
         over_both = _at_least(Interval(low, high), pooled.over_problems)

@@ -36,7 +36,7 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
         raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
     assert isinstance(study, Study)
     for arm_name, arm in study.arms.items():
-        for key, other in (("start", arm.start), ("budget_of", arm.budget_of)):
+        for key, other in (("start", arm.start), ("budget_of", arm.budget_of), *(("after", one) for one in arm.after)):
             if other and other not in study.arms:
                 raise UserError(f"{path}: arms.{arm_name}.{key}: no arm {other}; there are: {' '.join(study.arms)}")
         if arm.script and not (BASH / f"{arm.script}.sh").is_file():

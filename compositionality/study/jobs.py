@@ -82,6 +82,11 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
         raise UserError(
             f"SEED={variables['SEED']} SEEDS={request.seeds}: give one of the two; SEEDS=N runs seeds 0 to N-1"
         )
+    if request.seeds > 1 and variables["FUNCTION_SPLIT"] != "0":
+        raise UserError(
+            f"FUNCTION_SPLIT={variables['FUNCTION_SPLIT']} SEEDS={request.seeds}: give one of the two; "
+            "bash/confirmatory.sh runs seeds with several splits"
+        )
     study = load_study(request.study)
     jobs: list[Job] = []
     seeds = [of_seed(variables, number) for number in range(request.seeds)]
@@ -127,9 +132,9 @@ def seed_jobs(study: Study, request: Request, variables: Mapping[str, str], firs
         yield Job(stage.script, request.words, own, before)
         before, place = (place,), place + 1
     for name in names:
-        after = before
-        if (other := study.arms[name].budget_of) in names and only_the_run_tells(variables, study, name, request.words):
-            after = (place + names.index(other),)
+        arm = study.arms[name]
+        others = [*arm.after, *([arm.budget_of] if only_the_run_tells(variables, study, name, request.words) else [])]
+        after = tuple(place + names.index(other) for other in others if other in names) or before
         yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")

@@ -17,7 +17,6 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +29,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from compositionality.data.artefact import exclusive
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.reward.controls import replace_rewards, shape_of
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
@@ -42,7 +42,7 @@ from compositionality.train.common.checkpoints import (
     record_score,
     resume,
 )
-from compositionality.train.common.metrics import DAMAGED, STEP_ROW
+from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
 from compositionality.train.common.processes import (
     device,
     memory_metrics,
@@ -82,6 +82,7 @@ from compositionality.types import Completion, PromptGroup, Reason, TrainSample,
 
 VALIDATION = -1  # number of the completion in validation: seeds of its own
 LONGEST_LOG_RATIO = 20.0
+SMALLEST_ADVANTAGE = 1e-6  # what is less is rounding
 
 
 # ---- rollout: completions and their rewards
@@ -93,14 +94,6 @@ def overlong_penalty(length: int, settings: AlgorithmSettings, max_tokens: int) 
         return 0.0
     over = length - (max_tokens - settings.overlong_buffer)
     return -settings.overlong_penalty * min(max(over / settings.overlong_buffer, 0.0), 1.0)
-
-
-def shuffle_rewards(groups: Sequence[PromptGroup], seed: Sequence[int]) -> None:
-    """Permute rewards across the completions of all groups, in place (negative control)."""
-    scored = [pair for group in groups for pair in zip(group.rewards, group.correct, strict=True)]
-    shuffled = (scored[place] for place in np.random.default_rng(seed).permutation(len(scored)))
-    for group in groups:
-        group.rewards, group.correct = map(list, zip(*islice(shuffled, len(group.rewards)), strict=True))
 
 
 class RolloutWorker:
@@ -144,7 +137,7 @@ class RolloutWorker:
         ]
 
     def _reward(self, completion: Completion, verdict: Verdict) -> float | None:
-        value = reward(verdict, self.settings.reward.shape)
+        value = reward(verdict, shape_of(self.settings.reward.control, self.settings.reward.shape))
         if value is None:
             return None
         return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
@@ -215,6 +208,11 @@ def kl_estimate(kind: str, logp_N: Tensor, reference_N: Tensor) -> Tensor:
         return 0.5 * difference_N.square()
     back_N = (-difference_N).clamp(-LONGEST_LOG_RATIO, LONGEST_LOG_RATIO)
     return (back_N.exp() - back_N - 1).clamp(max=10.0)
+
+
+def entropy_weight(settings: AlgorithmSettings, wanted: float, found: float) -> float:
+    """The weight of the entropy that leads it to ``wanted``: negative where it is too high."""
+    return settings.entropy_coef * (wanted - found)
 
 
 def token_weights(lengths_B: Tensor, aggregation: str, max_tokens: int) -> Tensor:
@@ -330,6 +328,7 @@ class GrpoTrainer:
         self.sampler = new_sampler(settings, self.policy.model.config, inputs.model.eos_ids)
         self.rollout = RolloutWorker(settings, self.sampler, self.tokenizer, self.clock)
         self.position, self.signal_share, self.surplus = 0, 1.0, list[PromptGroup]()
+        self.entropies, self.entropy_coef = inputs.entropies, settings.algorithm.entropy_coef
         self.row: dict[str, Any] = {}
         self.report: Report | None = None
 
@@ -352,6 +351,10 @@ class GrpoTrainer:
             with self.clock("step"):
                 groups, metrics = self.collect(step)  # rollout and reward
                 samples = to_samples(groups, step, settings.algorithm.advantage)  # advantage
+                if self.entropies:
+                    self.entropy_coef = entropy_weight(
+                        settings.algorithm, self.entropies[step - 1], metrics[ROLLOUT_ENTROPY]
+                    )
                 metrics |= self.update(samples, step)  # loss and update
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics) | memory_metrics()
@@ -368,7 +371,7 @@ class GrpoTrainer:
         With dynamic sampling, prompts are sampled until the batch is full (UserError if that takes too many) and
         surplus groups are kept for the next step.
         """
-        data, algorithm = self.settings.data, self.settings.algorithm
+        data, algorithm, by_reward = self.settings.data, self.settings.algorithm, self.settings.reward.is_control()
         position, share, kept, sampled = self.position, self.signal_share, list(self.surplus), list[PromptGroup]()
         limit = algorithm.max_generation_batches if algorithm.dynamic_sampling else 1
         while len(kept) < data.prompts_per_step and limit > 0:
@@ -376,7 +379,8 @@ class GrpoTrainer:
             if algorithm.dynamic_sampling:
                 prompts = refill_size(prompts - len(kept), share, largest=prompts)
             groups = self.sample(position, prompts, step)
-            useful = [g for g in groups if g.is_judged() and (g.has_signal() or not algorithm.drops_equal_groups())]
+            drops = algorithm.drops_equal_groups()
+            useful = [g for g in groups if g.is_judged() and (not drops or g.has_signal(by_reward=by_reward))]
             position, share, limit = position + prompts, len(useful) / len(groups), limit - 1
             kept, sampled = kept + useful, sampled + groups
         if algorithm.dynamic_sampling and len(kept) < data.prompts_per_step:
@@ -398,8 +402,7 @@ class GrpoTrainer:
         positions = range(position, position + prompts)
         problems = [self.problems[row_at(place, len(self.problems), self.settings.data.seed)] for place in positions]
         groups = self.rollout.generate(problems, positions, range(rollout.n), step)
-        if self.settings.reward.shuffle:
-            shuffle_rewards(groups, (rollout.seed, position))
+        replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))
         return groups
 
     def update(self, samples: list[TrainSample], step: int) -> dict[str, float]:
@@ -422,7 +425,9 @@ class GrpoTrainer:
         metrics = self.update_metrics(sums, norms)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        return metrics | {"actor/lr": rate}
+        signal = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
+        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not signal)}
+        return metrics | counts | {"actor/lr": rate}
 
     def plan(self, samples: list[TrainSample]) -> list[Batch]:
         """This rank's micro-batches of one update; every rank makes the same plan, so that none waits for another."""
@@ -451,8 +456,8 @@ class GrpoTrainer:
         loss_N = policy_loss(logp_N, old_N, advantage_N, algorithm.clip_low, algorithm.clip_high)
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_N, batch.rollout_logp_N, algorithm.importance_cap)
-        total_N = loss_N - algorithm.entropy_coef * entropy_N
-        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
+        total_N = loss_N - self.entropy_coef * entropy_N
+        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
         if self.reference is not None:
             ref_N = batch.flat([sample.ref_log_probs or [0.0] for sample in batch.samples])
             kl_N = kl_estimate(algorithm.kl, logp_N, ref_N)
@@ -480,7 +485,7 @@ class GrpoTrainer:
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
         """Metrics of the whole batch: shares of all micro-batches and data ranks added up, means over updates."""
         if not sums:
-            return {"training/no_signal": 1.0, "actor/grad_norm": 0.0}
+            return {"actor/grad_norm": 0.0}
         gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
         names = [name for name in sums[0] if name != "actor/rollout_gap"]
         totals = torch.stack([torch.stack([figures[name] for name in names]) for figures in sums]).sum(0)

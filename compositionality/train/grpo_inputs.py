@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
 from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
@@ -12,11 +13,12 @@ from compositionality.train.grpo_settings import GrpoSettings
 
 @dataclass(frozen=True)
 class GrpoInputs:
-    """The model to start from, the problems to train on and those to validate on."""
+    """The model to start from, the problems to train on and those to validate on; entropies to follow, by step."""
 
     model: ModelFolder
     problems: list[TokenizedProblem]
     val_problems: list[TokenizedProblem]
+    entropies: list[float]
 
 
 def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
@@ -24,7 +26,13 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
 
     UserError for prompts that do not fit it, and for a run that does not fit this machine.
     """
-    data, dry, limit = settings.data, settings.dry_run, settings.trainer.eval_limit
+    data, dry, limit, like = (
+        settings.data,
+        settings.dry_run,
+        settings.trainer.eval_limit,
+        settings.algorithm.entropy_like,
+    )
+    followed = entropies(Path(like), settings.trainer.steps) if like and is_to_be_checked(like, dry=dry) else []
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path))
@@ -35,4 +43,4 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     check_grpo(settings)
-    return GrpoInputs(model, problems, val_problems)
+    return GrpoInputs(model, problems, val_problems, followed)

@@ -20,7 +20,9 @@ from compositionality.ranges import (
     Seed,
     check_ranges,
 )
+from compositionality.reward.controls import Control
 from compositionality.reward.shapes import Shape
+from compositionality.train.common.metrics import entropies
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
@@ -38,7 +40,8 @@ from compositionality.train.common.settings import (
 Advantage = Annotated[str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"))]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
-ShapeName = Annotated[str, OneOf(tuple(Shape))]
+ShapeName = Annotated[str, OneOf((Shape.BINARY, Shape.PAPER))]
+ControlName = Annotated[str, OneOf(tuple(Control))]
 
 
 @dataclass
@@ -82,6 +85,7 @@ class AlgorithmSettings:
     kl: KlTerm = "none"  # distance to the starting model as a loss
     kl_coef: NonNegativeFloat = 0.0  # weight of that loss
     entropy_coef: float = 0.0  # weight of the entropy, which is maximised
+    entropy_like: str | None = None  # metrics.jsonl of a run to follow: weight = entropy_coef × (its entropy - ours)
     importance_cap: PositiveFloat | None = None  # weight tokens by trainer's over sampler's probability, at most this
     drop_equal_groups: bool | None = None  # leave out groups that are all right or all wrong; null: as dynamic_sampling
     dynamic_sampling: bool = False  # DAPO: sample on until prompts_per_step groups with signal are there
@@ -98,10 +102,14 @@ class AlgorithmSettings:
 class GrpoRewardSettings:
     """From verdict to reward."""
 
-    shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long; format: a control
-    shuffle: bool = False  # negative control: permute the rewards across the completions of a step
+    shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long
+    control: ControlName = "none"  # negative controls: shuffled over the step; random, as often 1; for format alone
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
+
+    def is_control(self) -> bool:
+        """Whether nothing may depend on correctness."""
+        return self.control != Control.NONE
 
 
 @dataclass
@@ -159,6 +167,7 @@ NOT_THE_RESULT = (
     "rollout.gpu_memory",
     "rollout.generation_batch",
     "algorithm.max_generation_batches",
+    "algorithm.entropy_like",
     "reward.judge_seconds",
     "reward.max_error_rate",
     *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
@@ -196,6 +205,13 @@ def check_settings(settings: GrpoSettings) -> None:
         )
     if algorithm.dynamic_sampling and not algorithm.drops_equal_groups():
         raise UserError("algorithm.dynamic_sampling=true replaces equal groups: drop_equal_groups=false contradicts it")
+    if algorithm.entropy_like is not None and algorithm.entropy_coef <= 0:
+        raise UserError(f"algorithm.entropy_coef={algorithm.entropy_coef}: entropy_like needs a positive one")
+    if settings.reward.is_control() and settings.trainer.keep_best:
+        raise UserError(
+            f"reward.control={settings.reward.control}: the best checkpoint is chosen by right answers, on which "
+            "nothing in a control may depend; set trainer.keep_best=false"
+        )
     if algorithm.overlong_buffer > rollout.max_tokens:
         raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
 
@@ -206,4 +222,6 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}
     kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
     files = dict(zip(names, map(Path, settings.data.train_files), strict=True))
+    if settings.algorithm.entropy_like is not None:
+        kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
     return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files})

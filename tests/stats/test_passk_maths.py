@@ -92,9 +92,10 @@ def _estimates(random: np.random.Generator, chance_pr: np.ndarray, samples: int)
 
 def _covered(values_pr: np.ndarray, truth: float, *, signed: bool) -> float:
     """Share of the runs, which stand side by side as the columns of one band, whose interval holds the truth."""
-    strata = [np.arange(len(values_pr))]
-    drawn = drawn_means(shares_drawn(strata, len(values_pr), 1000, 0), values_pr)
-    found = band(values_pr, drawn, strata, signed=signed)
+    alone = np.arange(len(values_pr))
+    strata = [alone]
+    drawn = drawn_means(shares_drawn(strata, alone, 1000, 0), values_pr)
+    found = band(values_pr, drawn, strata, alone, signed=signed)
     return float(((found.low <= truth) & (truth <= found.high)).mean())
 
 
@@ -116,11 +117,32 @@ def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:
 
 @pytest.mark.parametrize(("solved", "low", "high"), [(0, 0.0, 0.1072), (32, 0.8928, 1.0)])
 def test_where_all_problems_agree_the_interval_knows_how_many_there_are(solved: int, low: float, high: float) -> None:
-    values = np.full((32, 1), float(solved > 0))
-    found = band(values, drawn_means(shares_drawn([np.arange(32)], 32, 500, 0), values), [np.arange(32)])
+    values, alone = np.full((32, 1), float(solved > 0)), np.arange(32)
+    found = band(values, drawn_means(shares_drawn([alone], alone, 500, 0), values), [alone], alone)
     assert (found.low[0], found.high[0]) == pytest.approx((low, high), abs=1e-4)
-    signed = band(values * 0, values.T @ np.zeros((32, 500)), [np.arange(32)], signed=True)
-    assert (signed.low[0], signed.high[0]) == pytest.approx((-0.1089, 0.1089), abs=1e-4)
+    signed = band(values * 0, values.T @ np.zeros((32, 500)), [alone], alone, signed=True)
+    assert (signed.low[0], signed.high[0]) == pytest.approx((-0.1072, 0.1072), abs=1e-4)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_one_problem_solved_never_makes_a_band_shorter_than_none(*, signed: bool) -> None:
+    alone, values = np.arange(24), np.tri(24, 24, -1)[:, [23, 22, 21]]  # no problem, one, two
+    drawn = drawn_means(shares_drawn([alone], alone, 1000, 0), values)
+    found = band(values, drawn, [alone], alone, signed=signed)
+    assert (np.diff(found.high - found.low) > 0).all()
+
+
+def test_a_band_draws_clusters_not_problems() -> None:
+    """Twelve compositions of which each problem is there eight times: as sure as twelve problems."""
+    rng = np.random.default_rng(0)
+    each = rng.random((12, 1))
+    clusters = np.repeat(np.arange(12), 8)
+    rows = np.arange(96)
+    drawn = drawn_means(shares_drawn([rows], clusters, 2000, 0), each[clusters])
+    wide = band(each[clusters], drawn, [rows], clusters)
+    few = np.arange(12)
+    same = band(each, drawn_means(shares_drawn([few], few, 2000, 0), each), [few], few)
+    assert (wide.low[0], wide.high[0]) == pytest.approx((same.low[0], same.high[0]), abs=0.01)
 
 
 def test_differences_are_paired_by_problem() -> None:
@@ -171,10 +193,11 @@ def test_the_smallest_difference_is_found_in_80_percent_of_studies() -> None:
     random = np.random.default_rng(0)
     problems, runs = 64, 1000
     shift = smallest_difference(WORST_SPREAD, problems)
-    weights = shares_drawn([np.arange(problems)], problems, 500, 0)
+    alone = np.arange(problems)
+    weights = shares_drawn([alone], alone, 500, 0)
     solved_pr = [random.random((problems, runs)) < 0.5 + sign * shift / 2 for sign in (1, -1)]
     values_pr = solved_pr[0].astype(float) - solved_pr[1]
-    found = band(values_pr, drawn_means(weights, values_pr), [np.arange(problems)], signed=True)
+    found = band(values_pr, drawn_means(weights, values_pr), [alone], alone, signed=True)
     assert 0.76 < (found.low > 0).mean() < 0.9
 
 

@@ -106,6 +106,12 @@ def test_rft_in_rls_budget_comes_after_rl_only_where_the_run_tells_it(tmp_path: 
         study_jobs(Request("section41_42", 1), variables("instruct", ARMS="rft-matched", CKPT_DIR=str(tmp_path)))
 
 
+def test_an_arm_comes_after_those_whose_runs_it_reads() -> None:
+    jobs = study_jobs(Request("section41_42", 1), variables("tiny", ARMS="rl-level2-random rl-level1 rl-level2"))
+    followed = next(job for job in jobs if job.words[:1] == ("rl-level2-random",))
+    assert [jobs[number].words[0] for number in followed.after] == ["rl-level2"]
+
+
 def test_overrides_are_in_the_budget_too(tmp_path: Path) -> None:
     """The profile does not know them: the finished run tells, and so rft-matched waits for it."""
     run = finished_run(tmp_path)

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,15 @@ from hypothesis import strategies as st
 from compositionality.errors import UserError
 from compositionality.tasks.string import TASK
 from compositionality.tasks.string.clean import StringGenerator
-from compositionality.tasks.string.expression import Apply, evaluate, from_chain, nodes, parse_program, uses_input
+from compositionality.tasks.string.expression import (
+    Apply,
+    Expression,
+    evaluate,
+    from_chain,
+    nodes,
+    parse_program,
+    uses_input,
+)
 from compositionality.tasks.string.functions import ATOMS, Operation
 from compositionality.tasks.string.identity import fingerprint
 from compositionality.tasks.string.options import StringOptions
@@ -38,11 +48,11 @@ HELDOUT = StringOptions(functions="heldout", levels=(1, 2, 5))
 DEEP = StringOptions(levels=(8,))
 ALL = {"plain": PLAIN, "tiny": TINY, "trees": TREES, "heldout": HELDOUT, "deep": DEEP}
 GOLDEN = {
-    "plain": "d9541c7c407a83b3",
-    "tiny": "b8bbebb475a2ea31",
-    "trees": "a88206e11f222038",
-    "heldout": "afc06f15f18c7791",
-    "deep": "81d430a3267aefc7",
+    "plain": "3e4388fff957318f",
+    "tiny": "15be1337a0d808b1",
+    "trees": "c8d27f502d406e89",
+    "heldout": "e493ebba8fbc27f3",
+    "deep": "78c402c0e29d978e",
 }
 
 
@@ -136,6 +146,46 @@ def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None
     assert any(evaluate(expression, other) != item.output for other in ("b", "Zoa2", "ktbdgqmwe7"))
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["plain", "tiny", "heldout", "deep"]), st.integers(0, 10**6), st.sampled_from(SPLITS))
+def test_p03_no_shorter_subsequence_gives_the_answer(name: str, index: int, split: str) -> None:
+    item = StringGenerator(ALL[name]).item(split, 5, index)
+    shorter = {run(steps, item.input) for size in range(item.level) for steps in combinations(item.chain[::-1], size)}
+    assert item.output == run(item.chain[::-1], item.input)
+    assert item.output not in shorter
+
+
+def run(steps: Iterable[Operation], text: str) -> str:
+    for operation in steps:
+        text = operation(text)
+    return text
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_p03_no_tree_with_an_operator_less_gives_the_answer(index: int) -> None:
+    item = StringGenerator(TREES).item("train", 5, index)
+    assert item.expression is not None
+    assert all(evaluate(shorter, item.input) != item.output for shorter in with_one_less(item.expression))
+
+
+def with_one_less(expression: Expression) -> Iterator[Expression]:
+    if isinstance(expression, Apply):
+        yield from (argument for argument in expression.arguments if uses_input(argument))
+        for i, argument in enumerate(expression.arguments):
+            for shorter in with_one_less(argument):
+                yield replace(
+                    expression, arguments=(*expression.arguments[:i], shorter, *expression.arguments[i + 1 :])
+                )
+
+
+@pytest.mark.parametrize("split", [0, 1, 61])
+@pytest.mark.parametrize("functions", ["trained", "heldout"])
+def test_the_tiny_profile_reaches_level_8(functions: str, split: int) -> None:
+    options = replace(TINY, functions=functions, function_split=split, levels=(8,), alphabet="abcdefghij")
+    assert len(list(TASK.problems(options, "test", 2027, 20))) == 20
+
+
 def depth(expression: object) -> int:
     return 1 + max(map(depth, expression.arguments)) if isinstance(expression, Apply) else 0
 
@@ -166,6 +216,15 @@ def test_compact_definitions_and_parameters() -> None:
     assert any(p.prompt.startswith("func_17=recursive_reverse;func_17:") for p in some(task))
     free = StringGenerator(replace(TINY, frozen_parameters=False, levels=(1,)))
     assert any(p.prompt.startswith("func_13[-]:") for p in some(free))
+
+
+def test_the_sides_of_a_random_split_are_the_groups() -> None:
+    for name in ("trained", "heldout"):
+        task = StringGenerator(replace(TINY, functions=name, function_split=1))
+        assert {problem.group for problem in some(task)} == {name}
+        assert {function.id for function in task.functions} != {
+            function.id for function in StringGenerator(replace(TINY, functions=name)).functions
+        }
 
 
 def some(task: StringGenerator) -> list[Problem]:
@@ -201,6 +260,7 @@ def test_a_level_with_too_few_problems_is_said() -> None:
     "bad",
     [
         {"shape": "ring"},
+        {"function_split": -1},
         {"style": "loud"},
         {"shape": "tree", "style": "compact"},
         {"levels": ()},

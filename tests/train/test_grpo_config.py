@@ -248,7 +248,13 @@ def test_nodes_come_from_the_environment(monkeypatch):
         (["verl.algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
         (["reward.shape=square"], "reward.shape=square: must be one of binary, paper"),
         (["rollout.engine=builtin"], "rollout.engine=builtin: not one of vllm, sglang"),
-        (["reward.shuffle=true"], "reward.shuffle=True: engine=verl does not have it"),
+        (["reward.shape=format"], "reward.shape=format: must be one of binary, paper"),
+        (
+            ["reward.control=format", "trainer.keep_best=false"],
+            "reward.control=format: engine=verl does not have it; take engine=single",
+        ),
+        (["reward.control=shuffled"], "the best checkpoint is chosen by right answers"),
+        (["algorithm.entropy_like=metrics.jsonl"], "entropy_coef=0.0: entropy_like needs a positive one"),
         (["optim.decay_power=1"], "optim.decay_power=1.0: engine=verl does not have it"),
         (["trainer.eval_limit=5"], "trainer.eval_limit=5: engine=verl does not have it"),
         (

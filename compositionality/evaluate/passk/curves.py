@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import Counted, ProblemCounts, Strata
-from compositionality.stats.bootstrap import TAIL, TIE, Band, Floats, Rows, band, drawn_means, shares_drawn
+from compositionality.evaluate.counts import Counted, ProblemCounts
+from compositionality.stats.bootstrap import TAIL, Band, Rows, band, drawn_means, shares_drawn
+from compositionality.stats.intervals import Floats
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
+from compositionality.stats.rare import TIE
 
 DIGITS = 6
 POOLED = 0
@@ -28,6 +30,7 @@ class _Slice:
 
     labels: Row
     strata: Sequence[Rows]
+    clusters: Rows  # (P,)
     drawn: Mapping[str, Floats]  # (K + 1, R) by checkpoint
 
 
@@ -37,7 +40,7 @@ def curves_of(answers: Counted, pairs: Pairs, draws: int, seed: int) -> tuple[li
     for name in dict.fromkeys(name for _, name in answers):
         mine = {model: counts for (model, found), counts in answers.items() if found == name}
         values = {model: _values(counts, largest_k(mine, name)) for model, counts in mine.items()}
-        for part in _slices(name, next(iter(mine.values())).strata, values, draws, seed):
+        for part in _slices(name, next(iter(mine.values())), values, draws, seed):
             curves += [_curve(part, model, counts, values[model]) for model, counts in mine.items()]
             differences += [_difference(part, model, base, values) for model, base in pairs]
     return curves, differences
@@ -59,8 +62,11 @@ def _values(counts: ProblemCounts, largest: int) -> Floats:
     return np.hstack([pass_at_k(counts.correct, counts.judged, largest), ever_P1])
 
 
-def _slices(name: str, strata: Strata, values: Mapping[str, Floats], draws: int, seed: int) -> Iterator[_Slice]:
+def _slices(
+    name: str, problems: ProblemCounts, values: Mapping[str, Floats], draws: int, seed: int
+) -> Iterator[_Slice]:
     """Level by level, then all levels of the same group pooled."""
+    strata, clusters = problems.strata, problems.cluster_numbers
     for group in dict.fromkeys(stratum.group for stratum in strata):
         by_level = {
             stratum.level: np.array([row for row, found in enumerate(strata) if found == stratum])
@@ -68,11 +74,12 @@ def _slices(name: str, strata: Strata, values: Mapping[str, Floats], draws: int,
             if stratum.group == group
         }
         labels = {"problems": name, "group": group}
-        yield from _of_group(labels, by_level, values, shares_drawn(list(by_level.values()), len(strata), draws, seed))
+        weights_RP = shares_drawn(list(by_level.values()), clusters, draws, seed)
+        yield from _of_group(labels, by_level, clusters, values, weights_RP)
 
 
 def _of_group(
-    labels: Row, strata: Mapping[int, Rows], values: Mapping[str, Floats], weights_RP: Floats
+    labels: Row, strata: Mapping[int, Rows], clusters: Rows, values: Mapping[str, Floats], weights_RP: Floats
 ) -> Iterator[_Slice]:
     n = sum(len(rows) for rows in strata.values())
     pooled = {model: np.zeros((value.shape[1], len(weights_RP))) for model, value in values.items()}
@@ -82,12 +89,12 @@ def _of_group(
             pooled[model] += part
             part *= n / len(rows)
         if level != POOLED:
-            yield _Slice({**labels, "level": level, "n_problems": len(rows)}, [rows], drawn)
-    yield _Slice({**labels, "level": POOLED, "n_problems": n}, list(strata.values()), pooled)
+            yield _Slice({**labels, "level": level, "n_problems": len(rows)}, [rows], clusters, drawn)
+    yield _Slice({**labels, "level": POOLED, "n_problems": n}, list(strata.values()), clusters, pooled)
 
 
 def _curve(part: _Slice, model: str, counts: ProblemCounts, values_PK: Floats) -> Row:
-    found = band(values_PK, part.drawn[model], part.strata)
+    found = band(values_PK, part.drawn[model], part.strata, part.clusters)
     rows = np.concatenate(part.strata)
     largest = values_PK.shape[1] - 1
     always_K = pass_hat_k(counts.correct[rows], counts.judged[rows], largest).mean(axis=0)
@@ -106,7 +113,7 @@ def _difference(part: _Slice, model: str, base: str, values: Mapping[str, Floats
     """Problem by problem, and draw by draw: both checkpoints have the same problems in every draw."""
     values_PK = values[model] - values[base]
     drawn_KR = part.drawn[model] - part.drawn[base]
-    found = band(values_PK, drawn_KR, part.strata, signed=True)
+    found = band(values_PK, drawn_KR, part.strata, part.clusters, signed=True)
     crossed = crossover(found.value[:-1], drawn_KR[:-1])
     return {
         "model": model,

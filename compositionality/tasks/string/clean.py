@@ -1,12 +1,13 @@
 """The clean mode: problems of real depth, by random access, with splits that cannot overlap.
 
-A problem is a pure function of (options, split, seed, index). Candidates are drawn until one is sound: every step
-changes the string, no earlier string comes back, lengths stay in bounds, and the answer depends on the input.
+A problem is a pure function of (options, split, seed, index). Candidates are drawn until one is sound: no shorter
+subsequence of its functions gives the answer, lengths stay in bounds, and the answer depends on the input.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws
@@ -19,7 +20,9 @@ from compositionality.tasks.string.functions import (
     Operation,
     frozen_operation,
     select_functions,
+    side,
 )
+from compositionality.tasks.string.irreducible import Walk, is_reducible
 from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
 from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
@@ -27,7 +30,9 @@ from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
 from compositionality.types import Problem
 
 CHAINS_PER_PROBLEM = 400
-INPUTS_PER_CHAIN = 32
+OPERATIONS_PER_STEP = 24
+INPUTS_PER_STEP = 32
+"""For the first function of a chain; half as many for each one more."""
 CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
 """Inputs that a sound problem must not map all to its own answer."""
 
@@ -44,14 +49,24 @@ class StringItem:
     output: str
 
 
+class Path(NamedTuple):
+    """A chain, innermost first, that is sound on an input."""
+
+    input: str
+    steps: Chain
+    walk: Walk
+
+
 class StringGenerator:
     """Problems of the clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
 
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
         options.check()
         self.options = options
-        self.functions = tuple(functions) or select_functions(options.functions, options.ids, options.drop)
-        self.set_name = _set_name(self.functions)
+        self.functions = tuple(functions) or select_functions(
+            options.functions, options.ids, options.drop, options.function_split
+        )
+        self.set_name = _set_name(self.functions, options)
         self._frozen = {function.id: frozen_operation(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(
@@ -81,23 +96,52 @@ class StringGenerator:
         )
 
     def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
-        chain = tuple([self._operation(draws) for _ in range(level)])
-        for _ in range(INPUTS_PER_CHAIN):
-            text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
-            output = self._run_soundly(chain, text)
-            if output is not None:
-                return StringItem(level, index, chain, None, text, output)
+        path: Path | None = None
+        for _ in range(level):
+            path = self._extended(draws, path, owned)
+            if path is None:
+                return None
+        assert path is not None
+        chain, answer = path.steps[::-1], path.walk.value
+        if all(_run(chain, other) == answer for other in CONTRASTS):
+            return None
+        return StringItem(level, index, chain, None, path.input, answer)
+
+    def _extended(self, draws: Draws, path: Path | None, owned: int) -> Path | None:
+        """The path with one operation more: on its own input or, where that is not sound, on another one."""
+        steps = path.steps if path else ()
+        for _ in range(OPERATIONS_PER_STEP):
+            operation = self._operation(draws)
+            walk = path.walk.step(operation, self.options.max_length) if path else None
+            if path and walk:
+                return Path(path.input, (*steps, operation), walk)
+            for _ in range(INPUTS_PER_STEP >> len(steps)):
+                text = self._input(draws, owned)
+                walk = self._walk((*steps, operation), text)
+                if walk:
+                    return Path(text, (*steps, operation), walk)
         return None
+
+    def _walk(self, steps: Chain, text: str) -> Walk | None:
+        walk: Walk | None = Walk(text)
+        for operation in steps:
+            walk = walk and walk.step(operation, self.options.max_length)
+        return walk
+
+    def _input(self, draws: Draws, owned: int) -> str:
+        return draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
 
     def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
         expression = draw_tree(draws, level, self.functions, self._parameter, self.options.alphabet)
         if not function_names(expression):
             return None
-        for _ in range(INPUTS_PER_CHAIN):
-            text = draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
+        for _ in range(INPUTS_PER_STEP):
+            text = self._input(draws, owned)
             output = evaluate_soundly(expression, text, self.options.max_length)
-            if output not in (None, text) and any(evaluate(expression, other) != output for other in CONTRASTS):
-                return StringItem(level, index, (), expression, text, str(output))
+            if output is None or all(evaluate(expression, other) == output for other in CONTRASTS):
+                continue
+            if not is_reducible(expression, text):
+                return StringItem(level, index, (), expression, text, output)
         return None
 
     def _operation(self, draws: Draws) -> Operation:
@@ -112,17 +156,6 @@ class StringGenerator:
         if function.takes_text:
             return draws.text(self.options.alphabet, draws.between(*TEXT_LENGTHS))
         return draws.choice(function.choices)
-
-    def _run_soundly(self, chain: Chain, text: str) -> str | None:
-        """The answer, or None if the problem is not sound on this input."""
-        limit = self.options.max_length
-        seen = [text]
-        for operation in reversed(chain):
-            text = operation(text)
-            if text in seen or not 0 < len(text) <= limit:
-                return None
-            seen.append(text)
-        return text if any(_run(chain, other) != text for other in CONTRASTS) else None
 
     def render(self, item: StringItem, seed: int) -> Problem:
         """Put an item into words: its row."""
@@ -148,9 +181,9 @@ def _run(chain: Chain, text: str) -> str:
     return text
 
 
-def _set_name(functions: Sequence[Function]) -> str:
+def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     ids = {function.id for function in functions}
-    for name in ("trained", "heldout", "all"):
-        if ids <= set(PRESETS[name]):
+    for name in PRESETS:
+        if ids <= side(name, options.function_split, options.drop):
             return name
     return "mixed" if ids <= set(range(25)) else "prior"

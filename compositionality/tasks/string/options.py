@@ -1,14 +1,15 @@
 """What can be chosen in clean mode."""
 
 import string
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.stream import check_choice
 
 LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
-LEVELS = range(1, 65)
+LEVELS = range(1, 13)
+"""A chain of n functions has 2^n shorter ones, and all are tried."""
 LONGEST = 10_000
 """Characters at most at any step."""
 _RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
@@ -16,11 +17,16 @@ _RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
 
 @dataclass(frozen=True)
 class StringOptions:
-    """Options of the clean mode."""
+    """Options of the clean mode.
+
+    No problem keeps its answer on its input where functions are left out, their order kept. With shape=tree a function
+    that is left out gives way to one of its arguments; of a sub-tree's shorter values the first 1,024 are tried.
+    """
 
     functions: str = "trained"  # preset: trained, heldout or all
     ids: tuple[int, ...] = ()  # these functions instead
     drop: tuple[int, ...] = ()  # functions to leave out
+    function_split: int = 0  # which functions are held out: 0 the paper's, n a random division drawn from n
     levels: tuple[int, ...] = (1,)  # depths; candidates take turns
     shape: str = "chain"  # chain, or tree (style=json only)
     alphabet: str = LETTERS_AND_SOME_DIGITS  # of inputs and literals; what is written twice is drawn twice as often
@@ -31,9 +37,10 @@ class StringOptions:
     show_definitions: bool = False  # in the prompt
 
     def content(self) -> list[tuple[str, Any]]:
-        """The options that decide which problems are drawn (the wording does not)."""
-        words = ("style", "show_definitions", "functions", "ids", "drop")
-        return [(name, value) for name, value in asdict(self).items() if name not in words]
+        """The options beside the functions that decide which problems are drawn, where they are not the defaults."""
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split")
+        given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
+        return [(name, value) for name, value, default in given if name not in others and value != default]
 
     def check(self) -> None:
         """UserError for options that make no sense."""
@@ -41,6 +48,8 @@ class StringOptions:
         check_choice("style", self.style, ("json", "compact"))
         if self.shape == "tree" and self.style == "compact":
             raise UserError("style=compact is for chains; use style=json with shape=tree")
+        if self.function_split < 0:
+            raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
         if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
         for name, ids in (("ids", self.ids), ("drop", self.drop)):

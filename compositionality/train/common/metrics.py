@@ -13,6 +13,29 @@ from compositionality.errors import UserError
 
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
+GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
+"""Their groups, and those of them with signal."""
+UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
+"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
+TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
+"""Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
+
+ROLLOUT_ENTROPY = "rollout/entropy"
+"""Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
+
+
+def entropies(path: Path, steps: int) -> list[float]:
+    """Entropy of the policy at each of the first ``steps`` steps of the run of RL with this metrics.jsonl.
+
+    UserError where it does not say.
+    """
+    found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
+    if missing := [step for step in range(1, steps + 1) if step not in found]:
+        raise UserError(
+            f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
+            f"with at least trainer.steps={steps} steps; run it first"
+        )
+    return [float(found[step]) for step in range(1, steps + 1)]
 
 
 def sampled_completions(path: Path) -> int | None:
