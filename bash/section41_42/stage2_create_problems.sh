@@ -8,8 +8,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 OUTPUT=${OUTPUT:-$DATA_DIR/string_task}
 levels=[$(seq -s, 1 "$STRING_LEVELS")]
+read -ra test_levels <<<"$STRING_TEST_LEVELS"
+read -ra ordered_levels <<<"$STRING_ORDERED_LEVELS"
 validation=(split=validation seed="$SEED" "levels=$levels" count=$((STRING_VALIDATION_PER_LEVEL * STRING_LEVELS)))
-tests=(split=test seed="$TEST_SEED" "levels=$levels" count=$((STRING_TEST_PER_LEVEL * STRING_LEVELS)))
+tests=(split=test seed="$TEST_SEED" "levels=[$(list "${test_levels[@]}")]" count=$((STRING_TEST_PER_LEVEL * ${#test_levels[@]})))
 
 # create NAME [key=value …]: one file, unless ONLY names others.
 create() {
@@ -21,7 +23,7 @@ if [[ $STRING_MODE == paper ]]; then
   create stage2_level1/train stage=2 split=train count="$STRING_STAGE2_COUNT" "$@"
   create stage2_level2/train stage=2 split=train min_level=2 max_level=2 count="$STRING_STAGE2_COUNT" "$@"
   create stage2_level1to8/test stage=2 split=test min_level=1 max_level=8 \
-    count=$((STRING_TEST_PER_LEVEL * STRING_LEVELS)) "$@"
+    count=$((STRING_TEST_PER_LEVEL * 8)) "$@"
   exit
 fi
 set -- function_split="$FUNCTION_SPLIT" "$@"
@@ -37,3 +39,7 @@ create validation_heldout "${validation[@]}" "${heldout[@]}" "$@"
 create validation_trained "${validation[@]}" "$@"
 create test_trained "${tests[@]}" "$@"
 create test_heldout "${tests[@]}" "${heldout[@]}" "$@"
+if ((${#ordered_levels[@]})); then
+  create test_heldout_ordered split=test seed="$TEST_SEED" "levels=[$(list "${ordered_levels[@]}")]" \
+    count=$((STRING_TEST_PER_LEVEL * ${#ordered_levels[@]})) order_sensitive=true "${heldout[@]}" "$@"
+fi
