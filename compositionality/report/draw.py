@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,18 +137,19 @@ def _as_data(styles: Styles) -> dict[str, Any]:
 def _write(
     output: Path, drawing: "Callable[[], Figure]", formats: tuple[str, ...], recipe: Recipe, *, force: bool
 ) -> list[Path]:
-    """The figure in each format, unless it is there already."""
+    """The figure in each format, unless it is there already. Drawn once for all."""
     from matplotlib import __version__
 
+    drawn = cache(partial(save, drawing, formats))
     paths = [output.with_name(f"{output.name}.{ending}") for ending in formats]
     with exclusive(output):
         for path, ending in zip(paths, formats, strict=True):
             settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
-            body = partial(_save, drawing, ending)
+            body = partial(_save, drawn, ending)
             write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
     print(f"{output}.{{{','.join(formats)}}}")
     return paths
 
 
-def _save(drawing: "Callable[[], Figure]", ending: str, path: Path) -> None:
-    path.write_bytes(save(drawing, [ending])[ending])
+def _save(drawn: Callable[[], dict[str, bytes]], ending: str, path: Path) -> None:
+    path.write_bytes(drawn()[ending])
