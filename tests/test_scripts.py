@@ -170,6 +170,24 @@ def test_arms_of_rft_differ_in_filter_answers_and_budget(
     assert of(told, "evaluate")[0]["models"] == f"[{arm}:{model}/final]"
 
 
+@pytest.mark.parametrize("arm", ["rl-level2", "rft-16"])
+def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str) -> None:
+    short = {"PROFILE": "tiny", "RFT_ITERATIONS": "1"}
+    told = dry(f"{SECTION}/tune_lr.sh", ARM=arm, RATES="1e-4 3e-4", TUNING_SEEDS="12", **short)
+    runs = [one for verb in ("train_grpo", "train_sft") for one in of(told, verb) if "optim.lr" in one]
+    end = "-iteration0" if arm == "rft-16" else ""
+    outputs = [f"checkpoints/tiny/tuning-seed12/stage2-{arm}-lr{rate}{end}" for rate in ("1e-4", "3e-4")]
+    assert [one["trainer.output"] for one in runs if one["trainer.output"].endswith(end)] == outputs
+    assert {one["optim.lr"] for one in runs} == {"1e-4", "3e-4"}
+    (evaluated,) = of(told, "evaluate")
+    assert evaluated["models"] == f"[1e-4:{outputs[0]}/final,3e-4:{outputs[1]}/final]"
+    assert "validation" in evaluated["problems"]
+    assert "test_" not in evaluated["problems"]
+    assert {one["seed"] for one in of(told, "pretrain_tiny")} == {"12"}
+    refused = run(f"{SECTION}/tune_lr.sh", PROFILE="tiny", TUNING_SEEDS="3", DRY_RUN="1")
+    assert (refused.returncode, "seeds below 10 are those of results" in refused.stderr) == (2, True)
+
+
 def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() -> None:
     told = {seed: of(dry(f"{SECTION}/stage2_create_problems.sh", SEED=seed), "create_problems") for seed in "07"}
     assert len(told["0"]) == len(told["7"]) == 7
