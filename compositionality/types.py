@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
+from compositionality.gate_types import Gate
+
 
 class Message(TypedDict):
     """One chat turn, as chat templates take it."""
@@ -225,9 +227,11 @@ class Estimate:
 class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
-    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
-    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
-    ``tokens`` are those that the loss was taken on.
+    An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
+    with all its completions in one step; it has signal where some of them are correct and some are not.
+    ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
+    ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
+    update, in nats a token.
     """
 
     updates: int | None = None
@@ -236,6 +240,14 @@ class TrainingReport:
     groups_with_signal: int | None = None
     completions: int | None = None
     tokens: int | None = None
+    rows: int | None = None
+    first_entropy: float | None = None
+    last_entropy: float | None = None
+
+    @property
+    def changed_nothing(self) -> bool:
+        """No update had signal."""
+        return self.updates is not None and self.updates == (self.updates_without_signal or 0)
 
 
 class Decision(StrEnum):
@@ -269,6 +281,11 @@ class Rule(StrEnum):
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
+    @property
+    def denies(self) -> bool:
+        """True for the rules of claims that there is no effect."""
+        return self in (Rule.AT_MOST, Rule.WITHIN)
+
 
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
@@ -295,6 +312,7 @@ class Comparison:
     metric: Metric = Metric.ACCURACY
     part: str = CORRECT
     results: str = "accuracy"
+    gates: tuple[Gate, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -312,7 +330,10 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
+
+    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
+    """
 
     name: str
     text: str
@@ -320,6 +341,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
+    primary: bool = False
 
     @property
     def hypothesis(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
+from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
 from compositionality.evaluate.naming import named_paths, with_run_names
@@ -19,6 +20,7 @@ from compositionality.evaluate.parts import counted, is_pass_at_k, ks_of, passed
 from compositionality.stats.intervals import Counts, Values
 from compositionality.stats.nested import Answers, contrast_nested, share_nested
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
+from compositionality.train.common.training_report import report_from
 from compositionality.types import CORRECT, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
@@ -242,11 +244,20 @@ def _read(name: str, path: Path, metric: Metric) -> Evaluation:
         if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
             raise UserError(f"{folder / rollouts}: newer than {(accuracy or [counts])[-1].name}; run {maker} again")
     if metric is not Metric.FAILURES:
-        return Evaluation(name, folder, made.settings, made.inputs, read_counts(counts))
+        training = _training(accuracy[0]) if accuracy else {}
+        return Evaluation(name, folder, made.settings, made.inputs, read_counts(counts), training)
     labels = verify(folder / LABELS)
     if made.inputs.get("labels") != file_hash(folder / LABELS):
         raise UserError(f"{counts}: not made from the {LABELS} beside it; run {maker} again")
     return Evaluation(name, folder, labels.settings, labels.inputs, read_class_counts(counts))
+
+
+def _training(path: Path) -> dict[str, TrainingReport]:
+    """The training report of each arm that has one, from accuracy.json."""
+    again = f"run {EVALUATE} again"
+    content = read_json_object(path, again)
+    check_shape(content, {"training": dict}, path, again)
+    return {arm: report_from(report, f"{path}: training: {arm}") for arm, report in content["training"].items()}
 
 
 def _from(manifest: Manifest) -> tuple[str, dict[str, Any], dict[str, str]]:

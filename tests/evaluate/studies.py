@@ -57,14 +57,17 @@ def evaluation(
     outcomes: Outcomes,
     seed: int = 0,
     composed: Mapping[str, int] | None = None,
+    paths: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Path:
     """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file.
 
-    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES.
+    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES. ``paths``: of models that are
+    not just names.
     """
+    folders = {model: (paths or {}).get(model, model) for model in outcomes}
     settings = EvaluateSettings(
-        models=[f"{model}:{model}" for model in outcomes],
+        models=[f"{model}:{path}" for model, path in folders.items()],
         problems=[f"{name}:{path}" for name, path in problems.items()],
         output=folder, engine="openai", base_url="http://x", seed=seed, **changes,
     )  # fmt: skip
@@ -72,7 +75,7 @@ def evaluation(
         for name, path in problems.items():
             reasons = [reason for source, found in by_source.items() if name in source for reason in found]
             _rollouts(
-                settings.collection(model, str(path), folder / "rollouts" / model / name),
+                settings.collection(folders[model], str(path), folder / "rollouts" / model / name),
                 reasons,
                 (composed or {}).get(model, 0),
             )

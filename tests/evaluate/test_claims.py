@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from compositionality.types import ALL_SAMPLES, GROWTH, Claim, Comparison, Decis
 N = 400
 LEVEL3 = Stratum("heldout", 3)
 CATALOGUE = read_catalogue("composition")
+
+
+def ungated(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims decided by their intervals alone; gates have tests of their own."""
+    return [replace(one, comparisons=tuple(replace(each, gates=()) for each in one.comparisons)) for one in claims]
 
 
 def study(shares: dict[str, list[float]], stratum: Stratum = LEVEL3) -> Evaluations:
@@ -190,20 +196,24 @@ def test_the_claims_of_the_paper_as_rows() -> None:
     assert rows["H2-twice"]["decision"] == NO  # ×3.3 ×1.5 ×1.7
     assert rows["H2-trained"]["decision"] == NONE  # no trained functions here
     assert (rows["H3-matched"]["decision"], rows["H3-matched"]["needs"]) == (NONE, None)
-    assert rows["H3-behind"]["decision"] == OPEN  # on held-out functions only
-    assert rows["H3-behind"]["needs"].endswith("what was not run (trained L3)")
+    assert (rows["H3-behind"]["decision"], rows["H3-behind"]["decision_these_seeds"]) == (OPEN, YES)
+    assert rows["H3-behind-trained"]["decision"] == NONE
+    assert rows["H1"]["needs"].endswith("what was not run (heldout L2, heldout L4)")
 
 
-def test_h8_is_h1_and_h3_together() -> None:
-    fails = {"stage1": [0.2], "rl-level1": [0.2], "rft": [0.2]}
-    learns = {**fails, "rft": [0.5]}
-    for shares, expected in ((fails, OPEN), (learns, NO)):  # of one level and one set of functions only
-        rows = rows_of({"accuracy": study(shares)})
-        assert (rows["H8"]["decision"], rows["H3"]["decision"]) == (expected, expected)
+def test_h8_is_h1_and_h2_and_h3_together() -> None:
+    holds = {"stage1": [0.2], "rl-level1": [0.2], "rft": [0.2], "rl-level2": [0.5]}
+    for changed, h2, h3, h8 in (
+        ({}, YES, YES, OPEN),
+        ({"rft": [0.5]}, YES, NO, NO),
+        ({"rl-level2": [0.1]}, NO, YES, NO),
+    ):
+        rows = rows_of({"accuracy": study({**holds, **changed})})  # H1 and H8 at level 3 only
+        assert tuple(rows[name]["decision"] for name in ("H1", "H2", "H3", "H8")) == (OPEN, h2, h3, h8)
 
 
 def rows_of(studies: Results) -> dict[str, dict[str, Any]]:
-    return {row["claim"]: row for row in claim_rows(CATALOGUE.claims, studies)}
+    return {row["claim"]: row for row in claim_rows(ungated(CATALOGUE.claims), studies)}
 
 
 @pytest.mark.parametrize(("trained_by_chance", "expected"), [(0.21, YES), (0.5, NO)])
@@ -219,7 +229,7 @@ def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: 
         both.models,
         (ProblemSet("test", "heldout", 3), ProblemSet("more", "trained", 3)),
     )
-    rows = {row["claim"]: row["decision"] for row in claim_rows(CATALOGUE.controls, {"accuracy": joined})}
+    rows = {row["claim"]: row["decision"] for row in claim_rows(ungated(CATALOGUE.controls), {"accuracy": joined})}
     assert rows == {"control-shuffled": expected, "control-format": NONE}
 
 
@@ -375,6 +385,15 @@ def test_a_claim_is_an_entry_of_a_file(tmp_path: Path) -> None:
         ("  - {name: C1, text: x, all_of: [C2]}", "claim C1: all_of: no claim C2 before this one; there are: none"),
         ("  - {name: C1, text: x, all_of: C2}", "claim C1: all_of: 'C2' is not a list"),
         ("  - {name: C1, text: x}", "claim C1: nothing is compared; give comparisons: or all_of:"),
+        ("  - {name: C1, text: x, gates: [a]}", "own.yaml: claim C1: no gate a; there are: none"),
+        (
+            "  - {name: C, text: x, primary: true, comparisons: [{group: z, level: 1, model: a, rule: apart}]}",
+            "own.yaml: claim C: primary: the rule apart of C has no p-value; choose >, ≤ or within",
+        ),
+        (
+            "  - {name: C1, text: x, primary: yes please, comparisons: [{group: z, level: 1, model: a}]}",
+            "claim C1: primary: 'yes please' is not true or false",
+        ),
         ("  - {name: C1, text: [x]}", "claim C1: text: ['x'] is not text"),
         ("  - {", "own.yaml: not readable as YAML: line 3, column"),
     ],
@@ -413,7 +432,17 @@ def test_a_comparison_that_cannot_be_read_is_named(tmp_path: Path, change: str, 
         ("results: [a]\n", "own.yaml: results: a mapping NAME: {metric: …, script: …} is needed"),
         ("results: {a: {metric: speed, script: x}}\n", "results.a: metric: 'speed' is not one of accuracy, pass@k"),
         ("results: {a: {metric: accuracy}}\n", "own.yaml: results.a: no script:"),
-        ("results: {}\nclaim: []\n", "own.yaml: unknown key claim; known: claims, controls, results"),
+        ("results: {}\ngates: [a]\n", "own.yaml: gates: a mapping NAME: {kind: …} is needed"),
+        (
+            "results: {}\ngates: {a: {kind: open}}\n",
+            "gates.a: kind: 'open' is not one of headroom, trained, kept, sensitive",
+        ),
+        ("results: {}\ngates: {a: {kind: kept, level: 1}}\n", "own.yaml: gates.a: no loss:"),
+        ("results: {}\ngates: {a: {kind: kept, level: 1, loss: 10}}\n", "gates.a: loss: 10 is not a share from 0 to 1"),
+        ("results: {}\ngates: {a: {kind: sensitive, arm: b}}\n", "gates.a: unknown key arm; known: base, model, part"),
+        ("results: {}\ngates: {a: {kind: shown, text: b, group: c}}\n", "gates.a: results accuracy unknown; known: "),
+        ("results: {}\ngates: {a: [b]}\n", "own.yaml: gates.a: no gate b; there are: none"),
+        ("results: {}\nclaim: []\n", "own.yaml: unknown key claim; known: claims, controls, gates, results"),
     ],
 )
 def test_a_file_of_claims_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -16,6 +16,7 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.counts import read_counts
@@ -85,9 +86,16 @@ def failures(folder: Path, **changes: int) -> str:
     )
 
 
-def content(tmp_path: Path, markdown: str = "", **results: Sequence[str]) -> dict[str, Any]:
+def ungated(tmp_path: Path) -> str:
+    """The paper's claims decided by their intervals alone; gates have tests of their own."""
+    path = tmp_path / "ungated.yaml"
+    path.write_text(re.sub(r"    gates: .*\n", "", (FOLDER / "composition.yaml").read_text()))
+    return str(path)
+
+
+def content(tmp_path: Path, markdown: str = "", claims: str = "", **results: Sequence[str]) -> dict[str, Any]:
     given = [f"{name}/{path}" for name, paths in results.items() for path in paths]
-    settings = ClaimsSettings(output=tmp_path / "claims.json", results=given, markdown=markdown)
+    settings = ClaimsSettings(given, tmp_path / "claims.json", claims or ungated(tmp_path), markdown=markdown)
     return read_claims(decide_claims(settings))
 
 
@@ -200,9 +208,9 @@ def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, problems: Path)
 
 
 def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
-    with pytest.raises(UserError, match=r"no results: .* accuracy, countdown, passk, failures"):
+    with pytest.raises(UserError, match=r"no results: .* accuracy, countdown, passk, failures, strings"):
         content(tmp_path)
-    with pytest.raises(UserError, match=r"speed/seed0:x: is not .* accuracy, countdown, passk, failures"):
+    with pytest.raises(UserError, match=r"speed/seed0:x: is not .* accuracy, countdown, passk, failures, strings"):
         content(tmp_path, speed=["seed0:x"])
     with pytest.raises(UserError, match=r"must end in .json"):
         decide_claims(ClaimsSettings(results=["accuracy/x"], output=tmp_path / "claims"))
@@ -248,7 +256,7 @@ def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, 
     print_claims(found, screen)
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     assert all(len(line) <= WIDTH for line in text.splitlines())
-    assert "Not run: H1-trained, H2-deeper" in text
+    assert "Not run: H1-trained, H1-composed, H2-deeper" in text
     assert ("these seeds" in text) == (n_seeds > 1)
     assert ("interval of one seed, over problems only" in " ".join(text.split())) == (n_seeds == 1)
     assert ("✓ one seed" in " ".join(text.split())) == (n_seeds > 1)  # section 4.5 has one

@@ -105,6 +105,7 @@ def standings(content: dict[str, Any]) -> dict[str, str]:
 def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: pytest.CaptureFixture[str]) -> None:
     content = decided(study)
     assert standings(content) == {"gain": "primary", "less": "secondary", "more": "exploratory"}
+    assert [row["primary"] for row in content["claims"]] == [True, False, False]  # over these Holm's procedure goes
     assert content["registration"]["commit"] == "c0ffee"
     assert content["registration"]["claims_sha256"] == file_hash(Path(study.claims))
     assert "**gain** (primary) RL gains" in Path(study.markdown).read_text()

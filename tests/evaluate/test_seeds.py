@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ import pytest
 from rich.console import Console
 from studies import Outcomes, evaluation, problem_file, right
 
-from compositionality.data.artefact import tree_hash, verify
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
 from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
-from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")
@@ -298,11 +299,57 @@ def test_where_no_task_can_tell_there_is_no_table_of_composed_responses(three: l
     assert "right order" not in summary_markdown(found)
 
 
+def with_report(folder: Path, **changes: Any) -> str:
+    """A model folder that says what its training did."""
+    report = TrainingReport(
+        updates=100, updates_without_signal=17, groups=6400, groups_with_signal=188, completions=51200, tokens=90000,
+        first_entropy=0.8, last_entropy=0.6,
+    )  # fmt: skip
+    with new_artefact(folder, Recipe("train_grpo", {}), {"training": asdict(replace(report, **changes))}) as partial:
+        partial.mkdir()
+        (partial / "weights").write_text("w")
+    return str(folder)
+
+
+def test_what_the_training_did_is_told_by_arm_and_seed(
+    tmp_path: Path, heldout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = []
+    for seed, changes in enumerate([{}, {"updates_without_signal": 100, "groups_with_signal": 0, "tokens": 0}]):
+        model = with_report(tmp_path / f"checkpoints{seed}" / "rl-level1" / "final", **changes)
+        path = evaluation(
+            tmp_path / f"tiny-seed{seed}" / "s", {"heldout": heldout}, outcomes(seed, ARMS[:2]), seed,
+            paths={"rl-level1": model},
+        )  # fmt: skip
+        inputs.append(f"seed{seed}:{path}")
+    warning = "none of its 100 updates had signal; it is the model it began as"
+    assert f"warning: rl-level1: {warning}" in " ".join(capsys.readouterr().out.split())
+    written = json.loads(path.read_text())["training"]
+    assert (list(written), written["rl-level1"]["updates_without_signal"]) == (["rl-level1"], 100)
+    assert read_evaluations(inputs).seeds[0].training["rl-level1"].groups_with_signal == 188
+    found = summary(tmp_path, inputs)
+    assert [found["training"][seed]["rl-level1"]["tokens"] for seed in ("seed0", "seed1")] == [90000, 0]
+    assert f"warning: rl-level1 in seed1: {warning}" in " ".join(capsys.readouterr().out.split())
+    lines = summary_markdown(found).splitlines()
+    assert "| rl-level1 | 100 | 17–100 | 6,400 | 0–188 | 51,200 | 0–90,000 | 0.80→0.60 |" in lines
+    assert f"**Warning:** rl-level1 in seed1: {warning}" in lines
+
+
+def test_another_training_of_the_same_model_name_makes_accuracy_json_anew(tmp_path: Path, heldout: Path) -> None:
+    given = {"rl-level1": with_report(tmp_path / "rl-level1" / "final")}
+    for updates in (100, 50):
+        with_report(tmp_path / "rl-level1" / "final", updates=updates)
+        path = evaluation(tmp_path / "s", {"heldout": heldout}, outcomes(0, ARMS[:2]), paths=given)
+        assert json.loads(path.read_text())["training"]["rl-level1"]["updates"] == updates
+
+
 def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("mine")
     with pytest.raises(UserError, match="has no place for the tables"):
-        write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "composed": []}))
+        write_between_marks(
+            readme, "", summary_markdown({"models": [], "accuracy": [], "composed": [], "training": {}})
+        )
     assert readme.read_text() == "mine"
     readme.write_bytes(b"\xff")
     with pytest.raises(UserError, match=r"not UTF-8 at byte 0\); save it as UTF-8"):

@@ -1,7 +1,7 @@
 """Results over several seeds: accuracy and differences of arms, with intervals over problems and over seeds."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +15,7 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, write
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM
-from compositionality.evaluate.evaluations import TABLE, Evaluations, ProblemSet, read_evaluations
+from compositionality.evaluate.evaluations import TABLE, Evaluation, Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.replicate import SPLIT
@@ -114,7 +114,12 @@ def summary_of(study: Evaluations) -> Row:
         "composed": list(_shares(study, COMPOSED, "composed")),
         "differences": list(_differences(study, CORRECT)),
         "composed_differences": list(_differences(study, COMPOSED)),
+        "training": {seed.name: _training(seed, study.models) for seed in study.seeds},
     }
+
+
+def _training(seed: Evaluation, models: Sequence[str]) -> Row:
+    return {model: asdict(seed.training[model]) for model in models if model in seed.training}
 
 
 def _shares(study: Evaluations, part: str, value: str) -> Iterator[Row]:

@@ -1,28 +1,37 @@
 """Claims as data: ``config/claims/NAME.yaml`` read into ``types.Claim``, and comparisons in words."""
 
-import contextlib
-import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
+from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
+from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
 from compositionality.types import COMPOSED, CORRECT, Claim, Comparison, Metric, Origin, Rule
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LISTS = ("group", "level", "model", "base")
 """Keys of a comparison that may hold several values: one comparison for each, the last key varies fastest."""
 Row = Mapping[str, Any]
-Choice = TypeVar("Choice", bound=StrEnum)
-_FILE_KEYS = ("results", "claims", "controls")
+_FILE_KEYS = ("results", "gates", "claims", "controls")
 _RESULT_KEYS = ("metric", "script")
-_CLAIM_KEYS = {"name", "origin", "text", "paper", "source", "results", "comparisons", "all_of"}
-_COMPARISON_KEYS = {field.name for field in fields(Comparison)} - {"metric", "results"}
-_KINDS = {str: "text", int: "a whole number", float: "a finite number", list: "a list"}
+_CLAIM_KEYS = {
+    "name", "origin", "text", "paper", "source", "results", "comparisons", "all_of", "gates", "primary",
+}  # fmt: skip
+_COMPARISON_KEYS = {field.name for field in fields(Comparison)} - {"metric", "results", "gates"}
+_GATES: dict[str, tuple[str, ...]] = {
+    "headroom": ("ceiling", "floor"),
+    "trained": ("groups", "updates", "least_updates", "starts"),
+    "kept": ("level", "loss"),
+    "sensitive": ("model",),
+    "shown": ("text",),
+}
+"""Kinds of gates with the keys that they need."""
+Gates = Mapping[str, tuple[Gate, ...]]
+"""Gates by the name that claims use."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,14 @@ class Catalogue:
     claims: tuple[Claim, ...]
     controls: tuple[Claim, ...]
 
+    def with_primary(self, names: Collection[str]) -> "Catalogue":
+        """The same with the claims of these names as the primary ones. UserError for one without a p-value."""
+        claims, controls = (
+            tuple(_checked(replace(one, primary=one.name in names)) for one in part)
+            for part in (self.claims, self.controls)
+        )
+        return replace(self, claims=claims, controls=controls)
+
 
 def read_catalogue(name: str) -> Catalogue:
     """From a name in ``config/claims`` or a path. UserError that names file, claim and key for what cannot be read."""
@@ -50,10 +67,11 @@ def read_catalogue(name: str) -> Catalogue:
         raise UserError(f"claims={name}: no such file; known are {known}, or give a path that ends in .yaml")
     content = read_yaml_mapping(path)
     try:
-        _check_keys(content, _FILE_KEYS, "results")
+        check_keys(content, _FILE_KEYS, "results")
         results = dict(_result_sets(content["results"]))
+        gates = _gates(content.get("gates"), results)
         claims: dict[str, Claim] = {}
-        parts = [tuple(_claims(part, content.get(part), results, claims)) for part in ("claims", "controls")]
+        parts = [tuple(_claims(part, content.get(part), results, gates, claims)) for part in ("claims", "controls")]
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     return Catalogue(results, *parts)
@@ -63,93 +81,109 @@ def _result_sets(rows: Any) -> Iterator[tuple[str, ResultSet]]:
     if not isinstance(rows, dict):
         raise UserError("results: a mapping NAME: {metric: …, script: …} is needed")
     for name, row in rows.items():
-        with _named(f"results.{name}"):
-            _check_keys(row, _RESULT_KEYS, *_RESULT_KEYS)
-            yield str(name), ResultSet(_one_of("metric", Metric, row["metric"]), _typed("script", str, row["script"]))
+        with named(f"results.{name}"):
+            check_keys(row, _RESULT_KEYS, *_RESULT_KEYS)
+            yield str(name), ResultSet(one_of("metric", Metric, row["metric"]), typed("script", str, row["script"]))
 
 
-def _claims(part: str, rows: Any, results: Mapping[str, ResultSet], known: dict[str, Claim]) -> Iterator[Claim]:
+def _gates(rows: Any, results: Mapping[str, ResultSet]) -> Gates:
+    """By name; an entry that is a list stands for the gates that it names."""
+    if not isinstance(rows, dict | None):
+        raise UserError("gates: a mapping NAME: {kind: …} is needed")
+    found: dict[str, tuple[Gate, ...]] = {}
+    for name, row in (rows or {}).items():
+        with named(f"gates.{name}"):
+            found[str(name)] = _named_gates(row, found) if isinstance(row, list) else (_gate(row, results),)
+    return found
+
+
+def _named_gates(names: Any, known: Gates) -> tuple[Gate, ...]:
+    unknown = [name for name in typed("gates", list, names) if name not in known]
+    if unknown:
+        raise UserError(f"no gate {unknown[0]}; there are: {', '.join(known) or 'none'}")
+    return tuple(dict.fromkeys(gate for name in names for gate in known[name]))
+
+
+def _gate(row: Any, results: Mapping[str, ResultSet]) -> Gate:
+    check_keys(row, None, "kind")
+    kind = row["kind"]
+    if kind not in _GATES:
+        raise UserError(f"kind: {shown(kind)} is not one of {', '.join(_GATES)}")
+    of = {key: value for key, value in row.items() if key != "kind"}
+    if kind == "shown":
+        check_keys(of, {*_COMPARISON_KEYS, "text", "results"}, *_GATES[kind])
+        text, where = typed("text", str, of.pop("text")), str(of.pop("results", "accuracy"))
+        return Shown(text, tuple(_comparisons(of, where, results)))
+    if kind == "sensitive":
+        check_keys(of, ("model", "base", "part"), *_GATES[kind])
+        return Sensitive(**{key: typed(key, str, value) for key, value in of.items()})
+    check_keys(of, _GATES[kind], *_GATES[kind])
+    if kind == "headroom":
+        return Headroom(share("ceiling", of["ceiling"]), share("floor", of["floor"]))
+    if kind == "kept":
+        return Kept(typed("level", int, of["level"]), share("loss", of["loss"]))
+    starts = tuple(typed("starts", str, arm) for arm in typed("starts", list, of["starts"]))
+    least = typed("least_updates", int, of["least_updates"])
+    return Trained(share("groups", of["groups"]), share("updates", of["updates"]), least, starts)
+
+
+def _claims(
+    part: str, rows: Any, results: Mapping[str, ResultSet], gates: Gates, known: dict[str, Claim]
+) -> Iterator[Claim]:
     """``known`` collects the claims by name, for ``all_of``."""
     if not isinstance(rows, list | None):
         raise UserError(f"{part}: a list of claims is needed")
     for number, row in enumerate(rows or (), 1):
-        with _named(f"{part}: entry {number}"):
-            _check_keys(row, None, "name")
+        with named(f"{part}: entry {number}"):
+            check_keys(row, None, "name")
         name = str(row["name"])
-        with _named(f"claim {name}"):
+        with named(f"claim {name}"):
             if name in known:
                 raise UserError("there twice")
-            known[name] = _claim(name, row, results, known)
+            known[name] = _claim(name, row, results, gates, known)
         yield known[name]
 
 
-def _claim(name: str, row: Row, results: Mapping[str, ResultSet], known: Mapping[str, Claim]) -> Claim:
-    origin = _one_of("origin", Origin, row.get("origin", Origin.OWN))
-    _check_keys(row, _CLAIM_KEYS, "text", *(() if origin is Origin.OWN else ("paper",)))
-    text, paper, source = (_typed(key, str, row.get(key, "")) for key in ("text", "paper", "source"))
+def _claim(name: str, row: Row, results: Mapping[str, ResultSet], gates: Gates, known: Mapping[str, Claim]) -> Claim:
+    origin = one_of("origin", Origin, row.get("origin", Origin.OWN))
+    check_keys(row, _CLAIM_KEYS, "text", *(() if origin is Origin.OWN else ("paper",)))
+    text, paper, source = (typed(key, str, row.get(key, "")) for key in ("text", "paper", "source"))
     comparisons: list[Comparison] = []
-    for other in _typed("all_of", list, row.get("all_of", [])):
+    for other in typed("all_of", list, row.get("all_of", [])):
         if other not in known:
             raise UserError(f"all_of: no claim {other} before this one; there are: {', '.join(known) or 'none'}")
         comparisons += known[other].comparisons
-    for one in _typed("comparisons", list, row.get("comparisons", [])):
-        comparisons += _comparisons(one, str(row.get("results", "accuracy")), results)
+    its_gates = _named_gates(row.get("gates", []), gates)
+    for one in typed("comparisons", list, row.get("comparisons", [])):
+        comparisons += _comparisons(one, str(row.get("results", "accuracy")), results, its_gates)
     if not comparisons:
         raise UserError("nothing is compared; give comparisons: or all_of:")
-    return Claim(name, text, paper, source, tuple(comparisons), origin)
+    primary = typed("primary", bool, row.get("primary", False))
+    return _checked(Claim(name, text, paper, source, tuple(comparisons), origin, primary))
 
 
-def _comparisons(row: Any, where: str, results: Mapping[str, ResultSet]) -> Iterator[Comparison]:
+def _checked(claim: Claim) -> Claim:
+    without = [one.rule for one in claim.comparisons if one.rule in (Rule.APART, Rule.EVERY_SEED)]
+    if claim.primary and without:
+        raise UserError(f"primary: the rule {without[0]} of {claim.name} has no p-value; choose >, ≤ or within")
+    return claim
+
+
+def _comparisons(
+    row: Any, where: str, results: Mapping[str, ResultSet], gates: tuple[Gate, ...] = ()
+) -> Iterator[Comparison]:
     if where not in results:
         raise UserError(f"results {where} unknown; known: {', '.join(results)}")
-    _check_keys(row, _COMPARISON_KEYS, "group", "level", "model")
+    check_keys(row, _COMPARISON_KEYS, "group", "level", "model")
     types = {"group": str, "level": int, "model": str, "base": str, "part": str, "threshold": float, "times": float}
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
-    rest = {key: _typed(key, types[key], row[key]) for key in ("part", "threshold", "times") if key in row}
-    rule, metric = _one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
+    rest = {key: typed(key, types[key], row[key]) for key in ("part", "threshold", "times") if key in row}
+    rule, metric = one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
     if metric is Metric.ACCURACY and rest.get("part", CORRECT) not in (CORRECT, COMPOSED):
-        raise UserError(f"part: {_shown(rest['part'])} is not one of {CORRECT}, {COMPOSED}, the parts of accuracy")
+        raise UserError(f"part: {shown(rest['part'])} is not one of {CORRECT}, {COMPOSED}, the parts of accuracy")
     for chosen in product(*values):
-        group, level, model, base = (_typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
-        yield Comparison(group, level, model, base, rule, metric=metric, results=where, **rest)
-
-
-@contextlib.contextmanager
-def _named(where: str) -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from error
-
-
-def _check_keys(row: Any, known: Collection[str] | None, *needed: str) -> None:
-    """UserError unless ``row`` is a mapping that has the keys ``needed`` and no unknown one (``known`` None: any)."""
-    if not isinstance(row, dict):
-        raise UserError(f"{_shown(row)} is not a mapping of keys to values")
-    if known and (unknown := set(row) - set(known)):
-        raise UserError(f"unknown key {min(map(str, unknown))}; known: {', '.join(sorted(known))}")
-    if missing := [key for key in needed if key not in row]:
-        raise UserError(f"no {missing[0]}:")
-
-
-def _typed(key: str, kind: type[Any], value: Any) -> Any:
-    """``value``; UserError if it is not of this type (a whole number is a float too)."""
-    fits = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
-    if not fits or (kind is float and not math.isfinite(value)):
-        raise UserError(f"{key}: {_shown(value)} is not {_KINDS[kind]}")
-    return value
-
-
-def _one_of(key: str, choices: type[Choice], value: Any) -> Choice:
-    try:
-        return choices(value)
-    except ValueError as error:
-        raise UserError(f"{key}: {_shown(value)} is not one of {', '.join(choices)}") from error
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+        group, level, model, base = (typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
+        yield Comparison(group, level, model, base, rule, metric=metric, results=where, gates=gates, **rest)
 
 
 def words(one: Comparison) -> str:

@@ -2,27 +2,31 @@
 
 Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
 with other problems (``stats.random_effects``: the two kinds of interval). A decision is ``undecided`` as long as its
-interval holds the threshold; the outcome then holds the sample size that would decide it. ``not run``: an arm, a level
-or all results are missing.
+interval holds the threshold; the outcome then holds the sample size that would decide it. ``not testable``: a gate of
+the claim fails (``gates``), so that it could not have come out otherwise. ``not run``: an arm, a level or all results
+are missing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from compositionality.evaluate.claims.catalogue import words
+from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
+from compositionality.evaluate.claims.primary import NOT_PRIMARY, Tested, after_holm
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet
 from compositionality.stats.intervals import columns_by_seed
 from compositionality.stats.sample_size import RequiredSampleSize, enough_for_all, required_sample_size
 from compositionality.types import Claim, Comparison, Decision, Estimate, Interval, Rule
 
-Results = Mapping[str, Evaluations]
-"""Evaluations by the name that comparisons use (``Comparison.results``)."""
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions."""
+    """A comparison with its estimate (None if what ``missing`` names was not run) and its decisions.
+
+    ``reason``: why it is not testable.
+    """
 
     comparison: Comparison
     estimate: Estimate | None = None
@@ -32,26 +36,44 @@ class Outcome:
     by_seed: tuple[Decision, ...] | None = None
     ratios: tuple[float | None, ...] | None = None  # figure of the model / of the base, by seed
     missing: str = ""
+    reason: str = ""
     n_problems: int = 0
 
 
-def decide(claim: Claim, results: Results) -> list[Outcome]:
-    """Every comparison of a claim, measured."""
-    return [_outcome(comparison, results) for comparison in claim.comparisons]
+def decide(claim: Claim, results: Results, judge: Judge | None = None) -> list[Outcome]:
+    """Every comparison of a claim, measured; ``judge`` decides those of the gates."""
+    judge = judge or judge_of(results)
+    return [_gated(_outcome(comparison, results), results, judge) for comparison in claim.comparisons]
+
+
+def judge_of(results: Results) -> Judge:
+    """Decides comparisons without their gates, each once."""
+
+    @cache
+    def judge(comparison: Comparison) -> Decisions:
+        outcome = _outcome(comparison, results)
+        return outcome.decision, outcome.these_seeds
+
+    return judge
 
 
 def decide_all_of(decisions: Sequence[Decision]) -> Decision:
     """The decision on a claim whose comparisons must all hold."""
-    if Decision.CONTRADICTED in decisions:
-        return Decision.CONTRADICTED
+    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
+        if decision in decisions:
+            return decision
     return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
 def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, Any]]:
     """The claims with their comparisons, estimates and decisions, as JSON takes them."""
+    judge = judge_of(results)
+    decided = {claim.name: decide(claim, results, judge) for claim in claims}
+    decisions = {name: decide_all_of([one.decision for one in outcomes]) for name, outcomes in decided.items()}
+    family = {claim.name: _tested(decisions[claim.name], decided[claim.name]) for claim in claims if claim.primary}
+    holm = after_holm(family)
     for claim in claims:
-        outcomes = decide(claim, results)
-        decision = decide_all_of([one.decision for one in outcomes])
+        outcomes, decision = decided[claim.name], decisions[claim.name]
         yield {
             "claim": claim.name,
             "hypothesis": claim.hypothesis,
@@ -61,6 +83,9 @@ def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, 
             "source": claim.source,
             "decision": decision,
             "decision_these_seeds": decide_all_of([one.these_seeds for one in outcomes]),
+            "reason": _reason(outcomes) if decision is Decision.NOT_TESTABLE else None,
+            "primary": claim.primary,
+            **holm.get(claim.name, NOT_PRIMARY),
             "needs": _needs(outcomes) if decision is Decision.UNDECIDED else None,
             "comparisons": [_row(one) for one in outcomes],
         }
@@ -72,6 +97,29 @@ def _needs(outcomes: Sequence[Outcome]) -> str:
     required = [one.required for one in outcomes if one.required]
     parts = [enough_for_all(required).words] if required else []
     return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
+
+
+def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Tested:
+    testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
+    return Tested(decision, [(one.comparison, one.estimate) for one in testable])
+
+
+def _reason(outcomes: Sequence[Outcome]) -> str:
+    """Why a claim is not testable: each reason once."""
+    return "; ".join(dict.fromkeys(one.reason for one in outcomes if one.reason))
+
+
+def _gated(outcome: Outcome, results: Results, judge: Judge) -> Outcome:
+    """The outcome, not testable where a gate fails."""
+    comparison = outcome.comparison
+    problems = results[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
+    if problems is None:
+        return outcome
+    reasons = not_testable(comparison, results, problems, judge)
+    plain = (outcome.decision, outcome.these_seeds)
+    decision, these_seeds = (Decision.NOT_TESTABLE if why else its for why, its in zip(reasons, plain, strict=True))
+    required = outcome.required if decision is Decision.UNDECIDED else None
+    return replace(outcome, decision=decision, these_seeds=these_seeds, required=required, reason=reasons[0])
 
 
 def _outcome(comparison: Comparison, results: Results) -> Outcome:
@@ -178,6 +226,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "decision_these_seeds": outcome.these_seeds,
         "needs": outcome.required.words if outcome.required else None,
         "missing": outcome.missing or None,
+        "reason": outcome.reason or None,
         "by_seed": outcome.by_seed and [str(one) for one in outcome.by_seed],
         "ratios": outcome.ratios,
         "n_seeds": len(estimate.by_seed) if estimate else 0,

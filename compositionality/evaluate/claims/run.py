@@ -14,7 +14,8 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, verif
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
-from compositionality.evaluate.claims.decide import Results, claim_rows
+from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.counts import BY_PROBLEM
@@ -55,9 +56,9 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     """Write ``output`` (claims.json), claims.csv beside it and the markdown; print the table. UserError: no results."""
     output, catalogue = settings.output, check(settings)
     results, notes = _read(settings, catalogue)
-    content = decisions_of(catalogue, results, notes)
-    if standings := _standings(settings, catalogue):
-        content = _with_standings(content, standings)
+    standings = _standings(settings, catalogue)
+    content = decisions_of(_as_registered(settings, catalogue), results, notes)
+    content = _with_standings(content, standings) if standings else content
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     recipe = _recipe(results, content)
     table = output.with_suffix(".csv")
@@ -99,6 +100,12 @@ def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | No
     if not settings.registration:
         return None
     return standings_of(Frozen(Path(settings.registration)), settings.claims, catalogue, post_hoc=settings.post_hoc)
+
+
+def _as_registered(settings: ClaimsSettings, catalogue: Catalogue) -> Catalogue:
+    """With the primary claims of the registration, where there is one."""
+    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    return catalogue.with_primary(frozen.registration.primary) if frozen else catalogue
 
 
 def _with_standings(content: Mapping[str, Any], standings: Standings) -> dict[str, Any]:

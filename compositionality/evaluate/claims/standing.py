@@ -98,7 +98,7 @@ def _differences(then: Comparison, now: Comparison) -> Iterator[str]:
     for key in (field.name for field in fields(Comparison)):
         old, new = getattr(then, key), getattr(now, key)
         if old != new:
-            yield f"{key} {_value(old)} → {_value(new)}"
+            yield "gates changed" if key == "gates" else f"{key} {_value(old)} → {_value(new)}"
 
 
 def _value(value: Any) -> str:

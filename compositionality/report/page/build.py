@@ -137,6 +137,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         facts=content.facts(inputs),
+        training=content.training_table(inputs),
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **_claims(inputs),
         headline=[figure for figure in shown if figure["name"] == "accuracy"],

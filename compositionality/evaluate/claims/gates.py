@@ -1,0 +1,139 @@
+"""Gates: could a comparison have come out otherwise? Each tells why not, in one phrase (empty: it could).
+
+A gate that is a comparison itself (a positive control, a premise, assay sensitivity) must be supported by the interval
+of the kind that the decision rests on. Headroom, training and what was kept are figures, the same for both kinds.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from compositionality.evaluate.claims.catalogue import words
+from compositionality.evaluate.evaluations import Evaluations, ProblemSet
+from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
+from compositionality.types import GROWTH, Comparison, Decision, Metric, Rule, TrainingReport
+
+Results = Mapping[str, Evaluations]
+"""Evaluations by the name that comparisons use (``Comparison.results``)."""
+Decisions = tuple[Decision, Decision]
+"""For other seeds and problems; for these seeds and other problems."""
+Judge = Callable[[Comparison], Decisions]
+"""Decides a comparison without its gates."""
+
+
+def not_testable(comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge) -> tuple[str, str]:
+    """Why a comparison that was run is not testable, for either kind of interval: the first gate that fails."""
+    each = [_reasons(gate, comparison, results, problems, judge) for gate in comparison.gates]
+    over_both, over_problems = (next((of[kind] for of in each if of[kind]), "") for kind in (0, 1))
+    return over_both, over_problems
+
+
+def _reasons(
+    gate: Gate, comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge
+) -> tuple[str, str]:
+    found = results[comparison.results]
+    match gate:
+        case Headroom():
+            reason = _headroom(gate, comparison, found, problems)
+        case Trained():
+            reason = next(_untrained(gate, comparison, results), "")
+        case Kept():
+            reason = _lost(gate, comparison, found)
+        case Shown():
+            return _not_shown(gate, judge)
+        case Sensitive():
+            return _insensitive(gate, comparison, judge) if comparison.rule.denies else ("", "")
+    return reason, reason
+
+
+def _headroom(gate: Headroom, comparison: Comparison, found: Evaluations, problems: ProblemSet) -> str:
+    """What a figure above the threshold takes lies below what can be reached; not both arms are near 0.
+
+    The floor does not count where a gate shows that the study finds an effect on these problems.
+    """
+    model = _share(found, comparison.model, problems, comparison.part)
+    base = _share(found, comparison.base, problems, comparison.part) if comparison.base else 0.0
+    taken, reach = comparison.times * base + comparison.threshold, gate.ceiling * _room(comparison, found, problems)
+    if taken >= reach:
+        what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
+        return f"no headroom: {what}"
+    shown = comparison.rule.denies and any(isinstance(one, Sensitive) for one in comparison.gates)
+    if comparison.base and not shown and max(model, base) < gate.floor:
+        return f"no headroom: {comparison.model} and {comparison.base} are below {_percent(gate.floor)}"
+    return ""
+
+
+def _room(comparison: Comparison, found: Evaluations, problems: ProblemSet) -> float:
+    """The largest figure that a model could have: failures, and what more samples add, are no part of what is right."""
+    of_wrong = comparison.metric is Metric.FAILURES or comparison.part == GROWTH
+    return 1 - _share(found, comparison.model, problems, "correct") if of_wrong else 1.0
+
+
+def _share(found: Evaluations, arm: str, problems: ProblemSet, part: str) -> float:
+    estimate = found.share(arm, problems, part)
+    return estimate.value if estimate else 0.0
+
+
+def _untrained(gate: Trained, comparison: Comparison, results: Results) -> Iterator[str]:
+    """Of the arms that are compared, then of those of the controls."""
+    seeds = [seed.name for seed in results[comparison.results].seeds]
+    controls = [one for its in comparison.gates if isinstance(its, Shown) for one in its.comparisons]
+    for arm in dict.fromkeys(arm for one in (comparison, *controls) for arm in one.arms):
+        if arm not in gate.starts:
+            reports = [_report(arm, seed, comparison.results, results) for seed in seeds]
+            yield from _too_little(gate, arm, [one for one in reports if one], len(seeds))
+
+
+def _report(arm: str, seed: str, where: str, results: Results) -> TrainingReport | None:
+    """Of the results that are compared, or else of others: a model sampled for pass@k was evaluated for accuracy."""
+    sections = [results[where], *results.values()]
+    seeds = (one for found in sections for one in found.seeds if one.name == seed)
+    return next((one.training[arm] for one in seeds if arm in one.training), None)
+
+
+def _too_little(gate: Trained, arm: str, reports: list[TrainingReport], n_seeds: int) -> Iterator[str]:
+    updates = [(one.updates - (one.updates_without_signal or 0), one.updates) for one in reports if one.updates]
+    if len(updates) < n_seeds:
+        yield f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
+        return
+    fewest = min(signal for signal, _ in updates)
+    if fewest < gate.least_updates:
+        yield f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
+    groups = [(one.groups_with_signal or 0, one.groups) for one in reports if one.groups]
+    for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+        share = sum(signal for signal, _ in counts) / sum(every for _, every in counts) if counts else 1.0
+        if share < least:
+            yield f"{arm} hardly trained: {_percent(share)} of its {what} had signal, {_percent(least)} are needed"
+
+
+def _lost(gate: Kept, comparison: Comparison, found: Evaluations) -> str:
+    if not (comparison.base and comparison.rule.denies):
+        return ""
+    problems = found.problem_set(comparison.group, gate.level)
+    if problems is None:
+        return f"{comparison.group} L{gate.level} was not run"
+    model, base = (_share(found, arm, problems, "correct") for arm in comparison.arms)
+    lost = base - model
+    return f"{comparison.model} lost {100 * lost:.0f} points at level {gate.level}" if lost > gate.loss else ""
+
+
+def _not_shown(gate: Shown, judge: Judge) -> tuple[str, str]:
+    decisions = (judge(one) for one in gate.comparisons)
+    run = next((found for found in decisions if found[0] is not Decision.NOT_RUN), (Decision.NOT_RUN,) * 2)
+    return _unless_supported(f"not shown that {gate.text}", run)
+
+
+def _insensitive(gate: Sensitive, comparison: Comparison, judge: Judge) -> tuple[str, str]:
+    part = gate.part or comparison.part
+    other = replace(
+        comparison, model=gate.model, base=gate.base, part=part, rule=Rule.ABOVE, times=1.0, gates=()
+    )  # fmt: skip
+    return _unless_supported(f"no effect is shown to be possible: {words(other)}", judge(other))
+
+
+def _unless_supported(text: str, decisions: Decisions) -> tuple[str, str]:
+    first, second = ("" if one is Decision.SUPPORTED else f"{text} ({one})" for one in decisions)
+    return first, second
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"
