@@ -76,6 +76,7 @@ def test_the_claims_are_about_all_sections_of_a_profile(profile: str, section: s
         for results, folder, file in (
             ("accuracy", profile, "section41_42/accuracy.json"),
             ("countdown", countdown, "section43/accuracy.json"),
+            ("strings", countdown, "section43-strings/accuracy.json"),
             ("passk", profile, "section44/by_problem.parquet"),
             ("failures", profile, "section45/by_problem.parquet"),
         )
