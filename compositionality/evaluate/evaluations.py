@@ -84,6 +84,13 @@ class Evaluations:
     seeds: tuple[Evaluation, ...]
     models: tuple[str, ...]
     sets: tuple[ProblemSet, ...]
+    of_some: "Evaluations | None" = None
+    """Those replicates that have more arms than all have (controls)."""
+
+    def with_arms(self, arms: set[str]) -> "Evaluations":
+        """All replicates; only those of ``of_some`` if not all have these arms, but they do."""
+        some = self.of_some
+        return some if some and not arms.issubset(self.models) and arms.issubset(some.models) else self
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
         """The first set of this group and level; None if there is none."""
