@@ -47,11 +47,19 @@ fi
 # Problems and data of Stage 1, which knows all functions.
 SEED_DATA_DIR=${DATA_DIR%-split$FUNCTION_SPLIT}
 
-# Iterative RFT in the original's budget, or (RFT_BUDGET=rl) with as many completions as RL samples.
-case ${RFT_BUDGET:=original} in
-  original) RFT=rft ;;
-  rl) RFT=rft-matched RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
-  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
+# Iterative RFT: RFT is in the names of its folders; budget and filter are told in bash/section41_42/stage2_rft_loop.sh.
+export RFT_BUDGET=${RFT_BUDGET:-original} RFT_FILTER=${RFT_FILTER:-}
+case $RFT_BUDGET in
+  original) RFT=${RFT:-rft} ;;
+  completions) RFT=${RFT:-rft-matched} RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
+  problems | updates | tokens) RFT=${RFT:-rft-$RFT_BUDGET} RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
+  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original, problems, completions, updates or tokens" ;;
+esac
+case $RFT_FILTER in
+  "") rft_filter=() ;;
+  all) rft_filter=(max_correct_ratio=null) ;;
+  paper) rft_filter=(max_correct_ratio=1.0) ;;
+  *) fail "RFT_FILTER=$RFT_FILTER: choose all or paper" ;;
 esac
 
 # verl starts a process for every GPU by itself, and validates on one file.

@@ -164,6 +164,7 @@ class Diagnosis:
 
 
 PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"
+NESTED = "seeds, splits and problems"
 """Sources of chance that an interval covers."""
 
 
@@ -187,10 +188,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share, or a difference of shares, of ``n_problems`` problems with its 95 % intervals.
+    """A share, or a difference of shares, of ``n_problems`` problems (of each replicate) with its 95 % intervals.
 
     ``over_problems``: these seeds, other problems. ``over_both``: other seeds and other problems (None for one seed).
     ``by_seed``: the value in each seed, of which ``value`` is the mean; ``spread`` is None under two problems.
+    ``by_split``: where every seed has splits and problems of its own, the value in each of its splits.
     """
 
     value: float
@@ -199,6 +201,7 @@ class Estimate:
     over_both: Interval | None = None
     by_seed: tuple[float, ...] = ()
     spread: Spread | None = None
+    by_split: tuple[tuple[float, ...], ...] = ()
 
     @property
     def interval(self) -> Interval:
@@ -208,7 +211,8 @@ class Estimate:
     @property
     def covers(self) -> str:
         """The sources of chance that ``interval`` covers."""
-        return SEEDS_AND_PROBLEMS if self.over_both else PROBLEMS
+        several = NESTED if self.by_split else SEEDS_AND_PROBLEMS
+        return several if self.over_both else PROBLEMS
 
     @property
     def low(self) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS
+from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
@@ -35,7 +35,7 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
         "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
-        "perf/trained_tokens": sum(trained),
+        TRAINED: sum(trained),
     }
 
 

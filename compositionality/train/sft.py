@@ -192,7 +192,10 @@ def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBa
     """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
     inputs, trainer = read_sft_inputs(settings), settings.trainer
     assert inputs is not None, "a dry run trains nothing"
-    steps = trainer.steps or trainer.epochs * -(-len(inputs.rows) // trainer.batch_rows)
+    epoch = -(-len(inputs.rows) // trainer.batch_rows)
+    steps = trainer.steps or trainer.epochs * epoch
+    if trainer.tokens is not None:
+        steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in inputs.rows)))
     batches = ChatBatches(inputs.rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, settings.data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
     fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import new_artefact
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
@@ -23,8 +23,10 @@ def task_of(source: str) -> str:
     return source.partition("-")[0]
 
 
-def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "", *, programs: bool = False) -> Path:
-    """A problem file with so many problems of every data source; ``programs``: those of strings hold theirs."""
+def problem_file(
+    path: Path, sizes: Mapping[str, int], tag: str = "", split: int = 0, *, programs: bool = False
+) -> Path:
+    """So many problems of every data source, of a function split; ``programs``: those of strings hold theirs."""
     names = [source for source, size in sizes.items() for _ in range(size)]
     string = {"ref_output": "a"}
     if programs:
@@ -38,7 +40,8 @@ def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "", *, program
         )
         for index, source in enumerate(names)
     ]  # fmt: skip
-    write_table(to_table(made, "test"), path)
+    with new_artefact(path, Recipe("create_problems", {"function_split": split})) as partial:
+        write_table(to_table(made, "test"), partial)
     return path
 
 

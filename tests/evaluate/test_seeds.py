@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,7 @@ from compositionality.evaluate.accuracy.seeds import SummariseSettings, summaris
 from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
-from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
-from compositionality.types import TrainingReport
+from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")
@@ -118,6 +117,46 @@ def test_other_problems_are_refused(tmp_path: Path, three: list[str]) -> None:
     other = problem_file(tmp_path / "other.parquet", SIZES, tag="x")
     with pytest.raises(UserError, match="seed0 and seed3: other problems in heldout"):
         summary(tmp_path, [three[0], one(tmp_path, other, 3)])
+
+
+def replicate(tmp_path: Path, seed: int, split: int, sizes: Mapping[str, int] = SIZES) -> str:
+    """The evaluation of a seed on the problems of a function split."""
+    name = f"seed{seed}-split{split}"
+    problems = problem_file(tmp_path / f"{name}.parquet", sizes, f"of split {split}", split)
+    answers = {
+        arm: {source: right(min(2 + place + seed, n), n) for source, n in sizes.items()}
+        for place, arm in enumerate(ARMS)
+    }
+    return f"{name}:{evaluation(tmp_path / name / 's', {'heldout': problems}, answers, seed)}"
+
+
+def test_replicates_with_splits_of_their_own_are_nested_in_seeds(tmp_path: Path) -> None:
+    pairs = [(seed, 2 * seed + split) for seed in range(3) for split in (1, 2)]
+    found = summary(tmp_path, [replicate(tmp_path, *pair) for pair in pairs])
+    row = row_of(found["accuracy"], 3, model="stage1")
+    assert (row["n_seeds"], row["n_problems"], row["interval"]) == (3, 20, NESTED)
+    assert row["values"] == pytest.approx([0.1, 0.15, 0.2])
+    assert row["splits"] == [[0.1, 0.1], [0.15, 0.15], [0.2, 0.2]]
+    change = row_of(found["differences"], 3, model="rl-level2", base="stage1")
+    assert (change["difference"], change["interval"]) == (pytest.approx(0.1), NESTED)
+    assert [one["function_split"] for one in found["seeds"]] == [split for _, split in pairs]
+    assert set(found["problems"]) == {f"seed{seed}-split{split}/heldout" for seed, split in pairs}
+
+
+def test_replicates_that_cannot_be_nested_are_refused(tmp_path: Path) -> None:
+    first = replicate(tmp_path, 0, 1)
+    with pytest.raises(UserError, match="seed0-split1 and seed1-split1: both of function split 1, beside others"):
+        summary(tmp_path, [first, replicate(tmp_path, 0, 2), replicate(tmp_path, 1, 1)])
+    fewer = replicate(tmp_path, 1, 3, {**SIZES, "string-heldout-level3": 19})
+    with pytest.raises(UserError, match="20 and 19 problems of heldout L3 in heldout; make as many for every split"):
+        summary(tmp_path, [first, fewer])
+
+
+def test_problems_of_two_splits_are_no_replicate(tmp_path: Path) -> None:
+    files = {f"f{split}": problem_file(tmp_path / f"f{split}.parquet", {"string-f-level2": 2}, "", split)
+             for split in (1, 2)}  # fmt: skip
+    with pytest.raises(UserError, match=r"f1.parquet and .*f2.parquet: of function splits 1 and 2"):
+        evaluation(tmp_path / "s", files, {"m": {"string-f1f2-level2": right(1, 2)}})
 
 
 def test_other_sampling_is_refused(tmp_path: Path, heldout: Path, three: list[str]) -> None:

@@ -35,6 +35,7 @@ from compositionality.evaluate.counts import (
     tally,
 )
 from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_results
 from compositionality.evaluate.training import print_training
 from compositionality.rollout.engines.factory import choose_engine
@@ -138,7 +139,9 @@ def _recipe(
     sampling = collection_recipe(settings.collection("", "", Path())).settings
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": Path(path) for name, path in files.items()}
-    return Recipe(STEP, {"models": list(models), "problems": list(files), "sampling": dict(sampling)}, inputs)
+    kept = {"models": list(models), "problems": list(files), "sampling": dict(sampling)}
+    replicate = replicate_of(folders.values(), map(Path, files.values()))
+    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
 
 
 def _grows(table: Path, recipe: Recipe) -> bool:

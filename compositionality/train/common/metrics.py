@@ -20,6 +20,8 @@ UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
 TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
 """Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 
+TRAINED = "perf/trained_tokens"
+"""Tokens of the completions in a step's updates, with their prompts. By engine=single only."""
 ROLLOUT_ENTROPY = "rollout/entropy"
 """Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
 
@@ -43,6 +45,18 @@ def sampled_completions(path: Path) -> int | None:
     rows = [row for row in read_metrics(path) if is_update(row)]
     counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
     return sum(counts) if counts and len(counts) == len(rows) else None
+
+
+def trained(path: Path) -> dict[str, int]:
+    """``updates`` of the run of RL with this metrics.jsonl, one for every step with signal, and ``tokens`` in them.
+
+    UserError where its steps do not say.
+    """
+    rows = [row for row in read_metrics(path) if is_update(row)]
+    if not rows or any(TRAINED not in row for row in rows):
+        raise UserError(f"{path}: no {TRAINED} of every step; a finished run of engine=single is needed")
+    updates = sum("training/no_signal" not in row for row in rows)
+    return {"updates": updates, "tokens": sum(int(row[TRAINED]) for row in rows)}
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:

@@ -23,7 +23,8 @@ from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import latest_step
 from compositionality.train.common.training_report import report_of
 from compositionality.train.engines import train_sft
-from compositionality.train.sft import train
+from compositionality.train.sft import prepare, train
+from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
 from compositionality.types import TrainingReport
 
@@ -92,6 +93,17 @@ def test_the_model_says_what_its_training_did(whole: Path, made: tuple[Path, Pat
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)
     tokens = 2 * sum(sum(row.loss_mask) for row in rows)  # two epochs
     assert report_of(whole / "final") == TrainingReport(updates=8, tokens=tokens, rows=50)
+
+
+def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    inputs = read_sft_inputs(settings(made, tmp_path))
+    assert inputs is not None
+    whole = sum(len(row.tokens) for row in inputs.rows)  # in four updates
+    for tokens, steps in ((1, 1), (whole // 2, 2), (3 * whole, 12)):
+        _, batches, _ = prepare(settings(made, tmp_path, f"trainer.tokens={tokens}"), None)
+        assert batches.steps == steps
+    with pytest.raises(UserError, match=r"trainer.tokens=9: give trainer.steps or this, not both"):
+        train(settings(made, tmp_path / "out", "trainer.tokens=9", "trainer.steps=1"))
 
 
 def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
@@ -312,6 +324,7 @@ def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
         ("trainer.epochs=many", "many"),
         ("trainer.batch_rows=0", "trainer.batch_rows=0"),
         ("trainer.save_every=0", "trainer.save_every=0"),
+        ("trainer.tokens=0", "trainer.tokens=0"),
         ("optim.lr=-1", "optim.lr"),
         ("mesh.tensor=2", "mesh.tensor=2"),
         ("nothing", "nothing"),
