@@ -262,6 +262,27 @@ def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, 
     assert ("✓ one seed" in " ".join(text.split())) == (n_seeds > 1)  # section 4.5 has one
 
 
+def test_what_is_not_testable_says_why_and_primary_claims_stand_after_holm(tmp_path: Path, problems: Path) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
+    found = content(tmp_path, str(tmp_path / "README.md"), "composition", accuracy=seeds)
+    row = next(row for row in found["claims"] if row["claim"] == "H2")
+    reason = "not shown that RL on level 2 gains over 5 points on what it was trained on (not run)"
+    assert (row["decision"], row["reason"], row["decision_holm"]) == ("not testable", reason, "not testable")
+    assert f"*not testable: {reason}" in (tmp_path / "README.md").read_text().replace("; not", "*not")
+    plain = content(tmp_path, str(tmp_path / "README.md"), accuracy=seeds)
+    row = next(row for row in plain["claims"] if row["claim"] == "H2")
+    assert (row["decision"], row["decision_holm"]) == ("supported", "supported")
+    assert row["p"] < row["p_holm"] < 0.05
+    text = (tmp_path / "README.md").read_text()
+    assert f"| **supported** | **supported** | supported (p {row['p_holm']:.2g}) |" in text
+    assert "| heldout L3: rl-level2 − stage1 > 0: +30 +30 +30 | +30.0 |" in text
+    with (tmp_path / "claims.csv").open() as stream:
+        assert {"claim_reason", "claim_p_holm", "claim_decision_holm", "reason"} <= set(next(csv.reader(stream)))
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_claims(plain, screen)
+    assert "after Holm: supported (p " in screen.file.getvalue()  # type: ignore[attr-defined]
+
+
 def test_the_markdown_has_the_papers_figures_and_stands_in_its_place(tmp_path: Path, problems: Path) -> None:
     readme, (begin, end) = tmp_path / "README.md", marks("claims")
     readme.write_text(f"before\n{begin}\nold\n{end}\nafter\n")

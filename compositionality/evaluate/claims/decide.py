@@ -14,7 +14,7 @@ from typing import Any
 
 from compositionality.evaluate.claims.catalogue import words
 from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
-from compositionality.evaluate.claims.primary import NOT_PRIMARY, Tested, after_holm
+from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet
 from compositionality.stats.intervals import columns_by_seed
 from compositionality.stats.sample_size import RequiredSampleSize, enough_for_all, required_sample_size
@@ -42,6 +42,10 @@ class Outcome:
 
 def decide(claim: Claim, results: Results, judge: Judge | None = None) -> list[Outcome]:
     """Every comparison of a claim, measured; ``judge`` decides those of the gates."""
+    mine = {arm for comparison in claim.comparisons for arm in comparison.arms}
+    if any(found.with_arms(mine) is not found for found in results.values()):  # a control of some replicates
+        results = {name: found.with_arms(mine) for name, found in results.items()}
+        judge = judge_of(results)
     judge = judge or judge_of(results)
     return [_gated(_outcome(comparison, results), results, judge) for comparison in claim.comparisons]
 
@@ -99,9 +103,9 @@ def _needs(outcomes: Sequence[Outcome]) -> str:
     return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
 
 
-def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Tested:
+def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Primary:
     testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
-    return Tested(decision, [(one.comparison, one.estimate) for one in testable])
+    return Primary(decision, [(one.comparison, one.estimate) for one in testable])
 
 
 def _reason(outcomes: Sequence[Outcome]) -> str:
