@@ -39,7 +39,7 @@ def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
     """The frame as a table, its index under ``title``."""
     heads = [title, *map(str, frame.columns)]
     lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+    return [f"| {' | '.join(cells)} |".replace("\n", "<br>") for cells in lines]
 
 
 def in_blocks(names: Sequence[str], at_once: int) -> list[Sequence[str]]:

@@ -169,7 +169,14 @@ def share_cell(row: Row, value: str = "accuracy") -> str:
     if row[value] is None:
         return "–"
     share, low, high = (100 * row[key] for key in (value, "low", "high"))
-    return f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
+    cell = f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
+    return f"{cell}\n{values}" if (values := by_seed(row)) else cell
+
+
+def by_seed(row: Row, sign: str = "") -> str:
+    """The values of several seeds in %, ``60 66 65``; of splits that are theirs alone, ``58/62 66/66 61/69``."""
+    seeds = row.get("splits") or [[value] for value in row.get("values") or ()]
+    return " ".join("/".join(f"{100 * one:{sign}.0f}" for one in splits) for splits in seeds) if len(seeds) > 1 else ""
 
 
 def level_name(level: int, group: str, *, with_group: bool = False) -> str:
@@ -244,7 +251,7 @@ def _factors(rows: Sequence[Row]) -> Table:
 def factor_text(row: Row) -> str:
     """``12`` with its interval below, ``> 64`` for what lies beyond the largest factor."""
     ends = [str(row[end]) if row[end] is not None else f"> {row['factors'][-1]}" for end in ("factor", "low", "high")]
-    return f"{ends[0]}\n{ends[1]}" + (f" … {ends[2]}" if ends[2] != ends[1] else "")
+    return f"{ends[0]}\n[{' … '.join(dict.fromkeys(ends[1:]))}]"
 
 
 def _titled(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:

@@ -11,7 +11,7 @@ from typing import Any
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
-from compositionality.evaluate.tables import plural
+from compositionality.evaluate.tables import factor_text, plural
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
@@ -309,7 +309,8 @@ def crossovers(differences: Sequence[Row]) -> list[dict[str, Any]]:
         changes = (
             f"{len(crossed)} of {plural(row['n_seeds'], 'seed')}: k = {', '.join(crossed)}" if crossed else "in none"
         )
-        rows.append({**row, "first": ends[0], "last": ends[1], "largest": row["k"][-1], "changes": changes})
+        met = "; ".join(f"k = {one['k']}: {factor_text(one)}" for one in row["reranking"][:4]).replace("\n", ", ")
+        rows.append({**row, "met": met, "first": ends[0], "last": ends[1], "largest": row["k"][-1], "changes": changes})
     return rows
 
 
@@ -390,7 +391,11 @@ def _by_k(rows: Iterable[Row], value: str) -> Iterator[Row]:
     for row in rows:
         for place, k in enumerate(row["k"]):
             lists = {name: row[name][place] for name in (value, "low", "high", "values")}
-            yield {**{name: cell for name, cell in row.items() if name != "crossovers"}, "k": k, **lists}
+            yield {
+                **{name: cell for name, cell in row.items() if name not in ("crossovers", "reranking")},
+                "k": k,
+                **lists,
+            }
 
 
 def _cell(value: Any) -> Any:

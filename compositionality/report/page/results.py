@@ -11,6 +11,7 @@ import numpy as np
 from compositionality.data.json_files import check_shape
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
+from compositionality.evaluate.passk.reranking import powers, reranking_row
 from compositionality.report.page.inputs import AGAIN, FAILURES, PASS_AT_K, SEEDS, Inputs
 from compositionality.stats.intervals import columns_by_seed, wilson
 from compositionality.train.common.metrics import read_metrics
@@ -133,8 +134,21 @@ def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
                 row = {"model": model, "base": base, **_labels(study, problems), "k": ks}
                 of_k = [study.contrast(model, base, problems, part=f"pass@{k}") for k in ks]
                 differences.append({**row, **_lists("difference", of_k)})
+                differences[-1]["reranking"] = list(_reranking(study, model, base, problems))
                 differences[-1]["crossovers"] = [_crossover(one, differences[-1]) for one in each]
     return found, differences
+
+
+def _reranking(study: Evaluations, model: str, base: str, problems: ProblemSet) -> Iterator[Row]:
+    """For k of powers of two: at which budget factor, of powers of two, the base meets the model."""
+    n = study.samples(problems)
+    for k in powers(n // 2):
+        factors = powers(n // k)
+        parts = [(f"pass@{k}", f"pass@{k * factor}") for factor in factors]
+        found = [study.contrast(model, base, problems, part=part, base_part=other) for part, other in parts]
+        known = np.array([(one.value, one.low, one.high) for one in found if one])
+        if len(known) == len(factors):
+            yield reranking_row(k, factors, *known.T)
 
 
 def _ks(n: int) -> list[int]:
