@@ -163,8 +163,7 @@ class Diagnosis:
     applied: tuple[tuple[str, bool], ...] = ()
 
 
-PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"
-NESTED = "seeds, splits and problems"
+PROBLEMS, SEEDS_AND_PROBLEMS, NESTED = "problems", "seeds and problems", "seeds, splits and problems"
 """Sources of chance that an interval covers."""
 
 
@@ -188,7 +187,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share, or a difference of shares, of ``n_problems`` problems (of each replicate) with its 95 % intervals.
+    """A share, or a difference of shares, of ``n_problems`` problems (a replicate) with its 95 % intervals.
 
     ``over_problems``: these seeds, other problems. ``over_both``: other seeds and other problems (None for one seed).
     ``by_seed``: the value in each seed, of which ``value`` is the mean; ``spread`` is None under two problems.
@@ -211,8 +210,7 @@ class Estimate:
     @property
     def covers(self) -> str:
         """The sources of chance that ``interval`` covers."""
-        several = NESTED if self.by_split else SEEDS_AND_PROBLEMS
-        return several if self.over_both else PROBLEMS
+        return PROBLEMS if not self.over_both else NESTED if self.by_split else SEEDS_AND_PROBLEMS
 
     @property
     def low(self) -> float:

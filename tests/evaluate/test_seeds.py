@@ -17,7 +17,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
 from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
-from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
+from compositionality.evaluate.tables import WIDTH, by_seed, print_summary, summary_markdown
 from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
@@ -139,6 +139,7 @@ def test_replicates_with_splits_of_their_own_are_nested_in_seeds(tmp_path: Path)
     assert row["splits"] == [[0.1, 0.1], [0.15, 0.15], [0.2, 0.2]]
     change = row_of(found["differences"], 3, model="rl-level2", base="stage1")
     assert (change["difference"], change["interval"]) == (pytest.approx(0.1), NESTED)
+    assert by_seed(row) == "10/10 15/15 20/20"
     assert [one["function_split"] for one in found["seeds"]] == [split for _, split in pairs]
     assert set(found["problems"]) == {f"seed{seed}-split{split}/heldout" for seed, split in pairs}
 
@@ -237,6 +238,7 @@ def test_the_markdown_stands_between_its_marks(tmp_path: Path, three: list[str])
     assert "old" not in text
     assert "| level | stage1 | rl-level1 | rl-level2 |" in text
     assert "| L3 | 5.0 [" in text
+    assert "]<br>0 5 10 |" in text
     assert "Held-out functions: % correct, mean of 3 seeds" in text
     summary(tmp_path, three, markdown=str(readme), place="section41_42")
     assert readme.read_text() == text

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from compositionality.console import new_table
 from compositionality.evaluate.frames import Row, markdown_lines
-from compositionality.evaluate.tables import WIDTH, plural
+from compositionality.evaluate.tables import WIDTH, by_seed, plural
 from compositionality.types import PROBLEMS, Decision, Origin
 
 MARKS = {
@@ -110,10 +110,8 @@ def holm_words(claim: Row) -> str:
 
 
 def seeds_words(one: Row) -> str:
-    """The values of several seeds in points, ``+23 +14 −2``; empty for one seed."""
-    values = one["values"] or ()
-    sign = "+" if one["base"] else ""
-    return " ".join(f"{100 * value:{sign}.0f}".replace("-", "−") for value in values) if len(values) > 1 else ""
+    """The values of several seeds in points, ``+23 +14 −2`` (of their splits ``+20/+26 …``); empty for one seed."""
+    return by_seed(one, "+" if one["base"] else "").replace("-", "−")
 
 
 def claims_heading(content: Row) -> str:

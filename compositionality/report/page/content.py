@@ -52,11 +52,10 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     """What was run, on what, how long: a title and a line each."""
     summary = inputs.json(SEEDS)
     sampling = summary["sampling"]
-    replicates = plural(n_seeds(inputs), "seed")
-    if len(summary["seeds"]) > n_seeds(inputs):
-        replicates += f", {plural(len(summary['seeds']), 'function split')} in all"
+    seeds = n_seeds(inputs)
+    splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
     rows = [
-        ("Study", f"{len(summary['models'])} models, {replicates}: {', '.join(summary['models'])}"),
+        ("Study", f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}"),
         ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
         ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
     ]
