@@ -11,12 +11,13 @@
 #               is taken as it is
 #   SECTION     section43: the scripts of section 4.1 work in the folders of section 4.3 (default section41_42)
 #   DATA_DIR    problems and training data (default data/$PROFILE, with -verl where verl is not the profile's engine,
-#               -countdown in section 4.3, -seed$SEED for other seeds than 0)
+#               -countdown in section 4.3, -seed$SEED for other seeds than 0, -split$FUNCTION_SPLIT for other splits than 0)
 #   CKPT_DIR, RESULTS_DIR  trained models; rollouts and tables (default checkpoints/… and results/…, likewise). A folder that
 #               you name is used as it is: name one for each profile, engine, section and SEED; only SEEDS=N adds -seed1 …
-#   SEED_CKPT_DIR  where base/ and stage1-rft/ are, which the splits of a seed share (default $CKPT_DIR)
+#   SEED_CKPT_DIR  where base/ and stage1-rft/ are, which the splits of a seed share (default $CKPT_DIR without -split…)
 #   OUTPUT, TRAIN_FILES, VAL_FILES  of a training script: its run folder, its problem files
 #   SEED        of problems, rollouts and training (default 0)
+#   FUNCTION_SPLIT  which functions are held out: 0 the paper's (default), n a random division of all functions, drawn from n
 #   SEEDS=N     run_all.sh, study.sh, quickstart.sh: seeds 0 … N-1, then their summary
 #   TEST_SEED   of the test problems, the same whatever SEED is (default 2027)
 #   ARMS        run_all.sh, study.sh, quickstart.sh: which arms (those of compositionality/config/study/)
@@ -38,16 +39,27 @@ export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
 # Where .pyc files are switched off, each of the ten processes of a verl run would compile torch and verl anew.
 unset PYTHONDONTWRITEBYTECODE
-if [[ ${SETTINGS_OF:-none} != "${PROFILE:-}/${ENGINE:-}/${SECTION:-}/${SEED:-}/${SEEDS:-}" ]]; then # else inherited from the script that started this one
+if [[ ${SETTINGS_OF:-none} != "${PROFILE:-}/${ENGINE:-}/${SECTION:-}/${SEED:-}/${SEEDS:-}/${FUNCTION_SPLIT:-}" ]]; then # else inherited from the script that started this one
   settings=$("$PYTHON" -m compositionality.study environment)
   eval "$settings"
 fi
 
-# Iterative RFT in the original's budget, or (RFT_BUDGET=rl) with as many completions as RL samples.
-case ${RFT_BUDGET:=original} in
-  original) RFT=rft ;;
-  rl) RFT=rft-matched RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
-  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original or rl" ;;
+# Problems and data of Stage 1, which knows all functions.
+SEED_DATA_DIR=${DATA_DIR%-split$FUNCTION_SPLIT}
+
+# Iterative RFT: RFT is in the names of its folders; budget and filter are told in bash/section41_42/stage2_rft_loop.sh.
+export RFT_BUDGET=${RFT_BUDGET:-original} RFT_FILTER=${RFT_FILTER:-}
+case $RFT_BUDGET in
+  original) RFT=${RFT:-rft} ;;
+  completions) RFT=${RFT:-rft-matched} RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
+  problems | updates | tokens) RFT=${RFT:-rft-$RFT_BUDGET} RFT_SAMPLES=$RFT_MATCHED_SAMPLES ;;
+  *) fail "RFT_BUDGET=$RFT_BUDGET: choose original, problems, completions, updates or tokens" ;;
+esac
+case $RFT_FILTER in
+  "") rft_filter=() ;;
+  all) rft_filter=(max_correct_ratio=null) ;;
+  paper) rft_filter=(max_correct_ratio=1.0) ;;
+  *) fail "RFT_FILTER=$RFT_FILTER: choose all or paper" ;;
 esac
 
 # verl starts a process for every GPU by itself, and validates on one file.

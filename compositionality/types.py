@@ -164,6 +164,7 @@ class Diagnosis:
 
 
 PROBLEMS, SEEDS_AND_PROBLEMS = "problems", "seeds and problems"
+NESTED = "seeds, splits and problems"
 """Sources of chance that an interval covers."""
 
 
@@ -187,10 +188,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A share, or a difference of shares, of ``n_problems`` problems with its 95 % intervals.
+    """A share, or a difference of shares, of ``n_problems`` problems (of each replicate) with its 95 % intervals.
 
     ``over_problems``: these seeds, other problems. ``over_both``: other seeds and other problems (None for one seed).
     ``by_seed``: the value in each seed, of which ``value`` is the mean; ``spread`` is None under two problems.
+    ``by_split``: where every seed has splits and problems of its own, the value in each of its splits.
     """
 
     value: float
@@ -199,6 +201,7 @@ class Estimate:
     over_both: Interval | None = None
     by_seed: tuple[float, ...] = ()
     spread: Spread | None = None
+    by_split: tuple[tuple[float, ...], ...] = ()
 
     @property
     def interval(self) -> Interval:
@@ -208,7 +211,8 @@ class Estimate:
     @property
     def covers(self) -> str:
         """The sources of chance that ``interval`` covers."""
-        return SEEDS_AND_PROBLEMS if self.over_both else PROBLEMS
+        several = NESTED if self.by_split else SEEDS_AND_PROBLEMS
+        return several if self.over_both else PROBLEMS
 
     @property
     def low(self) -> float:
@@ -223,9 +227,11 @@ class Estimate:
 class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
-    An update without signal is a step that changed nothing. A group is one problem with all its completions in one
-    step; it has signal where some of them are correct and some are not. ``completions`` were sampled for training;
-    ``tokens`` are those that the loss was taken on.
+    An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
+    with all its completions in one step; it has signal where some of them are correct and some are not.
+    ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
+    ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
+    update, in nats a token.
     """
 
     updates: int | None = None
@@ -234,6 +240,14 @@ class TrainingReport:
     groups_with_signal: int | None = None
     completions: int | None = None
     tokens: int | None = None
+    rows: int | None = None
+    first_entropy: float | None = None
+    last_entropy: float | None = None
+
+    @property
+    def changed_nothing(self) -> bool:
+        """No update had signal."""
+        return self.updates is not None and self.updates == (self.updates_without_signal or 0)
 
 
 class Decision(StrEnum):
@@ -266,11 +280,6 @@ class Rule(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
-
-    @property
-    def denies(self) -> bool:
-        """True for the rules of claims that there is no effect."""
-        return self in (Rule.AT_MOST, Rule.WITHIN)
 
 
 CORRECT, COMPOSED = "correct", "composed"
@@ -316,10 +325,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
-
-    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
-    """
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
 
     name: str
     text: str
@@ -327,7 +333,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
-    primary: bool = False
+    primary: bool = False  # of the few that a study is made for: Holm's family
 
     @property
     def hypothesis(self) -> str:

@@ -135,7 +135,7 @@ def test_stage_0_gives_the_base_model_its_chat_template(tmp_path: Path) -> None:
 
 def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
     scripts = ("stage2_rft_create_problems", "stage2_rft_create_train_data", "stage2_rft_train")
-    for budget, name, n_samples in (("original", "rft", "2"), ("rl", "rft-matched", "4")):
+    for budget, name, n_samples in (("original", "rft", "2"), ("completions", "rft-matched", "4")):
         variables = {"PROFILE": "tiny", "ENGINE": "verl", "ITERATION": "1", "RFT_BUDGET": budget}
         chunks, rollouts, kept, sft = (
             values(command) for script in scripts for command in dry(f"{SECTION}/{script}.sh", **variables)
@@ -146,6 +146,47 @@ def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
         assert (rollouts["model"], rollouts["n_samples"]) == (f"{model}-iteration0/final", n_samples)
         assert kept["output"] == f"{folder}/iteration1/data"
         assert sft["trainer.output"] == f"{model}-iteration1"
+
+
+@pytest.mark.parametrize(
+    ("arm", "size", "answers", "filtered", "length"),
+    [
+        ("rft-paper-filter", {"rows_per_chunk": "4500"}, "2", "1.0", None),
+        ("rft-16", {"rollout_budget": "102400", "n_samples": "16"}, "16", None, None),
+        ("rft-updates", {"rollout_budget": "102400", "n_samples": "4"}, "4", None, "trainer.steps"),
+        ("rft-tokens", {"rollout_budget": "102400", "n_samples": "4"}, "4", None, "trainer.tokens"),
+    ],
+)
+def test_arms_of_rft_differ_in_filter_answers_and_budget(
+    arm: str, size: dict[str, str], answers: str, filtered: str | None, length: str | None
+) -> None:
+    told = dry(f"{SECTION}/arm.sh", arm, PROFILE="tiny")
+    (chunks,), kept, trained = (of(told, verb) for verb in ("split_chunks", "filter_rollouts", "train_sft"))
+    assert size.items() <= chunks.items()
+    assert {one["n_samples"] for one in of(told, "collect_rollouts")} == {answers}
+    assert {one.get("max_correct_ratio") for one in kept} == {filtered}
+    assert {key for one in trained for key in one if key in ("trainer.steps", "trainer.tokens")} == {length} - {None}
+    model = f"checkpoints/tiny/stage2-{arm}-iteration2"
+    assert trained[-1]["trainer.output"] == model
+    assert of(told, "evaluate")[0]["models"] == f"[{arm}:{model}/final]"
+
+
+@pytest.mark.parametrize("arm", ["rl-level2", "rft-16"])
+def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str) -> None:
+    short = {"PROFILE": "tiny", "RFT_ITERATIONS": "1"}
+    told = dry(f"{SECTION}/tune_lr.sh", ARM=arm, RATES="1e-4 3e-4", TUNING_SEEDS="12", **short)
+    runs = [one for verb in ("train_grpo", "train_sft") for one in of(told, verb) if "optim.lr" in one]
+    end = "-iteration0" if arm == "rft-16" else ""
+    outputs = [f"checkpoints/tiny/tuning-seed12/stage2-{arm}-lr{rate}{end}" for rate in ("1e-4", "3e-4")]
+    assert [one["trainer.output"] for one in runs if one["trainer.output"].endswith(end)] == outputs
+    assert {one["optim.lr"] for one in runs} == {"1e-4", "3e-4"}
+    (evaluated,) = of(told, "evaluate")
+    assert evaluated["models"] == f"[1e-4:{outputs[0]}/final,3e-4:{outputs[1]}/final]"
+    assert "validation" in evaluated["problems"]
+    assert "test_" not in evaluated["problems"]
+    assert {one["seed"] for one in of(told, "pretrain_tiny")} == {"12"}
+    refused = run(f"{SECTION}/tune_lr.sh", PROFILE="tiny", TUNING_SEEDS="3", DRY_RUN="1")
+    assert (refused.returncode, "seeds below 10 are those of results" in refused.stderr) == (2, True)
 
 
 def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() -> None:
@@ -180,7 +221,13 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
         ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: instruct paper single smoke tiny"),
         ("stage1_rft", [], {"ENGINE": "vllm"}, "no engine vllm; there are: single verl"),
         ("stage1_rft", [], {"PROFILE": "paper", "ENGINE": "single"}, "profile paper has no numbers for ENGINE=single"),
-        ("stage2_rft_loop", [], {"RFT_BUDGET": "large"}, "RFT_BUDGET=large: choose original or rl"),
+        (
+            "stage2_rft_loop",
+            [],
+            {"RFT_BUDGET": "large"},
+            "RFT_BUDGET=large: choose original, problems, completions, updates",
+        ),
+        ("stage2_rft_loop", [], {"RFT_FILTER": "none"}, "RFT_FILTER=none: choose all or paper"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),

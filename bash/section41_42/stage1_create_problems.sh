@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Stage 1, problems: single functions with their definitions shown.
-# Reads nothing. Writes $DATA_DIR/string_task/stage1_level1/train.parquet. Seconds.
+# Reads nothing. Writes $SEED_DATA_DIR/string_task/stage1_level1/train.parquet. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-OUTPUT=${OUTPUT:-$DATA_DIR/string_task/stage1_level1/train.parquet}
+OUTPUT=${OUTPUT:-$SEED_DATA_DIR/string_task/stage1_level1/train.parquet}
 if [[ $STRING_MODE == paper ]]; then
   options=(stage=1)
 else

@@ -7,8 +7,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
-PROBLEMS=${PROBLEMS:-$DATA_DIR/string_task/stage1_level1/train.parquet}
-OUTPUT=${OUTPUT:-$DATA_DIR/string_task/stage1_level1_rft}
+PROBLEMS=${PROBLEMS:-$SEED_DATA_DIR/string_task/stage1_level1/train.parquet}
+OUTPUT=${OUTPUT:-$SEED_DATA_DIR/string_task/stage1_level1_rft}
 
 run collect_rollouts experiment=section41_42/stage1_create_train_data model="$MODEL_PATH" problems="$PROBLEMS" \
   output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \

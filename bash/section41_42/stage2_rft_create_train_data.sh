@@ -2,8 +2,7 @@
 # Stage 2, iterative RFT, training data of iteration $ITERATION (default 0): the current model answers the chunk's
 # problems, correct completions are kept.
 # Reads $MODEL_PATH (default: the model of the iteration before; for iteration 0 $SEED_CKPT_DIR/stage1-rft/final) and chunk
-# $ITERATION. Writes stage2_level2_rft/iteration$ITERATION/{rollouts/,data/}; with RFT_BUDGET=rl stage2_level2_rft_matched/….
-# Tiny: half a minute.
+# $ITERATION. Writes stage2_level2_$RFT/iteration$ITERATION/{rollouts/,data/} (_ for -). Tiny: half a minute.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
@@ -18,4 +17,4 @@ run collect_rollouts experiment=section41_42/stage2_rft_create_train_data model=
   output="$OUTPUT/rollouts" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
   n_samples="$RFT_SAMPLES" "$@"
 run filter_rollouts experiment=section41_42/stage2_rft_create_train_data problems="$PROBLEMS" \
-  rollouts="[$(list "$OUTPUT/rollouts")]" output="$OUTPUT/data" "$@"
+  rollouts="[$(list "$OUTPUT/rollouts")]" output="$OUTPUT/data" "${rft_filter[@]}" "$@"

@@ -10,7 +10,7 @@ share "$@"
 
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
 PROBLEMS=${PROBLEMS:-$DATA_DIR/countdown_task/stage1_level2/train.parquet}
-STRING_DATA=${STRING_DATA:-$DATA_DIR/string_task/stage1_level1_rft/data}
+STRING_DATA=${STRING_DATA:-$SEED_DATA_DIR/string_task/stage1_level1_rft/data}
 OUTPUT=${OUTPUT:-$DATA_DIR/countdown_task/stage1_level2_rft}
 
 run collect_rollouts experiment=section43/stage1_collect_train_data model="$MODEL_PATH" problems="$PROBLEMS" \

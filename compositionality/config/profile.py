@@ -79,11 +79,15 @@ class Sampling:
 class StringProblems:
     """Files of string problems, named by their path below DATA_DIR without .parquet, and their sizes in problems.
 
-    ``levels``: the deepest level that is tested; ``train_level1to2``: what RL on levels 1 and 2 reads.
+    ``levels``: the deepest level of validation; ``test_levels``, ``ordered_levels``: those of the test problems and of
+    the order-sensitive ones (none: no such file), ``test_per_level`` of each; ``train_level1to2``: what RL on levels 1
+    and 2 reads.
     """
 
     mode: str = MISSING
     levels: PositiveInt = MISSING
+    test_levels: list[int] = MISSING
+    ordered_levels: list[int] = MISSING
     stage1_count: PositiveInt = MISSING
     stage2_count: PositiveInt = MISSING
     test_per_level: PositiveInt = MISSING

@@ -14,7 +14,8 @@ from compositionality.errors import UserError
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import Identity
 
-HELD_OUT = "heldout"
+HELD_OUT = frozenset({"heldout", "heldout-ordered"})
+"""Groups of problems whose functions no training composes."""
 
 
 class Place(NamedTuple):
@@ -91,4 +92,4 @@ def identities(path: Path) -> Iterator[RowIdentity]:
             keys = task_of(problem.data_source).identity(problem)
         except UserError as error:
             raise UserError(f"{path}: row {row} {error}") from error
-        yield RowIdentity(row, problem.group == HELD_OUT, keys)
+        yield RowIdentity(row, problem.group in HELD_OUT, keys)

@@ -1,28 +1,27 @@
-"""Evaluations of the same arms on the same problems, one for each seed; what cannot be compared is refused."""
+"""Evaluations of the same arms, one for each replicate of a study; what cannot be compared is refused.
+
+A replicate is a seed, or a seed with one of its function splits. Either all replicates answer the same problems
+(crossed), or every replicate has a function split, and so problems, of its own (nested in seeds).
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from compositionality.data.artefact import Manifest, file_hash, tree_hash, verify
+from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import (
-    BY_PROBLEM,
-    Counted,
-    ProblemCounts,
-    Stratum,
-    known_composed,
-    read_class_counts,
-    read_counts,
-)
+from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
 from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.parts import counted, is_pass_at_k, ks_of, passed
 from compositionality.stats.intervals import Counts, Values
-from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.stats.nested import Answers, contrast_nested, share_nested
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
-from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH, Estimate, Metric, TrainingReport
+from compositionality.train.common.training_report import report_from
+from compositionality.types import CORRECT, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
 LABELS = "labels.parquet"
@@ -69,6 +68,28 @@ class Evaluation:
         }
 
     @property
+    def seed(self) -> int:
+        """That of the replicate."""
+        return int(self.settings.get("replicate", {}).get("seed", 0))
+
+    @property
+    def function_split(self) -> int:
+        """That of the problems; 0: the paper's."""
+        return int(self.settings.get("replicate", {}).get("function_split", 0))
+
+    def answers(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Answers:
+        """Responses of a kind to the problems of one set, and out of how many."""
+        counts = self.counts[model, problems.problems]
+        rows = counts.rows(problems.stratum)
+        found, judged = counted(counts, part)
+        return Answers(found[rows], judged[rows], counts.cluster_numbers[rows])
+
+    def size(self, problems: ProblemSet) -> int:
+        """The number of problems."""
+        counts = next((one for (_, name), one in self.counts.items() if name == problems.problems), None)
+        return len(counts.rows(problems.stratum)) if counts else 0
+
+    @property
     def sampling(self) -> dict[str, Any]:
         """The settings that must be the same in every seed."""
         sampling = self.settings.get("sampling", {})
@@ -77,59 +98,94 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """k seeds of the same arms on the same problems."""
+    """The replicates of a study with the same arms, on the same problems unless they are ``nested``."""
 
     seeds: tuple[Evaluation, ...]
     models: tuple[str, ...]
     sets: tuple[ProblemSet, ...]
+
+    @property
+    def nested(self) -> bool:
+        """True if replicates answer different problems."""
+        return len({one.function_split for one in self.seeds}) > 1
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds, not counting their splits."""
+        return len(self.each_seed())
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Hash of every problem file, by name; of ``nested`` replicates by REPLICATE/NAME."""
+        if not self.nested:
+            return self.seeds[0].files
+        return {f"{one.name}/{file}": value for one in self.seeds for file, value in one.files.items()}
+
+    def each_seed(self) -> list["Evaluations"]:
+        """Seed by seed, each with its splits."""
+        groups: dict[int, list[Evaluation]] = {}
+        for number, one in enumerate(self.seeds):
+            groups.setdefault(one.seed if self.nested else number, []).append(one)
+        return [replace(self, seeds=tuple(group)) for group in groups.values()]
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
         """The first set of this group and level; None if there is none."""
         return next((one for one in self.sets if (one.group, one.level) == (group, level)), None)
 
     def size(self, problems: ProblemSet) -> int:
-        """The number of problems."""
-        return len(self.seeds[0].counts[self.models[0], problems.problems].rows(problems.stratum))
+        """The number of problems, in each replicate."""
+        return self.seeds[0].size(problems)
 
     def samples(self, problems: ProblemSet) -> int:
-        """N, the samples that every model and seed has of every problem that was judged at all."""
-        judged = [self._counts(model, problems)[1] for model in self.models]
+        """N, the samples that every model and replicate has of every problem that was judged at all."""
+        judged = [one.answers(model, problems).judged for model in self.models for one in self.seeds]
         return int(min(counts[counts > 0].min() for counts in judged))
 
     def share(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Estimate | None:
-        """Accuracy of a model, or another part of its responses (``Comparison.part``)."""
-        return share_over_seeds(*self._values(model, problems, part))
+        """Accuracy of a model, or another part of its responses (``Comparison.part``).
+
+        None if nothing was judged, or a k is above the number of samples.
+        """
+        mine = self._answers(model, problems, part)
+        if mine is None:
+            return None
+        return share_nested(mine) if self.nested else share_over_seeds(*_crossed(mine))
 
     def contrast(
-        self, model: str, base: str, problems: ProblemSet, times: float = 1.0, part: str = CORRECT
+        self,
+        model: str,
+        base: str,
+        problems: ProblemSet,
+        times: float = 1.0,
+        part: str = CORRECT,
+        base_part: str = "",
     ) -> Estimate | None:
-        """Accuracy (or another part) of a model − ``times`` × that of another one."""
-        return contrast_over_seeds(*self._values(model, problems, part), *self._values(base, problems, part), times)
+        """Accuracy (or another part) of a model − ``times`` × that of another one (or its ``base_part``)."""
+        mine, theirs = self._answers(model, problems, part), self._answers(base, problems, base_part or part)
+        if mine is None or theirs is None:
+            return None
+        if self.nested:
+            return contrast_nested(mine, theirs, times)
+        (found, judged, clusters), (of_base, base_judged, _) = _crossed(mine), _crossed(theirs)
+        return contrast_over_seeds(found, judged, of_base, base_judged, times, clusters)
 
-    def _values(self, model: str, problems: ProblemSet, part: str) -> tuple[Values, Values]:
-        """What is counted and out of how many, (seeds, problems); of pass@k, its value out of one."""
-        if part not in (ALL_SAMPLES, GROWTH):
-            return self._counts(model, problems, part)
-        correct, judged = self._counts(model, problems)
+    def _answers(self, model: str, problems: ProblemSet, part: str) -> list[list[Answers]] | None:
+        """By seed and split; of pass@k its value out of one."""
+        seeds = [group.seeds for group in self.each_seed()]
+        if not is_pass_at_k(part):
+            return [[one.answers(model, problems, part) for one in splits] for splits in seeds]
         n = self.samples(problems)
-        enough = np.maximum(judged, n)  # where nothing was judged; the second value leaves these problems out
-        by_k = pass_at_k(correct.ravel(), enough.ravel(), n)
-        value = by_k[:, -1] - (by_k[:, 0] if part == GROWTH else 0.0)
-        return value.reshape(judged.shape), (judged > 0).astype(np.int64)
-
-    def _counts(self, model: str, problems: ProblemSet, part: str = CORRECT) -> tuple[Counts, Counts]:
-        """Responses of a kind and judged responses, (seeds, problems)."""
-        counts = [seed.counts[model, problems.problems] for seed in self.seeds]
-        rows = counts[0].rows(problems.stratum)
-        pairs = [_counted(one, part) for one in counts]
-        return np.stack([counted[rows] for counted, _ in pairs]), np.stack([of[rows] for _, of in pairs])
+        ks = ks_of(part, n)
+        if max(ks) > n:
+            return None
+        return [[passed(one.answers(model, problems), ks, n) for one in splits] for splits in seeds]
 
 
-def _counted(counts: ProblemCounts, part: str) -> tuple[Counts, Counts]:
-    """Responses of a kind (``Comparison.part``), and out of how many, (P,)."""
-    if part == COMPOSED:
-        return known_composed(counts)
-    return counts.correct if part == CORRECT else counts.classes[part], counts.judged
+def _crossed(answers: Sequence[Sequence[Answers]]) -> tuple[Values, Counts, Counts | None]:
+    """Counted and judged, (seeds, problems), and the clusters, (problems,)."""
+    found = [one for splits in answers for one in splits]
+    values = np.stack([np.asarray(one.counted, float) for one in found])
+    return values, np.stack([one.judged for one in found]), found[0].clusters
 
 
 def read_evaluations(
@@ -143,13 +199,19 @@ def read_evaluations(
     seeds = tuple(_read(name, Path(path), metric) for name, path in named)
     for seed in seeds[1:]:
         _check_same(seeds[0], seed, models)
+    _check_splits(seeds)
     known = arms_of(seeds[:1])
     unknown = [model for model in models if model not in known]
     if unknown:
         raise UserError(f"models: {', '.join(unknown)} unknown; evaluated are {', '.join(known)}")
     chosen = tuple(models) or tuple(known)
-    sets = {ProblemSet(file, *one): None for (_, file), counts in seeds[0].counts.items() for one in counts.strata}
-    return Evaluations(seeds, chosen, tuple(sets))
+    return Evaluations(seeds, chosen, tuple(_sets(seeds[0])))
+
+
+def _sets(*replicates: Evaluation) -> list[ProblemSet]:
+    """All sets of problems, in order."""
+    counts = [(file, one) for replicate in replicates for (_, file), one in replicate.counts.items()]
+    return list({ProblemSet(file, *stratum): None for file, one in counts for stratum in one.strata})
 
 
 def shared_arms(inputs: Sequence[str], metric: Metric) -> tuple[list[str], list[str]]:
@@ -182,11 +244,20 @@ def _read(name: str, path: Path, metric: Metric) -> Evaluation:
         if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
             raise UserError(f"{folder / rollouts}: newer than {(accuracy or [counts])[-1].name}; run {maker} again")
     if metric is not Metric.FAILURES:
-        return Evaluation(name, folder, made.settings, made.inputs, read_counts(counts))
+        training = _training(accuracy[0]) if accuracy else {}
+        return Evaluation(name, folder, made.settings, made.inputs, read_counts(counts), training)
     labels = verify(folder / LABELS)
     if made.inputs.get("labels") != file_hash(folder / LABELS):
         raise UserError(f"{counts}: not made from the {LABELS} beside it; run {maker} again")
     return Evaluation(name, folder, labels.settings, labels.inputs, read_class_counts(counts))
+
+
+def _training(path: Path) -> dict[str, TrainingReport]:
+    """The training report of each arm that has one, from accuracy.json."""
+    again = f"run {EVALUATE} again"
+    content = read_json_object(path, again)
+    check_shape(content, {"training": dict}, path, again)
+    return {arm: report_from(report, f"{path}: training: {arm}") for arm, report in content["training"].items()}
 
 
 def _from(manifest: Manifest) -> tuple[str, dict[str, Any], dict[str, str]]:
@@ -194,13 +265,19 @@ def _from(manifest: Manifest) -> tuple[str, dict[str, Any], dict[str, str]]:
 
 
 def _check_same(first: Evaluation, other: Evaluation, models: Sequence[str]) -> None:
-    """UserError unless two seeds differ in nothing but their seed."""
+    """UserError unless two replicates differ in nothing but their seed and function split."""
     both = f"{first.name} and {other.name}"
     changed = sorted(
         file for file in first.files.keys() | other.files if first.files.get(file) != other.files.get(file)
     )
-    if changed:
+    if changed and first.function_split == other.function_split:
         raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same test files")
+    for problems in _sets(first, other):
+        if first.size(problems) != other.size(problems):
+            sizes = f"{first.size(problems)} and {other.size(problems)} problems"
+            raise UserError(
+                f"{both}: {sizes} of {problems.stratum} in {problems.problems}; make as many for every split"
+            )
     mine, theirs = first.sampling, other.sampling
     for key in sorted(mine.keys() | theirs):
         if mine.get(key) != theirs.get(key):
@@ -211,3 +288,15 @@ def _check_same(first: Evaluation, other: Evaluation, models: Sequence[str]) -> 
         raise UserError(f"{both}: {', '.join(lacking)} not evaluated in both; evaluate the rest or choose models=[...]")
     if first.inputs == other.inputs:
         raise UserError(f"{both}: the same answers twice; give each seed once")
+
+
+def _check_splits(seeds: Sequence[Evaluation]) -> None:
+    """UserError if replicates differ in their function split and two of them share one."""
+    owners: dict[int, Evaluation] = {}
+    for one in seeds if len({one.function_split for one in seeds}) > 1 else ():
+        other = owners.setdefault(one.function_split, one)
+        if other is not one:
+            raise UserError(
+                f"{other.name} and {one.name}: both of function split {one.function_split}, beside others; give every "
+                "replicate a split of its own (FUNCTION_SPLIT), or all the same one"
+            )

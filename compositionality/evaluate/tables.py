@@ -13,6 +13,7 @@ from compositionality.console import new_console
 from compositionality.evaluate.accuracy.rows import ALL, LEVEL, SKILL
 from compositionality.evaluate.counts import REASONS
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
+from compositionality.evaluate.training import print_training, training_markdown
 from compositionality.types import FAILURES, PROBLEMS, Failure
 
 WIDTH = 100
@@ -111,6 +112,7 @@ def print_summary(summary: Row, console: Console) -> None:
         console.print(f"\n{heading(rows, summary, value)}", highlight=False)
         for models in _blocks(summary["models"]):
             console.print(rich_table(_shares(rows, models, value)))
+    print_training(summary["training"], console)
 
 
 def summary_markdown(summary: Row) -> str:
@@ -120,7 +122,7 @@ def summary_markdown(summary: Row) -> str:
         title = heading(rows, summary, value)
         frame = _shares(rows, summary["models"], value)
         lines += ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(frame, "level")]
-    return "\n".join([*lines, "", ""])
+    return "\n".join([*lines, *training_markdown(summary["training"]), "", ""])
 
 
 def _summary_tables(summary: Row) -> list[tuple[str, list[Row]]]:

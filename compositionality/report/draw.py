@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +20,23 @@ from compositionality.report.styles import Styles, arm_styles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_SHARE: Shape = {
+    "model": str,
+    "group": str,
+    "level": int,
+    "data_source": str,
+    "low": NUMBER | None,
+    "high": NUMBER | None,
+    "values": list | None,
+    "interval": str | None,
+    "n_problems": int,
+    "n_seeds": int,
+}
 SUMMARY_SHAPE: Shape = {
     "models": list,
-    "accuracy": {
-        "model": str,
-        "group": str,
-        "level": int,
-        "data_source": str,
-        "accuracy": NUMBER | None,
-        "low": NUMBER | None,
-        "high": NUMBER | None,
-        "values": list | None,
-        "interval": str | None,
-        "n_problems": int,
-        "n_seeds": int,
-    },
+    "accuracy": {**_SHARE, "accuracy": NUMBER | None},
+    "composed": {**_SHARE, "composed": NUMBER | None},
+    "training": dict,
 }
 """What a figure reads of a seeds.json."""
 FAILURES_SHAPE: Shape = {
@@ -66,11 +68,12 @@ class FigureSettings:
 def draw_accuracy(settings: FigureSettings) -> list[Path]:
     """Write ``output``.svg and .png, each with a manifest. UserError if the summary is altered or has no levels."""
     summary, models = chosen(settings)
-    styles, rows = arm_styles(models, settings.arms), [row for row in by_level(summary) if row["model"] in models]
+    styles = arm_styles(models, settings.arms)
+    rows, composed = ([row for row in of if row["model"] in models] for of in by_level(summary))
     title = figures.accuracy_title(rows, settings.title)
     kept = {"models": models, "title": settings.title, "arms": _as_data(styles)}
     recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
-    drawing = partial(figures.accuracy, rows, styles, title)
+    drawing = partial(figures.accuracy, rows, composed, styles, title)
     return _write(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
 
 
@@ -120,14 +123,17 @@ def read_summary(path: Path) -> dict[str, Any]:
     fix = "run examples/summarise_seeds.py again with --force"
     summary = read_json_object(path, fix)
     check_shape(summary, SUMMARY_SHAPE, path, fix)
-    if not by_level(summary):
+    if not by_level(summary)[0]:
         raise UserError(f"{path}: holds no accuracy by level")
     return summary
 
 
-def by_level(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of accuracy that a figure by level shows."""
-    return [row for row in summary["accuracy"] if row["level"] and row["accuracy"] is not None]
+def by_level(summary: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rows of accuracy and those of composed responses that a figure by level shows."""
+    accuracy, composed = (
+        [row for row in summary[part] if row["level"] and row[part] is not None] for part in ("accuracy", "composed")
+    )
+    return accuracy, composed
 
 
 def _as_data(styles: Styles) -> dict[str, Any]:
@@ -137,18 +143,19 @@ def _as_data(styles: Styles) -> dict[str, Any]:
 def _write(
     output: Path, drawing: "Callable[[], Figure]", formats: tuple[str, ...], recipe: Recipe, *, force: bool
 ) -> list[Path]:
-    """The figure in each format, unless it is there already."""
+    """The figure in each format, unless it is there already. Drawn once for all."""
     from matplotlib import __version__
 
+    drawn = cache(partial(save, drawing, formats))
     paths = [output.with_name(f"{output.name}.{ending}") for ending in formats]
     with exclusive(output):
         for path, ending in zip(paths, formats, strict=True):
             settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
-            body = partial(_save, drawing, ending)
+            body = partial(_save, drawn, ending)
             write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
     print(f"{output}.{{{','.join(formats)}}}")
     return paths
 
 
-def _save(drawing: "Callable[[], Figure]", ending: str, path: Path) -> None:
-    path.write_bytes(save(drawing, [ending])[ending])
+def _save(drawn: Callable[[], dict[str, bytes]], ending: str, path: Path) -> None:
+    path.write_bytes(drawn()[ending])

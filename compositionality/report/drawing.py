@@ -49,6 +49,8 @@ def save(make: "Callable[[], Figure]", formats: Sequence[str], stamp: str = "") 
 
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
         figure = make()
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # laid out once, not for every format
         return {name: _saved(figure, name, stamp) for name in formats}
 
 

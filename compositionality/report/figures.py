@@ -28,30 +28,45 @@ Row = Mapping[str, Any]
 PERCENT = (-3, 103)
 
 
-def accuracy(rows: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
-    """Mean accuracy by level with its interval and a dot for each seed: a panel for each group, then the paper's."""
+def accuracy(rows: Sequence[Row], composed: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
+    """Mean accuracy by level with its interval and a dot for each seed: a panel for each group, then the paper's.
+
+    Below it, if there are any, shares of ``composed`` responses.
+    """
     groups, levels = unique(rows, "group"), sorted(unique(rows, "level"))
     test = paper.matching_test(rows)
     n_panels = len(groups) + (test is not None)
-    figure, (panels,) = new_panels((max(6.0, 4 * n_panels), 5.4), 1, n_panels, sharey=True)
-    for panel, group in zip(panels, groups, strict=False):
-        mine = [row for row in rows if row["group"] == group]
-        for place, (model, style) in enumerate(styles.items()):
-            _arm(panel, [row for row in mine if row["model"] == model], style, _shift(place, styles))
-        title_panel(panel, group_title(group), f"n = {sizes(mine)} problems a level")
+    size = (max(6.0, 4 * n_panels), 9.6 if composed else 5.4)
+    figure, lines = new_panels(size, 2 if composed else 1, n_panels, sharey=True)
+    _groups(lines[0], rows, groups, styles, "accuracy")
+    lines[0][0].set_ylabel("correct, %")
     if test:
-        _paper(panels[-1], test, styles, levels)
-        title_panel(panels[-1], test.title, paper.NOTE)
-    for panel in panels:
+        _paper(lines[0][-1], test, styles, levels)
+        title_panel(lines[0][-1], test.title, paper.NOTE)
+    if composed:
+        _groups(lines[1], composed, groups, styles, "composed")
+        lines[1][0].set_ylabel("right functions in the right order, %")
+        if test:
+            lines[1][-1].remove()
+            lines[1].pop()
+    for panel in (panel for line in lines for panel in line):
         panel.set_xticks(levels)
         panel.set_xlim(min(levels) - 0.5, max(levels) + 0.5)
         panel.set_ylim(*PERCENT)
         panel.set_xlabel("level")
-    panels[0].set_ylabel("correct, %")
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=12)
-    shared_legend(figure, panels)
+    shared_legend(figure, lines[0])
     return figure
+
+
+def _groups(panels: "Sequence[Axes]", rows: Sequence[Row], groups: Sequence[str], styles: Styles, value: str) -> None:
+    """A panel for each group."""
+    for panel, group in zip(panels, groups, strict=False):
+        mine = [row for row in rows if row["group"] == group]
+        for place, (model, style) in enumerate(styles.items()):
+            _arm(panel, [row for row in mine if row["model"] == model], style, _shift(place, styles), value)
+        title_panel(panel, group_title(group), f"n = {sizes(mine)} problems a level" if mine else "not known")
 
 
 def accuracy_title(rows: Sequence[Row], study: str) -> str:
@@ -73,11 +88,11 @@ def _shift(place: int, styles: Styles) -> float:
     return min(0.08, 0.7 / len(styles)) * (place - (len(styles) - 1) / 2)
 
 
-def _arm(panel: "Axes", rows: Sequence[Row], style: ArmStyle, shift: float) -> None:
+def _arm(panel: "Axes", rows: Sequence[Row], style: ArmStyle, shift: float, share: str) -> None:
     """The mean over the seeds, its interval, and under them the value of every seed where there are several."""
     rows = sorted(rows, key=lambda row: row["level"])
     x = [row["level"] + shift for row in rows]
-    value, low, high = ([100 * row[key] for row in rows] for key in ("accuracy", "low", "high"))
+    value, low, high = ([100 * row[key] for row in rows] for key in (share, "low", "high"))
     below = [middle - end for middle, end in zip(value, low, strict=True)]
     above = [end - middle for middle, end in zip(value, high, strict=True)]
     panel.errorbar(x, value, yerr=[below, above], elinewidth=1, markersize=5, **_look(style))

@@ -142,10 +142,11 @@ def columns(estimate: Estimate | None, value: str) -> dict[str, float | None]:
 
 
 def columns_by_seed(estimate: Estimate | None, value: str) -> dict[str, Any]:
-    """The same with both intervals and the value of every seed."""
-    names = (value, "low", "high", "interval", "problems_low", "problems_high", "values")
+    """The same with both intervals, the value of every seed, and of each of its splits where it has its own."""
+    names = (value, "low", "high", "interval", "problems_low", "problems_high", "values", "splits")
     if estimate is None:
         return dict.fromkeys(names)
     low, high = estimate.over_problems
-    found = (estimate.value, estimate.low, estimate.high, estimate.covers, low, high, list(estimate.by_seed))
+    splits = [list(values) for values in estimate.by_split] or None
+    found = (estimate.value, estimate.low, estimate.high, estimate.covers, low, high, list(estimate.by_seed), splits)
     return dict(zip(names, found, strict=True))

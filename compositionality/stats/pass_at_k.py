@@ -19,25 +19,33 @@ Floats = NDArray[np.float64]
 
 def pass_at_k(correct_P: Counts, samples_P: Counts, largest_k: int) -> Floats:
     """(P, K): chance that k of the samples hold a correct one. UserError if a problem has fewer than K samples."""
-    failed_PK = _log_share(samples_P - correct_P, samples_P, largest_k)
-    return -np.expm1(failed_PK) + 0.0  # never -0.0
+    return _some_correct(correct_P, samples_P, np.arange(1, largest_k + 1))
+
+
+def pass_at_one_k(correct_P: Counts, samples_P: Counts, k: int) -> Floats:
+    """(P,): the same for this k alone."""
+    return _some_correct(correct_P, samples_P, np.array([k]))[:, 0]
 
 
 def pass_hat_k(correct_P: Counts, samples_P: Counts, largest_k: int) -> Floats:
     """(P, K): chance that k of the samples are all correct (pass^k). UserError as for ``pass_at_k``."""
-    share_PK: Floats = np.exp(_log_share(correct_P, samples_P, largest_k))
+    share_PK: Floats = np.exp(_log_share(correct_P, samples_P, np.arange(1, largest_k + 1)))
     return share_PK
 
 
-def _log_share(some_P: Counts, samples_P: Counts, largest_k: int) -> Floats:
+def _some_correct(correct_P: Counts, samples_P: Counts, k_K: Counts) -> Floats:
+    failed_PK = _log_share(samples_P - correct_P, samples_P, k_K)
+    return -np.expm1(failed_PK) + 0.0  # never -0.0
+
+
+def _log_share(some_P: Counts, samples_P: Counts, k_K: Counts) -> Floats:
     """Log of C(some, k) / C(samples, k); -inf where k > some."""
     from scipy.special import gammaln
 
-    fewest = int(samples_P.min())
+    fewest, largest_k = int(samples_P.min()), int(k_K.max(initial=0))
     if not 1 <= largest_k <= fewest:
         raise UserError(f"k={largest_k}: must lie between 1 and the number of samples, {fewest}")
     log_factorial = gammaln(np.arange(int(samples_P.max()) + 1) + 1.0)
-    k_K = np.arange(1, largest_k + 1)
 
     def log_falling(n_P: Counts) -> Floats:
         """Log of n! / (n - k)!."""

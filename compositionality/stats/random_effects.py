@@ -12,6 +12,11 @@ Components, 1992, ch. 4; quadrature: Howe 1974, J. American Statistical Associat
 of the seeds and the chance within an answer; with 3 seeds its quantile is 4.3: wide, and rightly so. A share gets
 Wilson's form of the same width. Never narrower than "problems".
 
+The seeds' part takes their values to be about normal. They are not where a seed now and then fails altogether: if one
+in four gains nothing and the others 25 ± 6 points, the interval of four seeds holds the truth in 88 to 91 % of studies,
+not 95, and if the others differ by ± 3 points only, in 75 % (simulated in tests/stats). So values by seed stand
+beside every interval.
+
 Legend: S seeds, P problems.
 """
 # ruff: noqa: N803, N806
@@ -22,12 +27,15 @@ import numpy as np
 
 from compositionality.stats.intervals import Counts, Floats, Values, by_cluster, mean_change, share, student, wilson
 from compositionality.stats.rare import no_difference
-from compositionality.types import PROBLEMS, SEEDS_AND_PROBLEMS, Estimate, Interval, Spread
+from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, Estimate, Interval, Spread
 
 INTERVALS = {
-    PROBLEMS: "other problems, these seeds: Wilson's on counts pooled by problem; Student's on differences by problem",
+    PROBLEMS: "other problems, these seeds and splits: Wilson's on counts pooled by problem; Student's on differences "
+    "by problem, Tango's where next to none differ; over clusters of problems that share a composition",
     SEEDS_AND_PROBLEMS: "other seeds and other problems: two-way random effects, Student's t for the seeds (k - 1) and "
-    "the problems (n - 1), in quadrature",
+    "the problems (n - 1), in quadrature; where one seed in four fails, it covers 88 to 91 % or less",
+    NESTED: "other seeds, splits and problems: Student's t over the means of the seeds (k - 1), each over splits and "
+    "problems of its own; where one seed in four fails, it covers 88 to 91 % or less",
 }
 
 
@@ -91,7 +99,7 @@ def contrast_over_seeds(
     if spread and spread.k > 1:
         half = half_width_over_both(spread, spread.k, spread.n)
         low, high = max(-times, pooled.value - half), min(1.0, pooled.value + half)
-        over_both = _at_least(Interval(low, high), pooled.over_problems)
+        over_both = at_least(Interval(low, high), pooled.over_problems)
     value = sum(by_seed) / len(by_seed)
     return Estimate(value, pooled.n_problems, pooled.over_problems, over_both, by_seed, spread)
 
@@ -106,8 +114,9 @@ def _share_over_both(mean: float, spread: Spread, over_problems: Interval) -> In
     """Wilson's form of the half-width."""
     half = half_width_over_both(spread, spread.k, spread.n)
     samples = mean * (1 - mean) / half**2 if half > 0 else 0.0
-    return _at_least(wilson(mean, samples, quantile=1.0), over_problems) if samples > 0 else over_problems
+    return at_least(wilson(mean, samples, quantile=1.0), over_problems) if samples > 0 else over_problems
 
 
-def _at_least(interval: Interval, other: Interval) -> Interval:
+def at_least(interval: Interval, other: Interval) -> Interval:
+    """The interval that holds both."""
     return Interval(min(interval.low, other.low), max(interval.high, other.high))

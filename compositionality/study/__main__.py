@@ -1,11 +1,12 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
 ``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``budget NAME`` how many completions that arm may sample in all; ``models [NAME…]`` NAME:PATH,… of its arms (or those
-named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
-NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a script
-do not know; ``runs`` NAME:PATH,… of every training. ``recipes`` refuses seeds that differ in more than their seeds.
-Reads the environment; writes nothing.
+``budget NAME`` how many completions that arm may sample in all, ``problems NAME`` how many problems RL asks in it,
+``length NAME`` how long an iteration of it trains; ``rates ACCURACY.JSON…`` which learning rate is chosen;
+``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,…
+of every seed; ``results [NAME FOLDER PATH]…`` NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT
+[WORD…]`` which of the words the steps of a script do not know; ``runs`` NAME:PATH,… of every training. ``recipes``
+refuses seeds that differ in more than their seeds. Reads the environment; writes nothing.
 """
 
 import os
@@ -22,9 +23,10 @@ from compositionality.study.arms import (
     of_seeds,
     runs_of_seeds,
 )
-from compositionality.study.budgets import budget
+from compositionality.study.budgets import budget, length_words, problems_asked
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
+from compositionality.study.rates import choice
 from compositionality.study.recipes import check_recipes
 
 
@@ -37,6 +39,12 @@ def main(words: list[str]) -> None:
             print(arm_start(load_study(os.environ["SECTION"]), name, os.environ))
         case ["budget", name]:
             print(budget(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["problems", name]:
+            print(problems_asked(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["length", name]:
+            print(length_words(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["rates", *paths]:
+            print(choice(paths))
         case ["models", *names]:
             print(as_list(models_made(find_arms(os.environ["SECTION"], names), os.environ)))
         case ["seeds", path]:
@@ -52,9 +60,7 @@ def main(words: list[str]) -> None:
         case ["left_out", script, *words]:
             print(left_out(words, steps_of(("bash", script, *words), os.environ), os.path.relpath(script)))
         case _:
-            raise UserError(
-                "give environment, arm NAME, budget NAME, models …, seeds PATH, results …, runs, recipes or left_out …"
-            )
+            raise UserError(f"{' '.join(words)}: no such question; compositionality/study/__main__.py names them all")
 
 
 if __name__ == "__main__":

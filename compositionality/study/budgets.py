@@ -1,4 +1,4 @@
-"""How many completions RL samples, and whether its problems last for its steps."""
+"""How much RL samples and trains, for RFT in the same budget; whether its problems last for its steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
 from compositionality.errors import UserError
 from compositionality.study.arms import find_arm, model_path
-from compositionality.train.common.metrics import SAMPLED, sampled_completions
+from compositionality.train.common.metrics import SAMPLED, sampled_completions, trained
 from compositionality.train.common.prompt_stream import check_problems_last
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import GrpoSettings, generation_batch
@@ -73,6 +73,29 @@ def budget(variables: Mapping[str, str], study: Study, arm: str) -> int:
             f"run arm {other} first, or give RFT_RL_ROLLOUTS=COMPLETIONS"
         )
     return found
+
+
+def problems_asked(variables: Mapping[str, str], study: Study, arm: str) -> int:
+    """Problems that RL asks in that budget, each as often as a group is large."""
+    script = study.arms[find_arm(study, arm).budget_of].script
+    return budget(variables, study, arm) // rl_settings(variables["PROFILE"], variables["ENGINE"], script).rollout.n
+
+
+def length_words(variables: Mapping[str, str], study: Study, arm: str) -> str:
+    """``trainer.steps=N`` or ``trainer.tokens=N``: iteration $ITERATION's part of all that RL's finished run trained.
+
+    Empty where RFT_BUDGET says nothing of it. UserError where the run is not finished; with DRY_RUN then any number.
+    """
+    unit = variables["RFT_BUDGET"]
+    if unit not in ("updates", "tokens"):
+        return ""
+    model = Path(model_path(study.arms[find_arm(study, arm).budget_of], variables))
+    iterations, number = int(variables["RFT_ITERATIONS"]), int(variables["ITERATION"])
+    whole = iterations
+    if model.is_dir() or not variables.get("DRY_RUN"):
+        whole = trained(model.parent / "metrics.jsonl")[unit]
+    part = whole * (number + 1) // iterations - whole * number // iterations
+    return f"trainer.{'steps' if unit == 'updates' else 'tokens'}={max(part, 1)}"
 
 
 def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ MARK = "SETTINGS_OF"
 MOST_LANES = 4
 """On a CPU."""
 AT_LEAST = {
-    **dict.fromkeys(("SEED", "TEST_SEED", "ITERATION", "WORKERS"), 0),
+    **dict.fromkeys(("SEED", "FUNCTION_SPLIT", "TEST_SEED", "ITERATION", "WORKERS"), 0),
     **dict.fromkeys(("SEEDS", "LANES", "PROCESSES", "CORES", "NNODES", "N_GPUS", "RFT_RL_ROLLOUTS"), 1),
 }
 AT_MOST = 10**9
@@ -52,11 +52,16 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
         "SECTION": "section41_42",
         "SEED": "0",
         "SEEDS": "1",
+        "FUNCTION_SPLIT": "0",
         "TEST_SEED": "2027",
         "ITERATION": "0",
         **numbers(profile),
     }
     check_given(chosen, profile)
+    if chosen.get("FUNCTION_SPLIT", "0") != "0" and profile.string.mode == "paper":
+        raise UserError(
+            f"FUNCTION_SPLIT={chosen['FUNCTION_SPLIT']}: the paper's problems have the paper's split; leave it out"
+        )
     variables = {key: chosen.get(key, value) for key, value in defaults.items()}
     variables["RL_ROLLOUT_ENGINE"] = "vllm" if profile.engine == "verl" else in_training(variables["ROLLOUT_ENGINE"])
     variables |= _folders(profile, variables, chosen)
@@ -82,7 +87,7 @@ def check_given(chosen: Mapping[str, str], profile: Profile) -> None:
 
 def mark(variables: Mapping[str, str]) -> str:
     """What bash/env.sh holds its variables against, to see whether they are there already."""
-    return "/".join(variables[key] for key in ("PROFILE", "ENGINE", "SECTION", "SEED", "SEEDS"))
+    return "/".join(variables[key] for key in ("PROFILE", "ENGINE", "SECTION", "SEED", "SEEDS", "FUNCTION_SPLIT"))
 
 
 def numbers(profile: Profile) -> dict[str, str]:
@@ -108,7 +113,9 @@ def study_name(profile: Profile, variables: Mapping[str, str], engine: str) -> s
 
 def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str, str]) -> dict[str, str]:
     group = study_name(profile, variables, chosen.get("STUDY_ENGINE", variables["ENGINE"]))
-    study = group if variables["SEED"] == "0" else f"{group}-seed{variables['SEED']}"
+    shared = group if variables["SEED"] == "0" else f"{group}-seed{variables['SEED']}"
+    split = "" if variables["FUNCTION_SPLIT"] == "0" else f"-split{variables['FUNCTION_SPLIT']}"
+    study = shared + split
     results = chosen.get("RESULTS_DIR", f"results/{study}")
     folders = {
         "DATA_DIR": f"data/{study}",
@@ -118,11 +125,11 @@ def _folders(profile: Profile, variables: Mapping[str, str], chosen: Mapping[str
         "WANDB_RUN_GROUP": group,
     }
     folders = {key: chosen.get(key, value) for key, value in folders.items()}
-    folders["SEED_CKPT_DIR"] = chosen.get("SEED_CKPT_DIR", folders["CKPT_DIR"])
+    folders["SEED_CKPT_DIR"] = chosen.get("SEED_CKPT_DIR", chosen.get("CKPT_DIR", f"checkpoints/{shared}"))
     return {
         **folders,
         "STUDY": study,
-        "WANDB_TAGS": f"seed{variables['SEED']}",
+        "WANDB_TAGS": f"seed{variables['SEED']}{split}",
         **_base_model(profile, f"{folders['SEED_CKPT_DIR']}/base", chosen),
     }
 

@@ -82,6 +82,11 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
         raise UserError(
             f"SEED={variables['SEED']} SEEDS={request.seeds}: give one of the two; SEEDS=N runs seeds 0 to N-1"
         )
+    if request.seeds > 1 and variables["FUNCTION_SPLIT"] != "0":
+        raise UserError(
+            f"FUNCTION_SPLIT={variables['FUNCTION_SPLIT']} SEEDS={request.seeds}: give one of the two; "
+            "bash/confirmatory.sh runs seeds with several splits"
+        )
     study = load_study(request.study)
     jobs: list[Job] = []
     seeds = [of_seed(variables, number) for number in range(request.seeds)]

@@ -42,7 +42,7 @@ from compositionality.train.common.checkpoints import (
     record_score,
     resume,
 )
-from compositionality.train.common.metrics import DAMAGED, ENTROPY, STEP_ROW
+from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
 from compositionality.train.common.processes import (
     device,
     memory_metrics,
@@ -82,6 +82,7 @@ from compositionality.types import Completion, PromptGroup, Reason, TrainSample,
 
 VALIDATION = -1  # number of the completion in validation: seeds of its own
 LONGEST_LOG_RATIO = 20.0
+SMALLEST_ADVANTAGE = 1e-6  # what is less is rounding
 
 
 # ---- rollout: completions and their rewards
@@ -351,7 +352,9 @@ class GrpoTrainer:
                 groups, metrics = self.collect(step)  # rollout and reward
                 samples = to_samples(groups, step, settings.algorithm.advantage)  # advantage
                 if self.entropies:
-                    self.entropy_coef = entropy_weight(settings.algorithm, self.entropies[step - 1], metrics[ENTROPY])
+                    self.entropy_coef = entropy_weight(
+                        settings.algorithm, self.entropies[step - 1], metrics[ROLLOUT_ENTROPY]
+                    )
                 metrics |= self.update(samples, step)  # loss and update
                 self.sync_weights()  # the sampler gets the new weights
             metrics |= speeds(self.clock.seconds, metrics) | memory_metrics()
@@ -422,7 +425,9 @@ class GrpoTrainer:
         metrics = self.update_metrics(sums, norms)
         if not math.isfinite(metrics.get("actor/pg_loss", 0.0)):
             raise UserError(f"step {step}: actor/pg_loss is not finite; the last checkpoint is kept; lower optim.lr")
-        return metrics | {"actor/lr": rate}
+        signal = any(abs(sample.advantage) > SMALLEST_ADVANTAGE for sample in samples)
+        counts = {UPDATES: len(norms) or settings.algorithm.updates_per_step, NO_SIGNAL: int(not signal)}
+        return metrics | counts | {"actor/lr": rate}
 
     def plan(self, samples: list[TrainSample]) -> list[Batch]:
         """This rank's micro-batches of one update; every rank makes the same plan, so that none waits for another."""
@@ -452,7 +457,7 @@ class GrpoTrainer:
         if algorithm.importance_cap is not None:
             loss_N = loss_N * importance_weight(old_N, batch.rollout_logp_N, algorithm.importance_cap)
         total_N = loss_N - self.entropy_coef * entropy_N
-        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), "actor/entropy": (share_N * entropy_N).sum()}
+        metrics = {"actor/pg_loss": (weight_N * loss_N).sum(), ENTROPY: (share_N * entropy_N).sum()}
         if self.reference is not None:
             ref_N = batch.flat([sample.ref_log_probs or [0.0] for sample in batch.samples])
             kl_N = kl_estimate(algorithm.kl, logp_N, ref_N)
@@ -480,7 +485,7 @@ class GrpoTrainer:
     def update_metrics(self, sums: Sequence[Mapping[str, Tensor]], norms: Sequence[float]) -> dict[str, float]:
         """Metrics of the whole batch: shares of all micro-batches and data ranks added up, means over updates."""
         if not sums:
-            return {"training/no_signal": 1.0, "actor/grad_norm": 0.0}
+            return {"actor/grad_norm": 0.0}
         gap = torch.stack([figures["actor/rollout_gap"] for figures in sums]).max()
         names = [name for name in sums[0] if name != "actor/rollout_gap"]
         totals = torch.stack([torch.stack([figures[name] for name in names]) for figures in sums]).sum(0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.train.common.metrics import ENTROPY, SAMPLED
+from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import GrpoTrainerSettings
@@ -26,14 +26,16 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
         "response_length/mean": sum(lengths) / len(lengths),
         "response_length/max": max(lengths),
         "response_length/clip_ratio": sum(one.finish_reason == LENGTH for one in completions) / len(completions),
-        ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
+        ROLLOUT_ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
-        "training/filter_groups/generated_prompts": len(sampled),
+        GROUPS: len(sampled),
+        SIGNAL: sum(group.has_signal() for group in sampled),
+        TOKENS: sum(completion.n_tokens for group in batch for completion in group.completions),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
         "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
-        "perf/trained_tokens": sum(trained),
+        TRAINED: sum(trained),
     }
 
 
@@ -87,13 +89,13 @@ class Report:
 
 def step_parts(row: Mapping[str, Any]) -> list[str]:
     """``right 31.2 %``, ``groups 40/64`` and so on, for the line of progress."""
-    groups = f"{row['training/filter_groups/kept']}/{row['training/filter_groups/generated_prompts']}"
+    groups = f"{row['training/filter_groups/kept']}/{row[GROUPS]}"
     parts = [f"right {100 * row['critic/acc/mean']:4.1f} %", f"groups {groups}"]
     parts += [f"length {row['response_length/mean']:.0f}"]
-    if "training/no_signal" in row:
+    if ENTROPY not in row:
         parts += ["no group with signal: no update"]
     else:
-        parts += [f"entropy {row['actor/entropy']:.3f}", f"grad {row['actor/grad_norm']:.2f}"]
+        parts += [f"entropy {row[ENTROPY]:.3f}", f"grad {row['actor/grad_norm']:.2f}"]
         parts += [f"gap {row['actor/rollout_gap']:.0e}"]
     times = f"gen {row['timing_s/gen']:.1f}, update {row['timing_s/update_actor']:.1f}"
     return [*parts, f"{row['timing_s/step']:.1f} s ({times})"]

@@ -30,11 +30,13 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.common.metrics import TOKENS
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
 from compositionality.train.common.settings import OptimSettings
+from compositionality.train.common.training_report import sft_report
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -133,6 +135,7 @@ class Fit:
             if step % trainer.log_every == 0 or save or ends_epoch:
                 self.loss = float(tally[0] / tally[1])
                 row |= {"train/loss": self.loss, "train/grad_norm": norm, "train/lr": rate, **memory_metrics()}
+                row[TOKENS] = int(tally[1])
                 if validation and (ends_epoch or ends_run):
                     row["val/loss"] = self.mean_loss(validation)
                 if log:
@@ -171,7 +174,11 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
     with ExitStack() as held:
         start = on_first_rank(lambda: lock_and_resume(out, recipe, held, force=force))
         loss = fit.run(batches, out, start, validation)
-        publish(fit.policy, fit.tokenizer, out / "final", recipe, {"steps": batches.steps, "loss": round(loss, 4)})
+        facts = {"steps": batches.steps, "loss": round(loss, 4)}
+        if rank() == 0:
+            rows = len(batches.rows)
+            facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, Path(settings.data.train_file))
+        publish(fit.policy, fit.tokenizer, out / "final", recipe, facts)
     return out / "final"
 
 
@@ -185,7 +192,10 @@ def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBa
     """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
     inputs, trainer = read_sft_inputs(settings), settings.trainer
     assert inputs is not None, "a dry run trains nothing"
-    steps = trainer.steps or trainer.epochs * -(-len(inputs.rows) // trainer.batch_rows)
+    epoch = -(-len(inputs.rows) // trainer.batch_rows)
+    steps = trainer.steps or trainer.epochs * epoch
+    if trainer.tokens is not None:
+        steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in inputs.rows)))
     batches = ChatBatches(inputs.rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, settings.data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
     fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)

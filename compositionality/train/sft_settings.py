@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
+from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, check_ranges
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
@@ -22,7 +23,7 @@ from compositionality.train.common.settings import (
     refuse_foreign_keys,
 )
 
-THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.batch_rows")
+THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows")
 NOT_THE_RESULT = (
     *("engine", "run.", "verl", "force", "dry_run"),
     *("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer."),
@@ -46,6 +47,9 @@ class SftTrainerSettings:
     output: NonEmptyStr = MISSING  # run folder: final/ is the trained model
     epochs: PositiveInt = 2  # times that every row is seen
     steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
+    tokens: PositiveInt | None = (
+        None  # single: instead as many updates as come closest to so many tokens, prompts included
+    )
     batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
@@ -77,6 +81,8 @@ class SftSettings:
 def check_settings(settings: SftSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    if settings.trainer.steps and settings.trainer.tokens:
+        raise UserError(f"trainer.tokens={settings.trainer.tokens}: give trainer.steps or this, not both")
     if settings.engine == "single":
         refuse_foreign_keys(settings, NEEDS_VERL)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)

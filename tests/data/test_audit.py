@@ -115,7 +115,20 @@ def test_p03_clean_files_are_sound(tmp_path: Path, shape: str) -> None:
     write_table(to_table([task.problem("train", 1, index) for index in range(300)], "train"), path)
     for level in audit_file(path)[1]:
         assert level["input_matters"] == level["real_depth"] == 1
+        assert level["reducible"] == 0
         assert level["with_no_op"] == level["with_constant"] == level["wrong_gold"] == level["wrong_stream"] == 0
+
+
+def test_p03_planted_reducible_and_reordered_problems_are_counted(tmp_path: Path) -> None:
+    programs = [
+        "func_17(func_11(func_17(x), 1))",  # the reversals can be left out
+        "func_13(func_11(func_17(x), 1), '-')",  # any order will do
+        "func_6(func_11(func_17(x), 1), 'dh')",
+        "func_17((x + func_11(x, 1)))",  # a tree
+    ]
+    path = write_rows(tmp_path / "planted.parquet", [row(program, "abc") for program in programs])
+    levels = {level["level"]: level for level in audit_file(path)[1]}
+    assert (levels[3]["reducible"], levels[3]["other_order"], levels[3]["chains"]) == (0.25, 1.0, 3)
 
 
 def test_the_papers_test_file_has_the_known_flaws(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import new_artefact
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
@@ -23,8 +23,10 @@ def task_of(source: str) -> str:
     return source.partition("-")[0]
 
 
-def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "", *, programs: bool = False) -> Path:
-    """A problem file with so many problems of every data source; ``programs``: those of strings hold theirs."""
+def problem_file(
+    path: Path, sizes: Mapping[str, int], tag: str = "", split: int = 0, *, programs: bool = False
+) -> Path:
+    """So many problems of every data source, of a function split; ``programs``: those of strings hold theirs."""
     names = [source for source, size in sizes.items() for _ in range(size)]
     string = {"ref_output": "a"}
     if programs:
@@ -38,7 +40,8 @@ def problem_file(path: Path, sizes: Mapping[str, int], tag: str = "", *, program
         )
         for index, source in enumerate(names)
     ]  # fmt: skip
-    write_table(to_table(made, "test"), path)
+    with new_artefact(path, Recipe("create_problems", {"function_split": split})) as partial:
+        write_table(to_table(made, "test"), partial)
     return path
 
 
@@ -54,14 +57,17 @@ def evaluation(
     outcomes: Outcomes,
     seed: int = 0,
     composed: Mapping[str, int] | None = None,
+    paths: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Path:
     """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file.
 
-    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES.
+    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES. ``paths``: of models that are
+    not just names.
     """
+    folders = {model: (paths or {}).get(model, model) for model in outcomes}
     settings = EvaluateSettings(
-        models=[f"{model}:{model}" for model in outcomes],
+        models=[f"{model}:{path}" for model, path in folders.items()],
         problems=[f"{name}:{path}" for name, path in problems.items()],
         output=folder, engine="openai", base_url="http://x", seed=seed, **changes,
     )  # fmt: skip
@@ -69,7 +75,7 @@ def evaluation(
         for name, path in problems.items():
             reasons = [reason for source, found in by_source.items() if name in source for reason in found]
             _rollouts(
-                settings.collection(model, str(path), folder / "rollouts" / model / name),
+                settings.collection(folders[model], str(path), folder / "rollouts" / model / name),
                 reasons,
                 (composed or {}).get(model, 0),
             )

@@ -81,7 +81,8 @@ def with_report(results: Results, arm: str, report: TrainingReport | None) -> Re
         (TrainingReport(updates=0), "rl-level1: no report of updates in 4 of 4 seeds"),
         (TrainingReport(100, 95), "rl-level1 hardly trained: 5 updates with signal in a seed, 10 are needed"),
         (TrainingReport(100, 60), "rl-level1 hardly trained: 40 % of its updates had signal, 50 % are needed"),
-        (TrainingReport(updates=40), None),  # supervised: neither groups nor signal
+        (TrainingReport(updates=4, rows=90), None),  # supervised: neither groups nor signal
+        (TrainingReport(updates=4, rows=0), "rl-level1 was trained on no rows in a seed"),
     ],
 )  # fmt: skip
 def test_p19_the_arm_that_did_not_train_is_named(report: TrainingReport | None, reason: str | None) -> None:

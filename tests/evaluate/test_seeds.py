@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,14 @@ import pytest
 from rich.console import Console
 from studies import Outcomes, evaluation, problem_file, right
 
-from compositionality.data.artefact import tree_hash, verify
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
 from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.tables import WIDTH, print_summary, summary_markdown
-from compositionality.stats.random_effects import PROBLEMS, SEEDS_AND_PROBLEMS
+from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")
@@ -116,6 +117,46 @@ def test_other_problems_are_refused(tmp_path: Path, three: list[str]) -> None:
     other = problem_file(tmp_path / "other.parquet", SIZES, tag="x")
     with pytest.raises(UserError, match="seed0 and seed3: other problems in heldout"):
         summary(tmp_path, [three[0], one(tmp_path, other, 3)])
+
+
+def replicate(tmp_path: Path, seed: int, split: int, sizes: Mapping[str, int] = SIZES) -> str:
+    """The evaluation of a seed on the problems of a function split."""
+    name = f"seed{seed}-split{split}"
+    problems = problem_file(tmp_path / f"{name}.parquet", sizes, f"of split {split}", split)
+    answers = {
+        arm: {source: right(min(2 + place + seed, n), n) for source, n in sizes.items()}
+        for place, arm in enumerate(ARMS)
+    }
+    return f"{name}:{evaluation(tmp_path / name / 's', {'heldout': problems}, answers, seed)}"
+
+
+def test_replicates_with_splits_of_their_own_are_nested_in_seeds(tmp_path: Path) -> None:
+    pairs = [(seed, 2 * seed + split) for seed in range(3) for split in (1, 2)]
+    found = summary(tmp_path, [replicate(tmp_path, *pair) for pair in pairs])
+    row = row_of(found["accuracy"], 3, model="stage1")
+    assert (row["n_seeds"], row["n_problems"], row["interval"]) == (3, 20, NESTED)
+    assert row["values"] == pytest.approx([0.1, 0.15, 0.2])
+    assert row["splits"] == [[0.1, 0.1], [0.15, 0.15], [0.2, 0.2]]
+    change = row_of(found["differences"], 3, model="rl-level2", base="stage1")
+    assert (change["difference"], change["interval"]) == (pytest.approx(0.1), NESTED)
+    assert [one["function_split"] for one in found["seeds"]] == [split for _, split in pairs]
+    assert set(found["problems"]) == {f"seed{seed}-split{split}/heldout" for seed, split in pairs}
+
+
+def test_replicates_that_cannot_be_nested_are_refused(tmp_path: Path) -> None:
+    first = replicate(tmp_path, 0, 1)
+    with pytest.raises(UserError, match="seed0-split1 and seed1-split1: both of function split 1, beside others"):
+        summary(tmp_path, [first, replicate(tmp_path, 0, 2), replicate(tmp_path, 1, 1)])
+    fewer = replicate(tmp_path, 1, 3, {**SIZES, "string-heldout-level3": 19})
+    with pytest.raises(UserError, match="20 and 19 problems of heldout L3 in heldout; make as many for every split"):
+        summary(tmp_path, [first, fewer])
+
+
+def test_problems_of_two_splits_are_no_replicate(tmp_path: Path) -> None:
+    files = {f"f{split}": problem_file(tmp_path / f"f{split}.parquet", {"string-f-level2": 2}, "", split)
+             for split in (1, 2)}  # fmt: skip
+    with pytest.raises(UserError, match=r"f1.parquet and .*f2.parquet: of function splits 1 and 2"):
+        evaluation(tmp_path / "s", files, {"m": {"string-f1f2-level2": right(1, 2)}})
 
 
 def test_other_sampling_is_refused(tmp_path: Path, heldout: Path, three: list[str]) -> None:
@@ -258,11 +299,57 @@ def test_where_no_task_can_tell_there_is_no_table_of_composed_responses(three: l
     assert "right order" not in summary_markdown(found)
 
 
+def with_report(folder: Path, **changes: Any) -> str:
+    """A model folder that says what its training did."""
+    report = TrainingReport(
+        updates=100, updates_without_signal=17, groups=6400, groups_with_signal=188, completions=51200, tokens=90000,
+        first_entropy=0.8, last_entropy=0.6,
+    )  # fmt: skip
+    with new_artefact(folder, Recipe("train_grpo", {}), {"training": asdict(replace(report, **changes))}) as partial:
+        partial.mkdir()
+        (partial / "weights").write_text("w")
+    return str(folder)
+
+
+def test_what_the_training_did_is_told_by_arm_and_seed(
+    tmp_path: Path, heldout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = []
+    for seed, changes in enumerate([{}, {"updates_without_signal": 100, "groups_with_signal": 0, "tokens": 0}]):
+        model = with_report(tmp_path / f"checkpoints{seed}" / "rl-level1" / "final", **changes)
+        path = evaluation(
+            tmp_path / f"tiny-seed{seed}" / "s", {"heldout": heldout}, outcomes(seed, ARMS[:2]), seed,
+            paths={"rl-level1": model},
+        )  # fmt: skip
+        inputs.append(f"seed{seed}:{path}")
+    warning = "none of its 100 updates had signal; it is the model it began as"
+    assert f"warning: rl-level1: {warning}" in " ".join(capsys.readouterr().out.split())
+    written = json.loads(path.read_text())["training"]
+    assert (list(written), written["rl-level1"]["updates_without_signal"]) == (["rl-level1"], 100)
+    assert read_evaluations(inputs).seeds[0].training["rl-level1"].groups_with_signal == 188
+    found = summary(tmp_path, inputs)
+    assert [found["training"][seed]["rl-level1"]["tokens"] for seed in ("seed0", "seed1")] == [90000, 0]
+    assert f"warning: rl-level1 in seed1: {warning}" in " ".join(capsys.readouterr().out.split())
+    lines = summary_markdown(found).splitlines()
+    assert "| rl-level1 | 100 | 17–100 | 6,400 | 0–188 | 51,200 | 0–90,000 | 0.80→0.60 |" in lines
+    assert f"**Warning:** rl-level1 in seed1: {warning}" in lines
+
+
+def test_another_training_of_the_same_model_name_makes_accuracy_json_anew(tmp_path: Path, heldout: Path) -> None:
+    given = {"rl-level1": with_report(tmp_path / "rl-level1" / "final")}
+    for updates in (100, 50):
+        with_report(tmp_path / "rl-level1" / "final", updates=updates)
+        path = evaluation(tmp_path / "s", {"heldout": heldout}, outcomes(0, ARMS[:2]), paths=given)
+        assert json.loads(path.read_text())["training"]["rl-level1"]["updates"] == updates
+
+
 def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("mine")
     with pytest.raises(UserError, match="has no place for the tables"):
-        write_between_marks(readme, "", summary_markdown({"models": [], "accuracy": [], "composed": []}))
+        write_between_marks(
+            readme, "", summary_markdown({"models": [], "accuracy": [], "composed": [], "training": {}})
+        )
     assert readme.read_text() == "mine"
     readme.write_bytes(b"\xff")
     with pytest.raises(UserError, match=r"not UTF-8 at byte 0\); save it as UTF-8"):

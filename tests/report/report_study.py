@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
-from compositionality.types import FAILURES, Completion, Problem, Reason, Verdict
+from compositionality.types import FAILURES, Completion, Problem, Reason, TrainingReport, Verdict
 
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")
 LEVELS = (1, 2, 3)
@@ -82,7 +83,9 @@ def of_seed(folder: Path, seed: int) -> Path:
 
 
 def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> Path:
-    truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else {"ref_output": "abc"}
+    program = "def main_solution(x):\n    return func_17(x)"
+    string = {"ref_output": "abc", "ref_code": program, "ref_input": {"x": "cba"}}
+    truth = {"target": 3, "numbers": [1, 2]} if name == "countdown" else string
     source = "countdown-clean" if name == "countdown" else f"string-{name}"
     made = [
         Problem(
@@ -113,17 +116,30 @@ def _groups(problems: Path) -> list[tuple[int, str]]:
 
 def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> Path:
     """accuracy.json of one seed, by the code that evaluates, from rollouts that are complete already."""
+    paths = {model: _model(section.parent / "models" / model / "final", model) for model in models}
     settings = EvaluateSettings(
-        models=[f"{model}:{model}" for model in models], problems=[f"{name}:{path}" for name, path in problems.items()],
+        models=[f"{model}:{path}" for model, path in paths.items()],
+        problems=[f"{name}:{path}" for name, path in problems.items()],
         output=section, engine="openai", base_url="http://localhost", seed=seed,
     )  # fmt: skip
     for model in models:
         for name, path in problems.items():
-            job = settings.collection(model, str(path), section / "rollouts" / model / name)
+            job = settings.collection(paths[model], str(path), section / "rollouts" / model / name)
             with new_artefact(job.output, recipe(job)) as partial:
                 partial.mkdir()
                 write_table(_shard(model, _groups(path), seed), partial / "shard-00000.parquet")
     return evaluate(settings) / "accuracy.json"
+
+
+def _model(folder: Path, model: str) -> str:
+    """A model folder; that of RL on level 1 says that no update had signal."""
+    signal = {"rl-level1": 0, "rl-level2": 100}.get(model)
+    report = TrainingReport(20, 0 if signal else 20, 160, signal, 640, 12345)
+    facts = {} if signal is None else {"training": asdict(report)}
+    with new_artefact(folder, Recipe("train_grpo", {}), facts) as partial:
+        partial.mkdir()
+        (partial / "weights").write_text(model)
+    return str(folder)
 
 
 def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table:
@@ -165,7 +181,7 @@ def other_task() -> dict[str, Any]:
     seeds = [{"name": f"seed{seed}", "sampling_seed": seed} for seed in range(2)]
     sampling = {"n_samples": 1, "temperature": 1.0}
     content = {"seeds": seeds, "models": list(models), "problems": {}, "sampling": sampling}
-    return {**content, "accuracy": rows, "differences": []}
+    return {**content, "accuracy": rows, "composed": [], "differences": [], "composed_differences": [], "training": {}}
 
 
 def _pass_at_k(section: Path, problems: Path, seed: int) -> None:

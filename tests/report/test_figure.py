@@ -25,6 +25,8 @@ def summary_file(
     n_seeds: int = 3,
     step: str = "summarise_seeds",
     kinds: Sequence[str] = ("trained", "heldout"),
+    *,
+    composes: bool = False,
 ) -> Path:
     """A seeds.json with falling accuracies."""
     rows = [
@@ -39,7 +41,8 @@ def summary_file(
         for level in range(1, 7)
         for place, arm in enumerate(arms)
     ]  # fmt: skip
-    content = {"models": list(arms), "seeds": [], "accuracy": rows, "differences": []}
+    composed = [{**row, "composed": row["accuracy"]} for row in rows if composes]
+    content = {"models": list(arms), "seeds": [], "accuracy": rows, "composed": composed, "training": {}}
     with new_artefact(path, Recipe(step, {})) as partial:
         partial.write_text(json.dumps(content))
     return path
@@ -75,6 +78,17 @@ def test_the_drawing_says_what_it_shows(tmp_path: Path, seeds: Path) -> None:
         assert text in texts
     assert STYLES["base"].title not in texts
     assert "<dc:date>" not in svg
+
+
+def test_composed_responses_are_drawn_below(tmp_path: Path, seeds: Path) -> None:
+    png, svg = drawn(tmp_path, summary_file(tmp_path / "composed.json", composes=True), "composed")
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
+    assert {"correct, %", "right functions in the right order, %"} <= set(texts)
+    assert (texts.count("held-out functions"), texts.count("trained functions")) == (2, 2)
+    assert texts.count("paper: Llama-3.1-8B, held-out functions") == 1
+    width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))
+    assert (width, height) == (1200, 960)
+    assert "right order" not in drawn(tmp_path, seeds)[1]
 
 
 def test_the_transfer_to_countdown_beside_the_papers(tmp_path: Path) -> None:

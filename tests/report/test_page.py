@@ -66,6 +66,16 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
         assert words in html
 
 
+def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:
+    html = page.read_text()
+    study = html[html.index('<section id="study">') :]
+    warning = "rl-level1 in seed1: none of its 20 updates had signal; it is the model it began as"
+    assert f"<strong>Warning:</strong> {warning}" in study
+    assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
+    assert "rl-level2 in seed" not in study
+    assert "completions that apply the problem’s functions in the right order" in html
+
+
 def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
     html = page.read_text()
     tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[: html.index("<main>")])
@@ -305,6 +315,10 @@ def test_tables_are_csv(settings: ReportSettings) -> None:
     assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
     assert len(rows("accuracy")) == len(MODELS) * 6
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
+    assert {(row["part"], row["composed"], row["n_seeds"]) for row in rows("composed")} == {("composed", "0.0", "2")}
+    assert [(row["seed"], row["arm"], row["groups_with_signal"]) for row in rows("training_runs")] == [
+        (seed, arm, signal) for seed in ("seed0", "seed1") for arm, signal in (("rl-level1", "0"), ("rl-level2", "100"))
+    ]
     budget = [row for row in rows("budget") if row["seed"] == "seed0"]
     assert [int(row["completions"]) for row in budget if row["arm"] == "rft"] == [40, 80]
     assert [int(row["completions"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]

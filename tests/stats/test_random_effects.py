@@ -199,6 +199,17 @@ def test_intervals_over_problems_alone_miss_the_spread_of_seeds() -> None:
     assert narrow < 0.5
 
 
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.06, 0.88, 0.91), (0.03, 0.73, 0.77)])
+def test_with_one_failing_seed_in_four_intervals_cover_less_than_they_say(
+    spread: float, low: float, high: float
+) -> None:
+    """A seed in four gains nothing, the others 25 points ± their spread; four seeds a study."""
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random((8000, 4)) < 0.25, 0.0, 0.25) + spread * rng.standard_normal((8000, 4))
+    half = stats.t.ppf(0.975, 3) * gains.std(axis=1, ddof=1) / 2
+    assert low <= np.mean(abs(gains.mean(axis=1) - 0.75 * 0.25) <= half) <= high
+
+
 def test_mean_change_is_students() -> None:
     values = np.array([0.1, 0.3, 0.2, 0.4])
     low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))

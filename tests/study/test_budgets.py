@@ -8,10 +8,10 @@ import pytest
 from compositionality.config.profile import load_profile, profile_names
 from compositionality.errors import UserError
 from compositionality.study.arms import load_study
-from compositionality.study.budgets import budget, check_budgets, length_of, rl_settings
+from compositionality.study.budgets import budget, check_budgets, length_of, length_words, problems_asked, rl_settings
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Request, study_jobs
-from compositionality.train.common.metrics import SAMPLED, sampled_completions
+from compositionality.train.common.metrics import SAMPLED, TRAINED, sampled_completions
 from compositionality.train.common.prompt_stream import refill_size
 from compositionality.train.grpo_settings import generation_batch
 
@@ -106,10 +106,32 @@ def test_rft_in_rls_budget_comes_after_rl_only_where_the_run_tells_it(tmp_path: 
         study_jobs(Request("section41_42", 1), variables("instruct", ARMS="rft-matched", CKPT_DIR=str(tmp_path)))
 
 
-def test_an_arm_comes_after_those_whose_runs_it_reads() -> None:
-    jobs = study_jobs(Request("section41_42", 1), variables("tiny", ARMS="rl-level2-random rl-level1 rl-level2"))
-    followed = next(job for job in jobs if job.words[:1] == ("rl-level2-random",))
-    assert [jobs[number].words[0] for number in followed.after] == ["rl-level2"]
+@pytest.mark.parametrize("arm", ["rl-level2-random", "rft-updates", "rft-tokens"])
+def test_an_arm_comes_after_those_whose_runs_it_reads(arm: str) -> None:
+    jobs = study_jobs(Request("section41_42", 1), variables("tiny", ARMS=f"{arm} rl-level1 rl-level2"))
+    follower = next(job for job in jobs if job.words[:1] == (arm,))
+    assert [jobs[number].words[0] for number in follower.after] == ["rl-level2"]
+
+
+def test_rl_asks_as_many_problems_as_it_has_groups() -> None:
+    assert problems_asked(variables("tiny"), STUDY, "rft-16") == 100 * 64
+
+
+@pytest.mark.parametrize(("unit", "key", "whole"), [("updates", "steps", 9), ("tokens", "tokens", 9000)])
+def test_the_iterations_of_rft_share_what_the_run_has_trained(tmp_path: Path, unit: str, key: str, whole: int) -> None:
+    given = {**variables("tiny", CKPT_DIR=str(tmp_path)), "RFT_BUDGET": unit}
+    assert length_words({**given, "DRY_RUN": "1"}, STUDY, "rft-matched") == f"trainer.{key}=1"
+    with pytest.raises(UserError, match=r"metrics.jsonl: no perf/trained_tokens of every step"):
+        length_words(given, STUDY, "rft-matched")
+    run = tmp_path / "stage2-rl-level2"
+    (run / "final").mkdir(parents=True)
+    rows: list[dict[str, float]] = [{"step": n, "actor/grad_norm": 1, TRAINED: 1000} for n in range(10)]
+    rows[3] |= {"training/no_signal": 1, TRAINED: 0}
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [length_words({**given, "ITERATION": str(number)}, STUDY, "rft-matched") for number in range(3)]
+    assert all(word.startswith(f"trainer.{key}=") for word in words)
+    assert sum(int(word.partition("=")[2]) for word in words) == whole
+    assert length_words({**given, "RFT_BUDGET": "completions"}, STUDY, "rft-matched") == ""
 
 
 def test_overrides_are_in_the_budget_too(tmp_path: Path) -> None:

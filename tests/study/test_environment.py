@@ -18,6 +18,7 @@ from compositionality.study.run import RunStudySettings, gpus_of_lanes, variable
         ("SEED", "08", "without leading zeros"),
         ("SEED", "-1", "a whole number from 0 to"),
         ("SEED", "٣", "a whole number from 0 to"),
+        ("FUNCTION_SPLIT", "-1", "a whole number from 0 to"),
         ("SEEDS", "0", "a whole number from 1 to"),
         ("LANES", "0", "a whole number from 1 to"),
         ("PROCESSES", "0", "a whole number from 1 to"),
@@ -37,6 +38,20 @@ from compositionality.study.run import RunStudySettings, gpus_of_lanes, variable
 def test_a_variable_out_of_its_range_is_named(key: str, value: str, told: str) -> None:
     with pytest.raises(UserError, match=rf"{key}=.*{told}"):
         environment({"PROFILE": "tiny", key: value})
+
+
+def test_splits_of_a_seed_share_its_base_and_stage_1() -> None:
+    found = environment({"PROFILE": "tiny", "SEED": "3", "FUNCTION_SPLIT": "2"})
+    assert [found[key] for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "SEED_CKPT_DIR", "BASE_MODEL")] == [
+        "data/tiny-seed3-split2",
+        "checkpoints/tiny-seed3-split2",
+        "results/tiny-seed3-split2",
+        "checkpoints/tiny-seed3",
+        "checkpoints/tiny-seed3/base",
+    ]
+    assert environment(found) == found
+    with pytest.raises(UserError, match="FUNCTION_SPLIT=2: the paper's problems"):
+        environment({"PROFILE": "paper", "FUNCTION_SPLIT": "2"})
 
 
 def test_what_a_profile_does_without_may_be_0_and_null_is_every_gpu() -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
 from hypothesis import given, settings
@@ -179,10 +179,26 @@ def with_one_less(expression: Expression) -> Iterator[Expression]:
                 )
 
 
+@pytest.mark.parametrize("split", [0, 1, 61])
 @pytest.mark.parametrize("functions", ["trained", "heldout"])
-def test_the_tiny_profile_reaches_level_8(functions: str) -> None:
-    options = replace(TINY, functions=functions, levels=(8,), alphabet="abcdefghij")
+def test_the_tiny_profile_reaches_level_8(functions: str, split: int) -> None:
+    options = replace(TINY, functions=functions, function_split=split, levels=(8,), alphabet="abcdefghij")
     assert len(list(TASK.problems(options, "test", 2027, 20))) == 20
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["trained", "heldout"]))
+def test_p03_no_other_order_gives_the_answer_of_an_order_sensitive_problem(index: int, functions: str) -> None:
+    options = replace(TINY, functions=functions, levels=(2, 3, 4, 5), order_sensitive=True)
+    item = StringGenerator(options).item("test", 5, index)
+    orders = {order for order in permutations(item.chain) if order != item.chain}
+    assert all(run(order[::-1], item.input) != item.output for order in orders)
+
+
+def test_order_sensitive_problems_are_a_group_of_their_own() -> None:
+    options = replace(TINY, functions="heldout", levels=(2, 3), order_sensitive=True)
+    problem = StringGenerator(options).problem("test", 5, 0)
+    assert (problem.group, problem.data_source) == ("heldout-ordered", "string-heldout-level2")
 
 
 def depth(expression: object) -> int:
@@ -215,6 +231,15 @@ def test_compact_definitions_and_parameters() -> None:
     assert any(p.prompt.startswith("func_17=recursive_reverse;func_17:") for p in some(task))
     free = StringGenerator(replace(TINY, frozen_parameters=False, levels=(1,)))
     assert any(p.prompt.startswith("func_13[-]:") for p in some(free))
+
+
+def test_the_sides_of_a_random_split_are_the_groups() -> None:
+    for name in ("trained", "heldout"):
+        task = StringGenerator(replace(TINY, functions=name, function_split=1))
+        assert {problem.group for problem in some(task)} == {name}
+        assert {function.id for function in task.functions} != {
+            function.id for function in StringGenerator(replace(TINY, functions=name)).functions
+        }
 
 
 def some(task: StringGenerator) -> list[Problem]:
@@ -250,6 +275,9 @@ def test_a_level_with_too_few_problems_is_said() -> None:
     "bad",
     [
         {"shape": "ring"},
+        {"function_split": -1},
+        {"order_sensitive": True},
+        {"order_sensitive": True, "levels": (2,), "shape": "tree"},
         {"style": "loud"},
         {"shape": "tree", "style": "compact"},
         {"levels": ()},

@@ -2,6 +2,7 @@
 
 import random
 import re
+from itertools import combinations
 
 import pytest
 
@@ -17,7 +18,7 @@ from compositionality.tasks.string.functions import (
     frozen_operation,
     select_functions,
 )
-from compositionality.tasks.string.identity import fingerprint
+from compositionality.tasks.string.identity import PROBES, fingerprint
 from compositionality.tasks.string.prior import PRIOR, prior_functions
 
 MOST = 210
@@ -167,6 +168,56 @@ def test_every_prior_function_stays_total() -> None:
         for operation in operations(function):
             for text in ("", "a", "ab", "«1-_|Z»"):
                 assert isinstance(operation(text), str)
+
+
+@pytest.mark.parametrize("drop", [(), (0, 3)])
+def test_random_splits_divide_the_same_functions_in_as_many(drop: tuple[int, ...]) -> None:
+    def ids(preset: str, split: int) -> set[int]:
+        return {function.id for function in select_functions(preset, drop=drop, split=split)}
+
+    found = set()
+    for split in range(1, 40):
+        trained, heldout = ids("trained", split), ids("heldout", split)
+        assert trained | heldout == ids("all", split) == ids("all", 0)
+        assert (len(trained), len(heldout)) == (len(ids("trained", 0)), len(ids("heldout", 0)))
+        assert not trained & heldout
+        assert heldout & {11, 19}  # on short strings level 8 needs one of them
+        found.add(tuple(sorted(heldout)))
+    assert len(found) > 30
+    assert ids("heldout", 1) == GOLDEN_SPLIT[drop]
+
+
+GOLDEN_SPLIT: dict[tuple[int, ...], set[int]] = {
+    (): {2, 5, 10, 12, 14, 16, 19, 20},
+    (0, 3): {2, 10, 12, 14, 16, 19, 20},
+}
+
+
+def test_p02_no_split_has_functions_that_behave_alike_on_both_sides() -> None:
+    chooser = random.Random(5)
+    texts = ["".join(chooser.choices("abcdefghij", k=chooser.randint(3, 6))) for _ in range(400)]
+    operations = [frozen_operation(function) for function in select_functions("all")]
+    for one, other in combinations(operations, 2):
+        changed = [text for text in texts if not one(text) == other(text) == text]
+        assert sum(one(text) == other(text) for text in changed) < len(changed) / 5, (one, other)
+
+
+@pytest.mark.parametrize("split", [1, 2, 61, 62, 63])
+def test_p02_no_split_trains_what_a_held_out_composition_does(split: int) -> None:
+    def results(preset: str, level: int) -> set[tuple[str, ...]]:
+        operations = [frozen_operation(function) for function in select_functions(preset, drop=(0, 3), split=split)]
+        found = {PROBES}
+        for _ in range(level):
+            found = {tuple(map(operation, values)) for values in found for operation in operations}
+        return found
+
+    for level in (2, 3):
+        assert not results("trained", 2) & results("heldout", level)
+
+
+def test_a_split_with_too_few_functions_is_said() -> None:
+    with pytest.raises(UserError, match=r"function_split=1 drop=.*12 trained and 1 held-out; leave two"):
+        select_functions("trained", drop=(0, 2, 6, 10, 12, 14, 16), split=1)
 
 
 def test_selection() -> None:

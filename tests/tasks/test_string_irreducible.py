@@ -1,6 +1,6 @@
-"""Shorter compositions with the same answer."""
+"""Shorter compositions, and other orders, with the same answer."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from compositionality.tasks.string.expression import from_chain, parse
 from compositionality.tasks.string.functions import ATOMS, Operation, frozen_operation
 from compositionality.tasks.string.irreducible import Walk, is_reducible
+from compositionality.tasks.string.orders import another_order, as_chain
 
 CHAINS = st.lists(st.sampled_from([frozen_operation(function) for function in ATOMS.values()]), max_size=6)
 
@@ -36,3 +37,31 @@ def test_planted() -> None:
     assert not is_reducible(parse("func_17(func_11(func_13(x, '-'), 1))"), "abc")
     assert is_reducible(parse("func_16((x + func_22(x)))"), "ab")  # half of a tree is enough
     assert not is_reducible(parse("(x + func_17(x))"), "ab")
+
+
+@settings(max_examples=100, deadline=None)
+@given(CHAINS, st.text("abej", min_size=1, max_size=6))
+def test_other_orders_are_found(steps: list[Operation], x: str) -> None:
+    def run(some: tuple[Operation, ...]) -> str:
+        text = x
+        for operation in some:
+            text = operation(text)
+        return text
+
+    chain = tuple(steps)
+    others = {run(order) for order in permutations(chain) if order != chain}
+    assert another_order(chain, x, run(chain)) == (run(chain) in others)
+
+
+def test_of_a_long_chain_two_functions_are_exchanged() -> None:
+    chain = as_chain(parse("func_11(" * 6 + "func_17(x)" + ", 1)" * 6))
+    assert chain is not None
+    assert another_order(chain, "abc", "ihg")
+
+
+def test_a_chain_is_functions_on_the_input() -> None:
+    chain = as_chain(parse("func_17(func_20(x, 'jd'))"))
+    assert chain is not None
+    assert [(step.function.id, step.parameter) for step in chain] == [(20, "jd"), (17, None)]
+    for text in ("(x + x)", "func_20(x, x)", "func_17('abc')", "(x).upper()", "func_20('ab', x)"):
+        assert as_chain(parse(text)) is None

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from omegaconf import MISSING
 from compositionality.console import new_console
 from compositionality.data.artefact import (
     Recipe,
+    config_hash,
     exclusive,
     is_done,
     new_artefact,
@@ -34,12 +35,15 @@ from compositionality.evaluate.counts import (
     tally,
 )
 from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_results
+from compositionality.evaluate.training import print_training
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
+from compositionality.train.common.training_report import report_of
 from compositionality.types import Problem
 
 STEP = "evaluate_accuracy"
@@ -87,8 +91,10 @@ def evaluate(settings: EvaluateSettings) -> Path:
         recipe = _recipe(settings, models, files, folders)
         _write_tables(settings, files, folders, recipe)
         table = output / "accuracy.parquet"
-        _write_json(table, table.with_suffix(".json"), force=settings.force)
+        training = reports_of(models)
+        _write_json(table, table.with_suffix(".json"), training, force=settings.force)
     print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill)
+    print_training({"": training}, new_console())
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
 
@@ -133,7 +139,9 @@ def _recipe(
     sampling = collection_recipe(settings.collection("", "", Path())).settings
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": Path(path) for name, path in files.items()}
-    return Recipe(STEP, {"models": list(models), "problems": list(files), "sampling": dict(sampling)}, inputs)
+    kept = {"models": list(models), "problems": list(files), "sampling": dict(sampling)}
+    replicate = replicate_of(folders.values(), map(Path, files.values()))
+    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
 
 
 def _grows(table: Path, recipe: Recipe) -> bool:
@@ -189,9 +197,16 @@ def _labels(settings: EvaluateSettings, model: str, problems: str) -> Row:
     }
 
 
-def _write_json(table: Path, output: Path, *, force: bool) -> None:
-    """The same rows for readers without parquet: a copy of the table, so it follows the table without asking."""
+def reports_of(models: Mapping[str, str]) -> dict[str, Row]:
+    """What made each model, by name, of those whose folder says it."""
+    found = {model: report_of(Path(path)) for model, path in models.items()}
+    return {model: asdict(report) for model, report in found.items() if report}
+
+
+def _write_json(table: Path, output: Path, training: Mapping[str, Row], *, force: bool) -> None:
+    """The same rows for readers without parquet, and what made the models: it follows both without asking."""
     made_from = verify(table)
-    content = {"settings": made_from.settings, "inputs": made_from.inputs, "results": read_table(table).to_pylist()}
-    recipe = Recipe(STEP, {"format": "json"}, {"table": table})
+    results = read_table(table).to_pylist()
+    content = {"settings": made_from.settings, "inputs": made_from.inputs, "training": training, "results": results}
+    recipe = Recipe(STEP, {"format": "json", "training": config_hash(training)}, {"table": table})
     write_derived(output, recipe, lambda path: path.write_text(json.dumps(content, indent=1) + "\n"), force=force)

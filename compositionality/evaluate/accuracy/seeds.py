@@ -1,7 +1,7 @@
 """Results over several seeds: accuracy and differences of arms, with intervals over problems and over seeds."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -15,9 +15,10 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, write
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM
-from compositionality.evaluate.evaluations import TABLE, Evaluations, ProblemSet, read_evaluations
+from compositionality.evaluate.evaluations import TABLE, Evaluation, Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.replicate import SPLIT
 from compositionality.evaluate.tables import print_summary, summary_markdown
 from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
 from compositionality.stats.random_effects import INTERVALS
@@ -42,6 +43,7 @@ COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("problems_low", pa.float64()),
     ("problems_high", pa.float64()),
     ("values", pa.list_(pa.float64())),
+    ("splits", pa.list_(pa.list_(pa.float64()))),
     ("n_seeds", pa.int64()),
     ("n_problems", pa.int64()),
 )
@@ -99,9 +101,12 @@ def summary_of(study: Evaluations) -> Row:
     """The content of seeds.json; the same evaluations give the same bytes."""
     first = study.seeds[0]
     return {
-        "seeds": [{"name": seed.name, "sampling_seed": seed.settings["sampling"].get("seed")} for seed in study.seeds],
+        "seeds": [
+            {"name": one.name, "sampling_seed": one.settings["sampling"].get("seed"), SPLIT: one.function_split}
+            for one in study.seeds
+        ],
         "models": list(study.models),
-        "problems": first.files,
+        "problems": study.files,
         "sampling": first.sampling,
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
@@ -109,7 +114,12 @@ def summary_of(study: Evaluations) -> Row:
         "composed": list(_shares(study, COMPOSED, "composed")),
         "differences": list(_differences(study, CORRECT)),
         "composed_differences": list(_differences(study, COMPOSED)),
+        "training": {seed.name: _training(seed, study.models) for seed in study.seeds},
     }
+
+
+def _training(seed: Evaluation, models: Sequence[str]) -> Row:
+    return {model: asdict(seed.training[model]) for model in models if model in seed.training}
 
 
 def _shares(study: Evaluations, part: str, value: str) -> Iterator[Row]:
@@ -132,7 +142,7 @@ def _differences(study: Evaluations, part: str) -> Iterator[Row]:
 
 
 def _labels(study: Evaluations, problems: ProblemSet, part: str) -> Row:
-    sizes = {"n_seeds": len(study.seeds), "n_problems": study.size(problems)}
+    sizes = {"n_seeds": study.n_seeds, "n_problems": study.size(problems)}
     return {**asdict(problems), "part": part, **sizes}
 
 

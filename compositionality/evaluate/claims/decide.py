@@ -174,7 +174,7 @@ def _required(comparison: Comparison, estimate: Estimate) -> RequiredSampleSize 
 
 def _on_every_seed(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """Each seed by its own interval over problems: all must hold, one that does not is enough."""
-    alone = [_estimate(comparison, Evaluations((seed,), found.models, found.sets), problems) for seed in found.seeds]
+    alone = [_estimate(comparison, seed, problems) for seed in found.each_seed()]
     by_seed = tuple(by_interval(comparison, one.over_problems) if one else Decision.NOT_RUN for one in alone)
     decision = decide_all_of(by_seed)
     undecided = [

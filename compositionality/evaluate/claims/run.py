@@ -88,7 +88,7 @@ def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None
     return {
         "claims": list(claim_rows(catalogue.claims, results)),
         "controls": list(claim_rows(catalogue.controls, results)),
-        "n_seeds": max((len(found.seeds) for found in results.values()), default=0),
+        "n_seeds": max((found.n_seeds for found in results.values()), default=0),
         "seeds": names,
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
@@ -147,10 +147,10 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
 
 def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
     """What a reader must know: single seeds, how many samples, what was not run."""
-    single = [name for name, found in results.items() if len(found.seeds) == 1]
+    single = [name for name, found in results.items() if found.n_seeds == 1]
     if single:
         yield ONE_SEED.format(which=", ".join(single))
-    seeds = {name: len(found.seeds) for name, found in results.items()}
+    seeds = {name: found.n_seeds for name, found in results.items()}
     if len(set(seeds.values())) > 1:
         yield f"Seeds: {', '.join(f'{name} {n}' for name, n in seeds.items())}."
     for name, found in results.items():

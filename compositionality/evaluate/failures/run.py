@@ -13,6 +13,7 @@ from compositionality.evaluate.failures.judge import JUDGED, judge_labels
 from compositionality.evaluate.failures.labels import LABELS_SCHEMA, by_problem, count_labels, write_labels
 from compositionality.evaluate.failures.sources import FailureSettings, Source, find_sources
 from compositionality.evaluate.failures.summary import Row, agreement, summarise
+from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_failures
 
 STEP = "find_failures"
@@ -42,7 +43,8 @@ def _recipe(settings: FailureSettings, sources: list[Source]) -> Recipe:
     inputs |= {f"problems/{source.problems}": source.path for source in sources}
     names = [[source.model, source.problems] for source in sources]
     kept = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
-    return Recipe(STEP, kept, inputs)
+    replicate = replicate_of((source.rollouts for source in sources), {source.path: None for source in sources})
+    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
 
 
 def _write_labels(sources: list[Source], settings: FailureSettings, path: Path) -> None:

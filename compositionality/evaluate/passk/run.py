@@ -29,6 +29,7 @@ from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all, rows_of
+from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
@@ -223,6 +224,7 @@ def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tup
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": questions.path for name, questions in names.problems.items()}
     kept = {"models": [*names.models, *names.rollouts], "sampling": sampling, "columns": BY_PROBLEM_SCHEMA.names}
+    kept["replicate"] = replicate_of(folders.values(), [one.source for one in names.problems.values()])
     recipe = Recipe(STEP, kept, inputs)
     target = settings.output / BY_PROBLEM
     strata = {name: one.strata() for name, one in names.problems.items()}

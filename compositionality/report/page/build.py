@@ -137,6 +137,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         facts=content.facts(inputs),
+        training=content.training_table(inputs),
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **_claims(inputs),
         headline=[figure for figure in shown if figure["name"] == "accuracy"],
@@ -166,7 +167,7 @@ def _claims(inputs: Inputs) -> dict[str, Any]:
         "controls": content.claim_rows(found["controls"], scale),
         "scale": f"{100 * scale:.0f}",
         "tallies": content.tallies(found["claims"]),
-        "n_seeds": len(inputs.seeds),
+        "n_seeds": content.n_seeds(inputs),
         "notes": found["notes"],
         "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",
     }

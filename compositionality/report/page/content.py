@@ -12,6 +12,7 @@ from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
 from compositionality.evaluate.tables import plural
+from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
     AUDIT,
@@ -51,9 +52,11 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     """What was run, on what, how long: a title and a line each."""
     summary = inputs.json(SEEDS)
     sampling = summary["sampling"]
-    n_seeds = len(summary["seeds"])
+    replicates = plural(n_seeds(inputs), "seed")
+    if len(summary["seeds"]) > n_seeds(inputs):
+        replicates += f", {plural(len(summary['seeds']), 'function split')} in all"
     rows = [
-        ("Study", f"{len(summary['models'])} models, {plural(n_seeds, 'seed')}: {', '.join(summary['models'])}"),
+        ("Study", f"{len(summary['models'])} models, {replicates}: {', '.join(summary['models'])}"),
         ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
         ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
     ]
@@ -67,6 +70,11 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         if (seconds := total_seconds(inputs, name))
     ]
     return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
+
+
+def n_seeds(inputs: Inputs) -> int:
+    """How many seeds the study has, not counting their splits."""
+    return max(int(row["n_seeds"]) for row in inputs.json(SEEDS)["accuracy"])
 
 
 def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
@@ -133,6 +141,25 @@ def problem_files(inputs: Inputs) -> Sequence[Row]:
             }
         )
     return rows
+
+
+def training_of(inputs: Inputs) -> Reports:
+    """What the training of every arm did, by seed."""
+    found: Reports = inputs.json(SEEDS)["training"]
+    return found
+
+
+def training_table(inputs: Inputs) -> dict[str, Any]:
+    """Counts of every arm as titles and rows of text, and warnings; empty without any."""
+    reports = training_of(inputs)
+    if not any(reports.values()):
+        return {}
+    frame = training_frame(reports)
+    return {
+        "titles": ["arm", *frame.columns],
+        "rows": [list(row) for row in frame.itertuples()],
+        "warnings": list(warnings(reports)),
+    }
 
 
 def audit(inputs: Inputs) -> dict[str, Any]:
@@ -318,7 +345,9 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
     found: dict[str, Table] = {}
     for name, source, key in (
         ("accuracy", SEEDS, "accuracy"),
+        ("composed", SEEDS, "composed"),
         ("differences", SEEDS, "differences"),
+        ("composed_differences", SEEDS, "composed_differences"),
         ("countdown", COUNTDOWN, "accuracy"),
         ("countdown_differences", COUNTDOWN, "differences"),
     ):
@@ -331,6 +360,14 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
     found["failures_by_pair"] = (results.by_pair, of_failures)
     if AUDIT in inputs:
         found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
+    found["training_runs"] = (
+        [
+            {"seed": seed, "arm": arm, **report}
+            for seed, of in training_of(inputs).items()
+            for arm, report in of.items()
+        ],
+        (SEEDS,),
+    )
     found["claims"] = (list(claims_table(claims_of(inputs)["claims"])), (CLAIMS,))
     found["training"] = (results.training, metrics)
     found["budget"] = (results.budget, (*inputs.starting("runs/"), *inputs.starting("rft/")))

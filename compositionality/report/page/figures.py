@@ -55,7 +55,7 @@ def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | Miss
 def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure | MissingFigure:
     """Accuracy by level of one study."""
     summary = inputs.json(source)
-    rows = by_level(summary)
+    rows, composed = by_level(summary)
     if not rows:
         return MissingFigure(name, title, f"bash bash/{source.split('/')[-2]}/run_all.sh")
     n_samples = summary["sampling"]["n_samples"]
@@ -64,13 +64,18 @@ def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure |
         f"{_seeds(rows[0]['n_seeds'], 'lines: their mean; dots: each seed')}; bars: 95 % interval over "
         f"{rows[0]['interval']}."
     )
+    if composed:
+        caption += (
+            " Below: completions that apply the problem’s functions in the right order, whatever becomes of the "
+            "strings (composed.csv)."
+        )
     if test := paper.matching_test(rows):
         caption += (
             f" Right: what the paper’s text states (Fig. {test.figure}): a model of 8 B parameters, one run, no "
             "intervals; nothing is read off its curves."
         )
     styles = arm_styles(summary["models"], inputs.arms)
-    return _draw(inputs, name, title, caption, (source,), lambda: figures.accuracy(rows, styles))
+    return _draw(inputs, name, title, caption, (source,), lambda: figures.accuracy(rows, composed, styles))
 
 
 def training(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
@@ -179,7 +184,7 @@ def _styles(inputs: Inputs, models: list[str]) -> Styles:
 
 def _paper(inputs: Inputs, figure: str, text: str) -> str:
     """What the paper says, where this study repeats its test."""
-    return f" Paper (Fig. {figure}): {text}" if paper.matching_test(by_level(inputs.json(SEEDS))) else ""
+    return f" Paper (Fig. {figure}): {text}" if paper.matching_test(by_level(inputs.json(SEEDS))[0]) else ""
 
 
 def _seeds(n: int, several: str) -> str:

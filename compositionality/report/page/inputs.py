@@ -54,7 +54,13 @@ _CLAIM_SHAPE: Shape = {
     "comparisons": {"comparison": str, "decision": str, "threshold": NUMBER, "base": None, "values": None},
 }
 SHAPES: Mapping[str, Shape] = {
-    "seeds.json": {**SUMMARY_SHAPE, "seeds": {"name": str}, "sampling": dict, "differences": list},
+    "seeds.json": {
+        **SUMMARY_SHAPE,
+        "seeds": {"name": str},
+        "sampling": dict,
+        "differences": list,
+        "composed_differences": list,
+    },
     "claims.json": {"claims": {**_CLAIM_SHAPE, "origin": str}, "controls": _CLAIM_SHAPE, "notes": list},
     "passk.json": {
         "models": list,

@@ -1,8 +1,4 @@
-"""The numbers behind the page's figures, as rows: training runs, and pass@k and failure modes over all seeds.
-
-Legend: S seeds, P problems, K values of k.
-"""
-# ruff: noqa: N806
+"""The numbers behind the page's figures, as rows: training runs, and pass@k and failure modes over all seeds."""
 
 import re
 from collections import defaultdict
@@ -16,9 +12,7 @@ from compositionality.data.json_files import check_shape
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
 from compositionality.report.page.inputs import AGAIN, FAILURES, PASS_AT_K, SEEDS, Inputs
-from compositionality.stats.intervals import Counts, columns_by_seed, wilson
-from compositionality.stats.pass_at_k import pass_at_k
-from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
+from compositionality.stats.intervals import columns_by_seed, wilson
 from compositionality.train.common.metrics import read_metrics
 from compositionality.types import Estimate, Metric
 
@@ -130,32 +124,17 @@ def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
     pairs = dict.fromkeys((row["model"], row["base"]) for row in each[0]["differences"])
     found, differences = [], []
     for problems in study.sets:
-        values = {model: _pass_at_k(study, model, problems) for model in study.models}
         ks = _ks(study.samples(problems))
-        for model, (passed_SPK, judged_SP) in values.items():
-            of_k = [share_over_seeds(passed_SPK[..., k - 1], judged_SP) for k in ks]
+        for model in study.models:
+            of_k = [study.share(model, problems, f"pass@{k}") for k in ks]
             found.append({"model": model, **_labels(study, problems), "k": ks, **_lists("pass_at_k", of_k)})
         for model, base in pairs:
-            if model in values and base in values:
+            if {model, base} <= set(study.models):
                 row = {"model": model, "base": base, **_labels(study, problems), "k": ks}
-                differences.append({**row, **_lists("difference", _contrasts(values[model], values[base], ks))})
+                of_k = [study.contrast(model, base, problems, part=f"pass@{k}") for k in ks]
+                differences.append({**row, **_lists("difference", of_k)})
                 differences[-1]["crossovers"] = [_crossover(one, differences[-1]) for one in each]
     return found, differences
-
-
-Passed = tuple[np.ndarray[Any, np.dtype[np.float64]], Counts]
-
-
-def _pass_at_k(study: Evaluations, model: str, problems: ProblemSet) -> Passed:
-    """pass@k for k = 1 … N of every problem, (S, P, K), and whether it was judged, (S, P)."""
-    correct, judged = _counts(study, model, problems)
-    n = study.samples(problems)
-    flat = pass_at_k(correct.ravel(), np.maximum(judged, n).ravel(), n)
-    return flat.reshape(*judged.shape, n), (judged > 0).astype(np.int64)
-
-
-def _contrasts(model: Passed, base: Passed, ks: Sequence[int]) -> list[Estimate | None]:
-    return [contrast_over_seeds(model[0][..., k - 1], model[1], base[0][..., k - 1], base[1]) for k in ks]
 
 
 def _ks(n: int) -> list[int]:
@@ -242,11 +221,4 @@ def _study(inputs: Inputs, section: str, metric: Metric) -> Evaluations | None:
 
 
 def _labels(study: Evaluations, problems: ProblemSet) -> Row:
-    return {**asdict(problems), "n_seeds": len(study.seeds), "n_problems": study.size(problems)}
-
-
-def _counts(study: Evaluations, model: str, problems: ProblemSet) -> tuple[Counts, Counts]:
-    """Correct and judged completions, (S, P)."""
-    counts = [seed.counts[model, problems.problems] for seed in study.seeds]
-    rows = counts[0].rows(problems.stratum)
-    return np.stack([one.correct[rows] for one in counts]), np.stack([one.judged[rows] for one in counts])
+    return {**asdict(problems), "n_seeds": study.n_seeds, "n_problems": study.size(problems)}

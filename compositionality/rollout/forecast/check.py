@@ -9,7 +9,7 @@ from compositionality.rollout.forecast.sampling import PYTHON, VLLM_HOST, Vllm, 
 from compositionality.rollout.forecast.shape import BYTES, ModelShape, is_forecast, shape_of_model
 from compositionality.rollout.settings import SamplingSettings
 
-ROWS = 256
+ROWS = 512
 """Rows at a time of the built-in sampler on a CPU (engines/builtin.py) and of transformers."""
 TOKENS, SEQUENCES = 16384, 512
 """Tokens that vLLM computes at a time on an H100 (on an A100 half as many), and its rows (engines/vllm.py)."""

@@ -20,9 +20,11 @@ from compositionality.tasks.string.functions import (
     Operation,
     frozen_operation,
     select_functions,
+    side,
 )
 from compositionality.tasks.string.irreducible import Walk, is_reducible
 from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.orders import another_order
 from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
 from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
@@ -32,6 +34,8 @@ CHAINS_PER_PROBLEM = 400
 OPERATIONS_PER_STEP = 24
 INPUTS_PER_STEP = 32
 """For the first function of a chain; half as many for each one more."""
+ORDERED = "-ordered"
+"""After the name of the functions: the group of order-sensitive problems."""
 CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
 """Inputs that a sound problem must not map all to its own answer."""
 
@@ -62,8 +66,11 @@ class StringGenerator:
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
         options.check()
         self.options = options
-        self.functions = tuple(functions) or select_functions(options.functions, options.ids, options.drop)
-        self.set_name = _set_name(self.functions)
+        self.functions = tuple(functions) or select_functions(
+            options.functions, options.ids, options.drop, options.function_split
+        )
+        self.set_name = _set_name(self.functions, options)
+        self.group = self.set_name + ORDERED * options.order_sensitive
         self._frozen = {function.id: frozen_operation(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(
@@ -110,14 +117,20 @@ class StringGenerator:
         for _ in range(OPERATIONS_PER_STEP):
             operation = self._operation(draws)
             walk = path.walk.step(operation, self.options.max_length) if path else None
-            if path and walk:
-                return Path(path.input, (*steps, operation), walk)
+            longer = Path(path.input, (*steps, operation), walk) if path and walk else None
+            if longer and self._has_its_order(longer):
+                return longer
             for _ in range(INPUTS_PER_STEP >> len(steps)):
                 text = self._input(draws, owned)
                 walk = self._walk((*steps, operation), text)
-                if walk:
-                    return Path(text, (*steps, operation), walk)
+                longer = Path(text, (*steps, operation), walk) if walk else None
+                if longer and self._has_its_order(longer):
+                    return longer
         return None
+
+    def _has_its_order(self, path: Path) -> bool:
+        """Where the order is to matter, it does in each beginning of a chain."""
+        return not self.options.order_sensitive or not another_order(path.steps, path.input, path.walk.value)
 
     def _walk(self, steps: Chain, text: str) -> Walk | None:
         walk: Walk | None = Walk(text)
@@ -169,7 +182,7 @@ class StringGenerator:
         truth = ground_truth(item.input, item.output, code, options.style)
         source = f"string-{self.set_name}-level{item.level}"
         metadata = {"seed": seed, "functions": names}
-        return Problem(source, item.level, self.set_name, prompt, truth, item.index, metadata)
+        return Problem(source, item.level, self.group, prompt, truth, item.index, metadata)
 
 
 def _run(chain: Chain, text: str) -> str:
@@ -178,9 +191,9 @@ def _run(chain: Chain, text: str) -> str:
     return text
 
 
-def _set_name(functions: Sequence[Function]) -> str:
+def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     ids = {function.id for function in functions}
-    for name in ("trained", "heldout", "all"):
-        if ids <= set(PRESETS[name]):
+    for name in PRESETS:
+        if ids <= side(name, options.function_split, options.drop):
             return name
     return "mixed" if ids <= set(range(25)) else "prior"

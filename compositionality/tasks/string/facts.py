@@ -1,4 +1,6 @@
-"""What string problems really hold: unused inputs, no-ops, real depth, lengths, balance, wrong gold answers."""
+"""What string problems really hold: unused inputs, no-ops, real depth, steps and orders that do not matter, lengths,
+balance, wrong gold answers.
+"""
 
 import json
 from collections import Counter
@@ -20,6 +22,8 @@ from compositionality.tasks.string.expression import (
     uses_input,
 )
 from compositionality.tasks.string.identity import PROBES
+from compositionality.tasks.string.irreducible import is_reducible
+from compositionality.tasks.string.orders import another_order, as_chain
 from compositionality.tasks.string.partition import SEED_CLASSES, owner
 from compositionality.types import Problem
 
@@ -28,7 +32,9 @@ from compositionality.types import Problem
 class StringFacts:
     """One problem, evaluated again.
 
-    has_its_depth: the real depth (``walk``) is the level; wrong_stream: the input belongs to another split or seed.
+    reducible: without some operators the value is the same; other_order: in another order of the functions too (None:
+    no chain). has_its_depth: the real depth (``walk``) is the level; wrong_stream: the input belongs to another split
+    or seed.
     """
 
     names: list[str]
@@ -38,6 +44,8 @@ class StringFacts:
     has_its_depth: bool
     no_ops: int
     constants: int
+    reducible: bool
+    other_order: bool | None
     wrong_gold: bool
     wrong_stream: bool
 
@@ -50,6 +58,7 @@ def problem_facts(problem: Problem) -> StringFacts:
     except (KeyError, TypeError, UserError) as error:
         raise UserError(f"is no row of the string task ({error})") from error
     value, depth, no_ops, constants = walk(expression, x)
+    chain = as_chain(expression)
     return StringFacts(
         names=function_names(expression),
         length=len(output),
@@ -58,15 +67,21 @@ def problem_facts(problem: Problem) -> StringFacts:
         has_its_depth=depth == problem.level,
         no_ops=no_ops,
         constants=constants,
+        reducible=is_reducible(expression, x),
+        other_order=None if chain is None else another_order(chain, x, value),
         wrong_gold=value != output,
         wrong_stream=_in_wrong_stream(x, problem.metadata),
     )
 
 
 def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
-    """Figures of the problems of one level; shares are of rows, ``balance`` is rarest over commonest function."""
+    """Figures of the problems of one level: shares of rows, ``other_order`` of ``chains``.
+
+    ``balance`` is rarest over commonest function.
+    """
     lengths = sorted(fact.length for fact in facts)
     deciles = quantiles(lengths, n=10, method="inclusive") if len(lengths) > 1 else lengths * 9
+    chains = [fact for fact in facts if fact.other_order is not None]
     functions = Counter(name for fact in facts for name in fact.names)
     return {
         "wrong_gold": sum(fact.wrong_gold for fact in facts),
@@ -76,6 +91,9 @@ def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
         "with_no_op": _share(facts, lambda fact: fact.no_ops > 0),
         "with_constant": _share(facts, lambda fact: fact.constants > 0),
         "real_depth": _share(facts, lambda fact: fact.has_its_depth),
+        "reducible": _share(facts, lambda fact: fact.reducible),
+        "other_order": _share(chains, lambda fact: bool(fact.other_order)) if chains else None,
+        "chains": len(chains),
         "length_median": deciles[4],
         "length_p90": deciles[8],
         "length_max": lengths[-1],

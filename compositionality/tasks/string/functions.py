@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
+from itertools import count
 
 from compositionality.errors import UserError
 from compositionality.tasks.string import library
@@ -112,26 +114,57 @@ PRESETS: dict[str, tuple[int, ...]] = {
     "all": tuple(id for id in ATOMS if id not in TWINS),
 }
 
+ENDLESS = frozenset({11, 19})
+"""Functions that can be applied again and again and leave no string longer. A random split's held-out side has one of
+them: without, there may be no irreducible problem of level 8 on short strings."""
+
 
 def frozen_operation(function: Function) -> Operation:
     """``function`` with the parameter that stands for all."""
     return Operation(function, function.frozen, frozen=True)
 
 
-def select_functions(preset: str, ids: Iterable[int] = (), drop: Iterable[int] = ()) -> tuple[Function, ...]:
-    """The functions of a preset, or those of ``ids`` if any are given, without ``drop``; in order of id."""
+def select_functions(
+    preset: str, ids: Iterable[int] = (), drop: Iterable[int] = (), split: int = 0
+) -> tuple[Function, ...]:
+    """The functions of a preset, or those of ``ids`` if any are given, without ``drop``; in order of id.
+
+    ``split``: which division in trained and held-out functions, see ``side``.
+    """
     if preset not in PRESETS:
         raise UserError(f"functions={preset}: no such preset; known: {', '.join(PRESETS)}")
     for key, given in (("ids", ids := tuple(ids)), ("drop", drop := tuple(drop))):
         unknown = [id for id in given if id not in ATOMS]
         if unknown:
             raise UserError(f"{key}={list(given)}: no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
-    dropped = set(drop)
-    wanted = sorted(set(ids) or set(PRESETS[preset]))
-    chosen = tuple(ATOMS[id] for id in wanted if id not in dropped)
+    wanted = sorted(set(ids) or side(preset, split, drop))
+    chosen = tuple(ATOMS[id] for id in wanted if id not in drop)
     if not chosen:
         raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {wanted}")
     return chosen
+
+
+def side(preset: str, split: int = 0, drop: Iterable[int] = ()) -> set[int]:
+    """The ids of a preset without ``drop``; ``split`` 0: the paper's trained and held-out functions.
+
+    From 1 on: a random division, drawn from the number, of the functions that are left, in as many trained ones as the
+    paper's split leaves. ``TWINS`` are in none, so no function behaves like one of the other side. UserError if a side
+    has too few to compose.
+    """
+    presets = {name: set(ids).difference(drop) for name, ids in PRESETS.items()}
+    if split == 0:
+        return presets[preset]
+    everything, sizes = presets["all"], (len(presets["trained"]), len(presets["heldout"]))
+    if min(sizes) < 2:
+        raise UserError(
+            f"function_split={split} drop={list(drop)}: {sizes[0]} trained and {sizes[1]} held-out; leave two"
+        )
+    for attempt in count():
+        order = sorted(everything, key=lambda id: blake2b(f"function split {split}/{attempt}/{id}".encode()).digest())
+        trained, heldout = set(order[: sizes[0]]), set(order[sizes[0] :])
+        if heldout & ENDLESS or not everything & ENDLESS:
+            break
+    return {"all": everything, "trained": trained, "heldout": heldout}[preset]
 
 
 @cache

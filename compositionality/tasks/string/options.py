@@ -21,11 +21,14 @@ class StringOptions:
 
     No problem keeps its answer on its input where functions are left out, their order kept. With shape=tree a function
     that is left out gives way to one of its arguments; of a sub-tree's shorter values the first 1,024 are tried.
+    order_sensitive: chains of 2 to 6 functions are tried in every order, longer ones with any two functions exchanged.
     """
 
     functions: str = "trained"  # preset: trained, heldout or all
     ids: tuple[int, ...] = ()  # these functions instead
     drop: tuple[int, ...] = ()  # functions to leave out
+    function_split: int = 0  # which functions are held out: 0 the paper's, n a random division drawn from n
+    order_sensitive: bool = False  # only problems that no other order of their functions solves
     levels: tuple[int, ...] = (1,)  # depths; candidates take turns
     shape: str = "chain"  # chain, or tree (style=json only)
     alphabet: str = LETTERS_AND_SOME_DIGITS  # of inputs and literals; what is written twice is drawn twice as often
@@ -37,7 +40,7 @@ class StringOptions:
 
     def content(self) -> list[tuple[str, Any]]:
         """The options beside the functions that decide which problems are drawn, where they are not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop")
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split")
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in others and value != default]
 
@@ -47,6 +50,13 @@ class StringOptions:
         check_choice("style", self.style, ("json", "compact"))
         if self.shape == "tree" and self.style == "compact":
             raise UserError("style=compact is for chains; use style=json with shape=tree")
+        if self.order_sensitive and (self.shape == "tree" or 1 in self.levels):
+            raise UserError(
+                f"order_sensitive=true shape={self.shape} levels={list(self.levels)}: only chains of two or more "
+                "functions have an order; use shape=chain and levels from 2 on"
+            )
+        if self.function_split < 0:
+            raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
         if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
         for name, ids in (("ids", self.ids), ("drop", self.drop)):

@@ -37,6 +37,8 @@ class StringTask(Task):
         Column("no-op", lambda level: f"{level['with_no_op']:.1%}"),
         Column("constant", lambda level: f"{level['with_constant']:.1%}"),
         Column("real depth", lambda level: f"{level['real_depth']:.1%}"),
+        Column("reducible", lambda level: f"{level['reducible']:.1%}"),
+        Column("other order", lambda level: "–" if level["other_order"] is None else f"{level['other_order']:.1%}"),
         Column("len med/p90/max", lambda level: "{length_median:.0f}/{length_p90:.0f}/{length_max}".format(**level)),
         Column("functions", lambda level: f"{level['functions_mean']:.2f}"),
         Column("balance", lambda level: f"{level['balance']:.2f}"),

@@ -10,6 +10,7 @@ from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.train.common.metrics import truncate_metrics
 from compositionality.train.common.run_folder import TRACKER, latest_step, prune, saved_steps, take_run_folder
+from compositionality.train.common.training_report import rl_report
 
 HASHES = "sealed.json"  # the last file of a checkpoint to be written
 SCORES = "validation.json"
@@ -120,7 +121,7 @@ def publish_models(
     wanted = {} if best is None else {"best": best}
     for name, step in {**wanted, "final": latest_step(steps)}.items():
         score = scores(steps).get(step)
-        facts: dict[str, Any] = {"step": step, "validation": score}
+        facts: dict[str, Any] = {"step": step, "validation": score, **rl_report(out / "metrics.jsonl", step)}
         with new_artefact(out / name, recipe, facts) as partial:
             facts |= write(folder(steps, step), partial)
         print(f"{out / name}: step {step}" + ("" if score is None else f", accuracy {score:.3f}"), flush=True)

@@ -13,8 +13,16 @@ from compositionality.errors import UserError
 
 SAMPLED = "training/sampled_completions"
 """Completions that a step of RL has sampled, those of groups that were dropped included; with either engine."""
+GROUPS, SIGNAL = "training/filter_groups/generated_prompts", "training/filter_groups/with_signal"
+"""Their groups, and those of them with signal."""
+UPDATES, NO_SIGNAL = "training/updates", "training/no_signal"
+"""Updates of a step; 1 for a step that has no signal (every advantage is 0), else 0."""
+TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
+"""Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 
-ENTROPY = "rollout/entropy"
+TRAINED = "perf/trained_tokens"
+"""Tokens of the completions in a step's updates, with their prompts. By engine=single only."""
+ROLLOUT_ENTROPY = "rollout/entropy"
 """Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
 
 
@@ -23,11 +31,11 @@ def entropies(path: Path, steps: int) -> list[float]:
 
     UserError where it does not say.
     """
-    found = {row["step"]: row[ENTROPY] for row in read_metrics(path) if ENTROPY in row}
+    found = {row["step"]: row[ROLLOUT_ENTROPY] for row in read_metrics(path) if ROLLOUT_ENTROPY in row}
     if missing := [step for step in range(1, steps + 1) if step not in found]:
         raise UserError(
-            f"{path}: no {ENTROPY} of step {missing[0]}: a finished run of engine=single is needed with at least "
-            f"trainer.steps={steps} steps; run it first"
+            f"{path}: no {ROLLOUT_ENTROPY} of step {missing[0]}: a finished run of engine=single is needed "
+            f"with at least trainer.steps={steps} steps; run it first"
         )
     return [float(found[step]) for step in range(1, steps + 1)]
 
@@ -37,6 +45,18 @@ def sampled_completions(path: Path) -> int | None:
     rows = [row for row in read_metrics(path) if is_update(row)]
     counts = [int(count) for row in rows if isinstance(count := row.get(SAMPLED), int | float)]
     return sum(counts) if counts and len(counts) == len(rows) else None
+
+
+def trained(path: Path) -> dict[str, int]:
+    """``updates`` of the run of RL with this metrics.jsonl, one for every step with signal, and ``tokens`` in them.
+
+    UserError where its steps do not say.
+    """
+    rows = [row for row in read_metrics(path) if is_update(row)]
+    if not rows or any(TRAINED not in row for row in rows):
+        raise UserError(f"{path}: no {TRAINED} of every step; a finished run of engine=single is needed")
+    updates = sum("training/no_signal" not in row for row in rows)
+    return {"updates": updates, "tokens": sum(int(row[TRAINED]) for row in rows)}
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:

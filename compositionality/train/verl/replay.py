@@ -15,10 +15,12 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import DAPO_FILTERED_REWARD_COUNTS_KEY, ReplayBuffer
 
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import SAMPLED
+from compositionality.train.common.metrics import GROUPS, NO_SIGNAL, SAMPLED, SIGNAL
 from compositionality.train.common.prompt_stream import refill_size, too_few_groups
 
 VALIDATION = "val"
+CORRECT = "acc"
+"""The metric by which a group has signal where no filter is set: its responses are not all right or all wrong."""
 
 
 class NoSignalError(UserError):
@@ -36,10 +38,11 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         super().__init__(
             sampler_kwargs=sampler_kwargs,
             poll_interval=sampler_kwargs["poll_seconds"],
-            filter_groups_metric=sampler_kwargs["metric"],
+            filter_groups_metric=sampler_kwargs["metric"] or CORRECT,
             **kwargs,
         )
         self.settings = sampler_kwargs
+        self.without_signal: set[str] = set()
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[KVBatchMeta, dict[str, Any]]:
         """``batch_size`` groups of ``partition_id``, and what was dropped on the way, as metrics."""
@@ -54,11 +57,13 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             self._ask_for_more(rounds.next_size(len(kept), global_steps))
         chosen = sorted(kept)[:batch_size]
         surplus = kept - set(chosen)
+        with_signal = kept - self.without_signal
         snapshot = dict(self.partitions[partition_id])
         self._clear_groups(partition_id, surplus)
         if partition_id != VALIDATION:
             metrics["training/filter_groups/discarded_surplus_samples"] = len(surplus)
-            metrics["training/filter_groups/generated_prompts"] = rounds.prompts
+            metrics[GROUPS], metrics[SIGNAL] = rounds.prompts, len(with_signal)
+            metrics[NO_SIGNAL] = int(with_signal.isdisjoint(chosen))
             metrics[SAMPLED] = rounds.prompts * self.settings["responses_per_prompt"]
         return self._materialize_batch(partition_id, chosen, snapshot), dict(metrics)
 
@@ -113,8 +118,14 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
     def _terminal_eviction_reasons(
         self, global_steps: int, partition_id: str
     ) -> tuple[set[str], set[str], set[str], Counter[float]]:
-        """verl's reasons, and every group with a failed response: the rest of it would be a biased sample."""
+        """verl's reasons, and every group with a failed response: the rest of it would be a biased sample.
+
+        Without a filter, groups without signal are known (``without_signal``) and stay.
+        """
         stale, equal, failed, counts = super()._terminal_eviction_reasons(global_steps, partition_id)
+        self.without_signal = equal
+        if self.settings["metric"] is None:
+            equal, counts = set(), Counter()
         if partition_id != VALIDATION:
             failed = set(self.failure_keys[partition_id])
         return stale, equal, failed, counts

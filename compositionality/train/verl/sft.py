@@ -13,6 +13,7 @@ from compositionality.rollout import cluster
 from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import is_finished, latest_step
+from compositionality.train.common.training_report import sft_report
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data, check_settings
@@ -130,7 +131,9 @@ def _train_and_export(
     if not finished(config, resumed):
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")
-    facts: dict[str, Any] = {"step": step}
+    train_file = Path(config.run.train_file)
+    rows = pq.read_metadata(train_file).num_rows
+    facts: dict[str, Any] = {"step": step, **sft_report(out / "metrics.jsonl", step, rows, train_file)}
     with new_artefact(out / "final", recipe, facts) as partial:
         facts |= export(out / "steps" / f"global_step_{step}", partial, config.run.export_dtype)
     print(f"{out / 'final'}: {facts['parameters']:,} parameters after {step} steps", flush=True)

@@ -17,6 +17,7 @@ from verl.utils import tensordict_utils
 from verl.utils.checkpoint import CheckpointHandler
 from verl.utils.distributed import destroy_global_process_group, initialize_global_process_group
 
+from compositionality.train.common.metrics import TOKENS
 from compositionality.train.common.run_folder import prune
 from compositionality.train.common.settings import OptimSettings
 from compositionality.train.policy import learning_rate_at
@@ -91,11 +92,22 @@ class VerlSftTrainer(SFTTrainer):  # type: ignore[misc]
         def checked_train_batch(data: Any) -> Any:
             output = train_batch(data=data)
             self.steps_done += 1
+            tokens = self._loss_tokens(data)
             if self.engine.is_mp_src_rank_with_outputs():
-                self._check_numbers(tensordict_utils.get(output, "metrics"))
+                metrics = tensordict_utils.get(output, "metrics")
+                self._check_numbers(metrics)
+                metrics[TOKENS] = tokens
             return output
 
         self.training_client.train_batch = checked_train_batch
+
+    def _loss_tokens(self, data: Any) -> int:
+        """Tokens of the batch that are trained on, over all data ranks. A collective call."""
+        mask = data["loss_mask"]
+        tokens = (mask.values() if mask.is_nested else mask).sum().to(self.device_name)
+        if self.engine.get_data_parallel_size() > 1:
+            torch.distributed.all_reduce(tokens, group=self.engine.get_data_parallel_group())
+        return int(tokens)
 
     def _set_schedule(self) -> None:
         """The learning rate of ``optim.warmup_steps`` and ``decay_power``, as the single-file trainer has it.

@@ -28,7 +28,7 @@ from compositionality.train.common.checkpoints import (
     prune_all_but_best,
     record_score,
 )
-from compositionality.train.common.metrics import STEP_ROW, numbers
+from compositionality.train.common.metrics import STEP_ROW, TOKENS, UPDATES, numbers
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
 
@@ -69,9 +69,14 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
             self._save_state_before_step()
             raise
         # verl logs only after saving and validating: the checkpoint takes the row along, for a run killed in between.
+        actor = self.config.actor_rollout_ref.actor
+        metrics[UPDATES] = actor.ppo_epochs * (self.config.data.train_batch_size // actor.ppo_mini_batch_size)
         self.row = dict(metrics)
         timings = {**timing_raw, "step": time.monotonic() - began}
         self._compute_metrics(batch, self.row, timings, self.global_steps, self.global_steps // self.steps_per_epoch)
+        responses = sum(not tag.get("is_padding", False) for tag in batch.tags)
+        metrics[TOKENS] = actor.ppo_epochs * round(responses * self.row["response_length/mean"])
+        self.row[TOKENS] = metrics[TOKENS]
         self._end_with_the_data(self.global_steps)
         return batch
 

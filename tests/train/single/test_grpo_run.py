@@ -16,6 +16,7 @@ from compositionality.train.common.checkpoints import best_step, complete_steps,
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.model_texts import with_old_config_keys
 from compositionality.train.common.run_folder import saved_steps
+from compositionality.train.common.training_report import report_of, rl_report
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
 from compositionality.types import PromptGroup
 
@@ -40,12 +41,29 @@ def test_a_run_trains_evaluates_saves_and_exports(small, whole, capsys):
     assert saved_steps(whole / "steps") == sorted({best, 3, 4})
     assert verify(whole / "final").facts["step"] == 4
     assert verify(whole / "best").facts["step"] == best
+    assert verify(whole / "best").facts["training"] == rl_report(whole / "metrics.jsonl", best)["training"]
     assert "reward" in (whole / "samples" / "step_2.txt").read_text()
     assert apart(weights(whole / "final"), weights(small / "model")) > 1e-4
     train(settings(small, whole))
     assert "already there" in capsys.readouterr().out
     with pytest.raises(UserError, match="was made from other inputs"):
         train(settings(small, whole, "data.seed=2"))
+
+
+def test_the_model_says_what_its_training_did(small, whole):
+    """Against the groups that the loop saw; a run of the same settings, so the same groups."""
+    report, steps = report_of(whole / "final"), read_metrics(whole / "metrics.jsonl")[1:]
+    given = settings(small, whole)
+    assert report is not None
+    assert (report.updates, report.groups) == (4, 4 * given.data.prompts_per_step)
+    assert report.completions == report.groups * given.rollout.n
+    assert report.groups_with_signal == sum(row["training/filter_groups/kept"] for row in steps)
+    assert report.updates_without_signal == sum(row["training/filter_groups/kept"] == 0 for row in steps)
+    assert 0 < report.tokens < sum(row["perf/trained_tokens"] for row in steps)  # those count the prompts too
+    trained = [row for row in steps if "actor/entropy" in row]
+    ends = [round(trained[place]["actor/entropy"], 4) for place in (0, -1)]
+    assert [report.first_entropy, report.last_entropy] == ends
+    assert not report.changed_nothing
 
 
 def test_the_trainer_and_the_sampler_find_the_same_log_probs(whole):
@@ -81,6 +99,7 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
     assert complete_steps(out / "steps")[-1] == 3
     train(settings(small, out))
     assert verify(out / "final").files == verify(whole / "final").files
+    assert verify(out / "final").facts == verify(whole / "final").facts
     assert verify(out / "best").files == verify(whole / "best").files
     assert scores(out / "steps") == scores(whole / "steps")
     assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3, 4]
@@ -159,6 +178,8 @@ def test_every_algorithm_runs(small, tmp_path, changes):
     if "algorithm.kl=k3" in changes:
         assert updated[-1]["actor/kl_loss"] > 0
         assert updated[-1]["actor/ppo_kl"] != 0  # the later updates of a step are off-policy
+        assert report_of(out / "final").updates == 8
+    assert not report_of(out / "final").changed_nothing
 
 
 def test_activation_checkpointing_changes_nothing(small, tmp_path):
@@ -226,6 +247,10 @@ def test_a_step_without_signal_is_no_update(small, tmp_path, monkeypatch, capsys
     rows = read_metrics(out / "metrics.jsonl")[1:]
     assert [row["training/no_signal"] for row in rows] == [1, 1]
     assert "no group with signal" in capsys.readouterr().out
+    report = report_of(out / "final")
+    assert report is not None
+    assert report.changed_nothing
+    assert (report.updates, report.updates_without_signal, report.groups_with_signal, report.tokens) == (2, 2, 0, 0)
     assert apart(weights(out / "final"), weights(small / "model")) == 0
     with pytest.raises(UserError, match=r"step 1: only 0 of the 8 groups .*max_generation_batches=3"):
         train(settings(small, tmp_path / "other", *DAPO, "algorithm.max_generation_batches=3"))

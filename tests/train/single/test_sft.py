@@ -17,11 +17,16 @@ from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.train.common.chat_rows import load_rows
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import latest_step
+from compositionality.train.common.training_report import report_of
 from compositionality.train.engines import train_sft
-from compositionality.train.sft import train
+from compositionality.train.sft import prepare, train
+from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
+from compositionality.types import TrainingReport
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -82,6 +87,23 @@ def test_p11_the_loss_falls_and_every_step_has_its_row(whole: Path) -> None:
     assert all({"train/grad_norm", "train/lr", "perf/tokens_per_second"} <= row.keys() for row in rows)
     verify(whole / "final")
     assert sorted(path.name for path in (whole / "steps").glob("global_step_*")) == ["global_step_6", "global_step_8"]
+
+
+def test_the_model_says_what_its_training_did(whole: Path, made: tuple[Path, Path, Path]) -> None:
+    rows = load_rows(made[1], load_tokenizer(made[0]), 64)
+    tokens = 2 * sum(sum(row.loss_mask) for row in rows)  # two epochs
+    assert report_of(whole / "final") == TrainingReport(updates=8, tokens=tokens, rows=50)
+
+
+def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    inputs = read_sft_inputs(settings(made, tmp_path))
+    assert inputs is not None
+    whole = sum(len(row.tokens) for row in inputs.rows)  # in four updates
+    for tokens, steps in ((1, 1), (whole // 2, 2), (3 * whole, 12)):
+        _, batches, _ = prepare(settings(made, tmp_path, f"trainer.tokens={tokens}"), None)
+        assert batches.steps == steps
+    with pytest.raises(UserError, match=r"trainer.tokens=9: give trainer.steps or this, not both"):
+        train(settings(made, tmp_path / "out", "trainer.tokens=9", "trainer.steps=1"))
 
 
 def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
@@ -162,6 +184,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(
     assert "going on from step" in run(command)
     assert bytes_of(out) == bytes_of(whole)
     assert without_times(out) == without_times(whole)
+    assert verify(out / "final").facts == verify(whole / "final").facts
     assert "is already there" in run(command)
 
 
@@ -301,6 +324,7 @@ def test_p18_a_folder_that_is_no_model_and_one_without_a_template(
         ("trainer.epochs=many", "many"),
         ("trainer.batch_rows=0", "trainer.batch_rows=0"),
         ("trainer.save_every=0", "trainer.save_every=0"),
+        ("trainer.tokens=0", "trainer.tokens=0"),
         ("optim.lr=-1", "optim.lr"),
         ("mesh.tensor=2", "mesh.tensor=2"),
         ("nothing", "nothing"),

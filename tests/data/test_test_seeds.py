@@ -1,0 +1,37 @@
+"""The ledger of test seeds."""
+
+from pathlib import Path
+
+import pytest
+
+from compositionality.data.test_seeds import check_test_seed, note_test_seed
+from compositionality.errors import UserError
+
+
+def test_a_seed_that_another_recipe_used_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "test_seeds.yaml"
+    check_test_seed(7, "a1", path)
+    note_test_seed(7, "a1", "one.json", path)
+    note_test_seed(8, "2e5", "two.json", path)  # stays text
+    before = path.read_bytes()
+    for seed, recipe in ((7, "a1"), (8, "2e5"), (9, "b2")):
+        check_test_seed(seed, recipe, path)
+    note_test_seed(7, "a1", "later.json", path)
+    for use in (lambda: check_test_seed(7, "b2", path), lambda: note_test_seed(7, "b2", "x.json", path)):
+        with pytest.raises(UserError, match=r"test seed 7 was used by recipe a1 \(one.json\), not by b2.*TEST_SEED"):
+            use()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["7: a1\n", "7: {recipe: a1}\n", "- 7\n", "7: {\n"])
+def test_a_damaged_ledger_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "test_seeds.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"test_seeds.yaml: \S") as caught:
+        check_test_seed(7, "a1", path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_seed_of_the_records_is_known() -> None:
+    with pytest.raises(UserError, match="test seed 2027 was used"):
+        check_test_seed(2027, "new")

@@ -1,0 +1,119 @@
+"""A confirmatory study by one command, in a clone of its own: registered, committed, run, decided."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bash_runs import OF_A_PERSON, ROOT, commands, values
+
+REGISTRATION = """
+title: the smallest study
+study: section41_42
+profile: smoke
+claims: composition
+primary: [H2]
+arms: [rl-level2, rl-level1]
+controls: [rl-level2-shuffled]
+replicates: {20: [61, 62], 21: [63, 64]}
+test_seed: 2031
+failed: a step ends in an error
+"""
+WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", *WHO, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def start(clone: Path, script: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A script of the clone, with the clone's package."""
+    kept = {name: value for name, value in os.environ.items() if name not in OF_A_PERSON}
+    own = {"PYTHON": sys.executable, "PYTHONPATH": str(clone), "REGISTRATION": "small", **variables}
+    return subprocess.run(
+        ["bash", script, *words], cwd=clone, env={**kept, **own}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The working tree, committed in a repository of its own, with a registration that is not committed yet."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, tmp_path / name)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "the code")
+    (tmp_path / "compositionality/config/registrations/small.yaml").write_text(REGISTRATION)
+    register = [sys.executable, "examples/register.py", "registration=small"]
+    subprocess.run(register, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
+    return tmp_path
+
+
+def commit(clone: Path) -> str:
+    git(clone, "add", ".")
+    git(clone, "commit", "-q", "-m", "registered")
+    return git(clone, "rev-parse", "HEAD")
+
+
+@pytest.mark.long
+def test_nothing_is_made_before_the_registration_is_committed(clone: Path) -> None:
+    done = start(clone, "bash/confirmatory.sh")
+    assert done.returncode == 2
+    assert "small.yaml: not committed; commit it first" in done.stderr
+    assert not (clone / "results/small").exists()
+    made = commit(clone)
+    done = start(clone, "bash/confirmatory.sh", TEST_SEED="2027")
+    assert done.returncode == 2
+    assert "TEST_SEED=2027: registered is 2031 (small); leave it out" in done.stderr
+    assert not (clone / "results/small").exists()
+    checked = [sys.executable, "examples/register.py", "registration=small", "--check"]
+    said = subprocess.run(
+        checked, cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, capture_output=True, text=True, check=True
+    )
+    assert said.stdout == f"small: 4 replicates of 2 seeds, commit {made}\n"
+
+
+@pytest.mark.slow
+def test_every_replicate_has_its_commands(clone: Path) -> None:
+    commit(clone)
+    quick = {"PYTHON": str(ROOT / "tests" / "dry_python"), "REAL_PYTHON": sys.executable, "DRY_RUN": "1"}
+    told = commands(start(clone, "bash/confirmatory.sh", **quick))
+    tests = [values(command) for command in told if "test_heldout" in values(command).get("output", "")]
+    assert [one["seed"] for one in tests] == ["2031"] * 4
+    starts = {values(command)["model.path"] for command in told if command[0] == "train_grpo"}
+    assert starts == {f"checkpoints/small-seed{seed}/stage1-rft/final" for seed in (20, 21)}
+    (claims,) = (values(command) for command in told if command[0] == "claims")
+    assert "accuracy/seed21-split64:results/small-seed21-split64/section41_42/accuracy.json" in claims["results"]
+    assert not (clone / "results/small").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_confirmatory_study_for_real(clone: Path) -> None:
+    """From nothing to a record that names registration and commit; then a threshold is changed."""
+    made = commit(clone)
+    done = start(clone, "bash/confirmatory.sh")
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((clone / "results/records/small.json").read_text())
+    assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 2031)
+    assert {row["claim"]: row["standing"] for row in record["claims"]}["H2"] == "primary"
+    assert [seed["name"] for seed in record["seeds"]] == [
+        f"seed{one}" for one in ("20-split61", "20-split62", "21-split63", "21-split64")
+    ]
+    claims = clone / "compositionality/config/claims/composition.yaml"
+    claims.write_text(
+        claims.read_text().replace("base: [rl-level1, stage1]}", "base: [rl-level1, stage1], threshold: 0.1}", 1)
+    )
+    done = start(clone, "bash/confirmatory.sh")
+    assert done.returncode == 2
+    assert "claims_sha256: the claims' file is not what was registered" in done.stderr

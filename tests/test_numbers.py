@@ -1,0 +1,55 @@
+"""Every number of the READMEs that tell results is in a committed record; numbers_in_text.py has the rule."""
+
+import re
+from pathlib import Path
+
+import pytest
+from numbers_in_text import entries, read_records, unfound
+
+ROOT = Path(__file__).parents[1]
+RECORD = {
+    "accuracy": [
+        {"model": "stage1", "level": 3, "accuracy": 0.1285, "low": 0.083, "high": 0.194, "values": [0.11, 0.16]},
+        {"model": "rl-level2", "level": 3, "accuracy": 0.5433, "low": 0.39, "high": 0.69, "values": [0.51, 0.57]},
+        {"model": "rl-level1", "level": 3, "accuracy": 0.11, "low": 0.07, "high": 0.17, "values": [0.09, 0.13]},
+    ],
+    "notes": ["alone on the machine; set-up 62 s, everything after it 2575 s"],
+    "parameters": 180288,
+}
+TEXT = """
+One [record](results/records/one.json): RL goes from 13 to 54 %, by seed 51 and 57 %, in 43 minutes, 0.18 M parameters.
+The interval is [39, 69]; the paper has 30 %.
+
+| level | stage1 | rl-level2 |
+| --- | --- | --- |
+| L3 | 13 [8–19] | 54 [39–69] |
+"""
+
+
+@pytest.mark.parametrize("name", ["README.md", "results/README.md"])
+def test_every_number_is_in_a_record(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert re.search(r"records/[\w-]+\.", text)
+    assert not unfound(text, read_records(ROOT / "results" / "records"))
+
+
+def test_numbers_in_a_record_are_found() -> None:
+    assert not unfound(TEXT, {"one": list(entries(RECORD))})
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("13 to 54 %", "13 to 64 %"),
+        ("51 and 57 %", "51 and 47 %"),
+        ("43 minutes", "44 minutes"),
+        ("0.18 M", "0.25 M"),
+        ("[39, 69]", "[29, 69]"),
+        ("54 [39–69]", "55 [39–69]"),
+        ("13 [8–19]", "54 [39–69]"),  # of another arm
+        ("13 to 54", "54 to 39"),
+    ],
+)
+def test_a_planted_wrong_number_is_named(right: str, wrong: str) -> None:
+    assert right in TEXT
+    assert unfound(TEXT.replace(right, wrong), {"one": list(entries(RECORD))})

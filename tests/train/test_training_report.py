@@ -1,0 +1,104 @@
+"""What a model says of the training that made it: totals of the metrics, iterations together, no invention."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.data.artefact import Recipe, new_artefact, read_manifest
+from compositionality.errors import UserError
+from compositionality.train.common.checkpoints import mark_complete, publish_models, record_score
+from compositionality.train.common.training_report import report_of, rl_report, sft_report
+from compositionality.types import TrainingReport
+
+VERL = [
+    {
+        "step": 1,
+        "actor/grad_norm": 0.3,
+        "actor/entropy": 0.812345,
+        "training/updates": 2.0,
+        "training/no_signal": 0.0,
+    },
+    {"step": 1, "val-core/x/acc/mean@1": 0.5},
+    {"step": 2, "actor/grad_norm": 0.0, "actor/entropy": 0.7, "training/updates": 2.0, "training/no_signal": 1.0},
+    {"step": 3, "actor/grad_norm": 0.1, "actor/entropy": 0.6, "training/updates": 2.0, "training/no_signal": 0.0},
+]
+"""Rows as verl's trainer and the sampler of groups write them: counts are floats there."""
+COUNTS = {
+    "training/filter_groups/generated_prompts": 8.0,
+    "training/filter_groups/with_signal": 3.0,
+    "training/sampled_completions": 32.0,
+    "training/loss_tokens": 500,
+}
+
+
+def metrics(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def verl(folder: Path) -> Path:
+    return metrics(folder, [row | COUNTS if "actor/grad_norm" in row else row for row in VERL])
+
+
+def model(folder: Path, facts: dict[str, Any]) -> Path:
+    with new_artefact(folder, Recipe("train", {"of": str(folder)}), facts) as partial:
+        partial.mkdir()
+        (partial / "weights").write_text(str(folder))
+    return folder
+
+
+def test_the_totals_of_rl_with_verl(tmp_path: Path) -> None:
+    found = TrainingReport(**rl_report(verl(tmp_path), 3)["training"])
+    assert found == TrainingReport(6, 2, 24, 9, 96, 1500, first_entropy=0.8123, last_entropy=0.6)
+    assert isinstance(found.updates, int)
+    assert TrainingReport(**rl_report(verl(tmp_path), 1)["training"]).completions == 32  # the best model, of step 1
+
+
+def test_what_a_step_does_not_say_is_not_known(tmp_path: Path) -> None:
+    found = TrainingReport(**rl_report(metrics(tmp_path, VERL), 3)["training"])
+    assert (found.updates, found.updates_without_signal, found.groups, found.tokens) == (6, 2, None, None)
+    assert TrainingReport(**rl_report(tmp_path / "none.jsonl", 3)["training"]) == TrainingReport()
+    assert not found.changed_nothing
+
+
+def test_every_published_model_has_the_totals_up_to_its_step(tmp_path: Path) -> None:
+    verl(tmp_path)
+    for step, score in ((1, 0.9), (3, 0.1)):
+        (tmp_path / "steps" / f"global_step_{step}").mkdir(parents=True)
+        mark_complete(tmp_path / "steps", step)
+        record_score(tmp_path / "steps", step, score)
+    publish_models(tmp_path, Recipe("train", {}), lambda _, target: target.mkdir() or {}, keep_best=True)
+    reports = {name: report_of(tmp_path / name) for name in ("best", "final")}
+    assert {name: one and one.updates for name, one in reports.items()} == {"best": 2, "final": 6}
+
+
+def test_the_iterations_of_rft_are_added_up(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = tmp_path / f"rows{number}"
+        with new_artefact(rows, Recipe("filter_rollouts", {}), {"responses": 100 + number}) as partial:
+            partial.mkdir()
+        run = tmp_path / f"stage2-rft-iteration{number}"
+        log = metrics(run, [{"step": step, "train/grad_norm": 0.1, "training/loss_tokens": 50} for step in (5, 9)])
+        model(run / "final", sft_report(log, 9, 40, rows / "train.parquet"))
+    assert report_of(tmp_path / "stage2-rft-iteration2/final") == TrainingReport(
+        updates=27, completions=303, tokens=300, rows=120
+    )
+    assert report_of(tmp_path / "stage2-rft-iteration0/final") == TrainingReport(
+        updates=9, completions=100, tokens=100, rows=40
+    )
+    (tmp_path / "stage2-rft-iteration1/final/manifest.json").unlink()
+    assert report_of(tmp_path / "stage2-rft-iteration2/final") is None
+
+
+def test_a_model_of_others_has_no_report_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    assert report_of(Path("someone/on-the-hub")) is None
+    (tmp_path / "plain").mkdir()
+    assert report_of(tmp_path / "plain") is None
+    path = model(tmp_path / "old" / "final", {"training": {"updates": 3}})
+    assert read_manifest(path)
+    with pytest.raises(UserError, match=r"final/manifest.json: facts: training: updates, .* are needed; train or"):
+        report_of(path)
