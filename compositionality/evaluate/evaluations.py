@@ -103,6 +103,13 @@ class Evaluations:
     seeds: tuple[Evaluation, ...]
     models: tuple[str, ...]
     sets: tuple[ProblemSet, ...]
+    of_some: "Evaluations | None" = None
+    """Those replicates that have more arms than all have (controls)."""
+
+    def with_arms(self, arms: set[str]) -> "Evaluations":
+        """All replicates; only those of ``of_some`` if not all have these arms, but they do."""
+        some = self.of_some
+        return some if some and not arms.issubset(self.models) and arms.issubset(some.models) else self
 
     @property
     def nested(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE
 from compositionality.study.environment import MARK, environment
@@ -29,15 +30,18 @@ FREE = {
 def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) -> tuple[list[Job], dict[str, str]]:
     """The jobs of a registered study and its variables; its registration is kept beside its results (but for DRY_RUN).
 
-    UserError for a registration that may not be run (``registered``), and for a setting beside it.
+    Its test seed is entered in the ledger before the first test problem is made. UserError for a registration that may
+    not be run (``registered``), a test seed that another recipe used, and a setting beside the registration.
     """
     if words:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
     found = registered(name)
+    check_test_seed(found.content.test_seed, found.content.recipe_sha256)
     variables = variables_of(found, given)
     dry = bool(variables.get("DRY_RUN"))
     if not dry:
         found.freeze(Path(variables["RESULTS_DIR"]))
+        note_test_seed(found.content.test_seed, found.content.recipe_sha256, f"{variables['STUDY']}.json")
     content = found.content
     replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
     return replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls), variables

@@ -106,8 +106,10 @@ def check_fits(path: Path, found: Registration) -> None:
         for name in (*found.arms, *found.controls):
             find_arm(study, name)
         load_profile(found.profile, found.engine)
-        for fault in _claim_faults(found, study, read_catalogue(found.claims)):
+        catalogue = read_catalogue(found.claims)
+        for fault in _claim_faults(found, study, catalogue):
             raise UserError(fault)
+        catalogue.with_primary(found.primary)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 

@@ -5,6 +5,7 @@ command goes on after a kill. Processes started here die with this one, even if 
 """
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -102,7 +103,7 @@ class Runner:
 
 def replicate_of(job: Job) -> str:
     """What its times are recorded for: its seed, with the split of the functions in a study of several."""
-    return job.variables.get("REPLICATE") or job.variables.get("SEED", "0")
+    return job.variables.get("REPLICATE") or os.environ.get("REPLICATE") or job.variables.get("SEED", "0")
 
 
 def lane_writer(lane: str) -> Write:

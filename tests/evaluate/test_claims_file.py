@@ -49,6 +49,7 @@ def counted(folder: Path, columns: dict[str, dict[str, Any]], total: str) -> str
             "group": "heldout",
             "level": 3,
             "data_source": LEVEL,
+            "cluster": f"c{number}",
             total: 40,
             **counts,
         }
@@ -234,7 +235,14 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
 )
 def test_p18_counts_of_another_type_are_named(tmp_path: Path, column: str, cells: list[Any], told: str) -> None:
     rows = {"model": ["a"] * 3, "problems": ["p"] * 3, "problem": [0, 1, 2], "group": ["g"] * 3, "level": [1] * 3}
-    rows |= {"data_source": ["s"] * 3, "judged": [4] * 3, "correct": [1] * 3, "composed": [None] * 3, column: cells}
+    rows |= {
+        "data_source": ["s"] * 3,
+        "cluster": ["c"] * 3,
+        "judged": [4] * 3,
+        "correct": [1] * 3,
+        "composed": [None] * 3,
+        column: cells,
+    }
     write_table(pa.table(rows), tmp_path / "by_problem.parquet")
     with pytest.raises(UserError, match=rf"by_problem\.parquet: {told}; make it again"):
         read_counts(tmp_path / "by_problem.parquet")

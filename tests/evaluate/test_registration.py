@@ -21,6 +21,8 @@ claims:
   - {name: gain, text: RL gains, comparisons: [{group: heldout, level: 3, model: rl, base: stage1, threshold: 0.05}]}
   - {name: less, text: but not much, comparisons: [{group: heldout, level: 3, model: rl, base: stage1, rule: <=, threshold: 0.5}]}
   - {name: more, text: by the way, comparisons: [{group: heldout, level: 3, model: rl, threshold: 0.1}]}
+controls:
+  - {name: noise, text: no gain, comparisons: [{group: heldout, level: 3, model: noise, base: stage1, rule: <=, threshold: 0.5}]}
 """  # noqa: E501
 GOOD: dict[str, Any] = {
     "title": "a study", "study": "section41_42", "profile": "smoke", "primary": ["gain"], "secondary": ["less"],
@@ -83,10 +85,11 @@ def study(tmp_path: Path) -> ClaimsSettings:
     seeds = []
     for seed in range(2):
         outcomes = {"stage1": {LEVEL: right(20 + seed, 100)}, "rl": {LEVEL: right(60 + seed, 100)}}
+        outcomes |= {"noise": {LEVEL: right(10, 100)}} if seed == 0 else {}
         seeds.append(
             f"accuracy/seed{seed}:{evaluation(tmp_path / f'run{seed}', {'heldout': problems}, outcomes, seed)}"
         )
-    freeze(str(registration(tmp_path)), "c0ffee", tmp_path / "registration")
+    freeze(str(registration(tmp_path, controls=["noise"])), "c0ffee", tmp_path / "registration")
     return ClaimsSettings(
         seeds, tmp_path / "claims.json", str(tmp_path / "claims.yaml"), str(tmp_path / "table.md"),
         registration=str(tmp_path / "registration"),
@@ -136,3 +139,11 @@ def test_claims_of_another_file_are_exploratory(study: ClaimsSettings, tmp_path:
     own.write_text(CLAIMS.replace("threshold: 0.05", "threshold: 0.3"))
     study.claims = str(own)
     assert standings(decided(study)) == {"gain": "exploratory", "less": "secondary", "more": "exploratory"}
+
+
+def test_a_control_is_decided_where_it_was_registered(study: ClaimsSettings) -> None:
+    """In some replicates alone: by these."""
+    content = decided(study)
+    (control,) = content["controls"]
+    assert (control["decision_these_seeds"], control["comparisons"][0]["values"]) == ("supported", [-0.1])
+    assert "noise: in 1 of 2 replicates." in content["notes"]

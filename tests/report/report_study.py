@@ -222,7 +222,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                         "model": model, "problems": name, "problem": number, "sample": 0,
                         "group": name.removeprefix("test_"), "level": level,
                         "data_source": f"string-{name.removeprefix('test_')}-level{level}",
-                        "class": "correct" if right else str(random.choice(FAILURES[1:])),
+                        "cluster": f"c{number}", "class": "correct" if right else str(random.choice(FAILURES[1:])),
                         "outer": names[0] if level <= 2 else None, "inner": names[1] if level == 2 else None,
                         "composed": right, "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
                     }

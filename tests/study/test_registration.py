@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from compositionality.config.profile import load_profile
+from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER, read_registration
+from compositionality.study import confirmatory
 from compositionality.study import registration as module
 from compositionality.study.confirmatory import registered_study, variables_of
 from compositionality.study.registration import check_fits, register, registered
@@ -46,6 +49,9 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "registered")
+    ledger = tmp_path / "test_seeds.yaml"
+    for function in (check_test_seed, note_test_seed):
+        monkeypatch.setattr(confirmatory, function.__name__, partial(function, path=ledger))
     return path
 
 
@@ -139,3 +145,15 @@ def test_results_of_a_registration_stay_its_own(committed: Path, tmp_path: Path)
     git(tmp_path, "commit", "-q", "-am", "changed")
     with pytest.raises(UserError, match=r"small.yaml: changed since results exist .* register another study"):
         registered_study(str(committed), [], given)
+
+
+def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: Path) -> None:
+    ledger, given = tmp_path / "test_seeds.yaml", {"RESULTS_DIR": str(tmp_path / "results")}
+    note_test_seed(31, "another", "old.json", ledger)
+    with pytest.raises(UserError, match=r"test seed 31 was used by recipe another \(old.json\)"):
+        registered_study(str(committed), [], given)
+    assert not (tmp_path / "results").exists()
+    ledger.unlink()
+    registered_study(str(committed), [], given)
+    assert "31: " in ledger.read_text()
+    registered_study(str(committed), [], given)

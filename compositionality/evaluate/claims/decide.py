@@ -42,6 +42,10 @@ class Outcome:
 
 def decide(claim: Claim, results: Results, judge: Judge | None = None) -> list[Outcome]:
     """Every comparison of a claim, measured; ``judge`` decides those of the gates."""
+    mine = {arm for comparison in claim.comparisons for arm in comparison.arms}
+    if any(found.with_arms(mine) is not found for found in results.values()):  # a control of some replicates
+        results = {name: found.with_arms(mine) for name, found in results.items()}
+        judge = judge_of(results)
     judge = judge or judge_of(results)
     return [_gated(_outcome(comparison, results), results, judge) for comparison in claim.comparisons]
 

@@ -1,8 +1,8 @@
 """Claims compared with the results of a study: claims.json, claims.csv, a table."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.counts import BY_PROBLEM
-from compositionality.evaluate.evaluations import read_evaluations, shared_arms
+from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.registration import Frozen
 from compositionality.stats.intervals import CONFIDENCE
@@ -137,12 +137,23 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
     if not settings.results:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
     found, notes = {}, []
+    controls = Frozen(Path(settings.registration)).registration.controls if settings.registration else []
     for name, of in catalogue.results.items():
         if given[name]:
             arms, rest_of_arms = shared_arms(given[name], of.metric)
             found[name] = read_evaluations(given[name], arms, of.metric)
-            notes += [f"Left out of {name}: {', '.join(rest_of_arms)}; not every seed has it."] if rest_of_arms else []
+            rest = [arm for arm in rest_of_arms if arm not in controls]
+            notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
+            if of_some := [arm for arm in rest_of_arms if arm in controls]:
+                some = _with_arms(given[name], [*arms, *of_some], of.metric)
+                found[name] = replace(found[name], of_some=some)
+                notes += [f"{', '.join(of_some)}: in {len(some.seeds)} of {len(given[name])} replicates."]
     return found, notes
+
+
+def _with_arms(inputs: Sequence[str], arms: Sequence[str], metric: Metric) -> Evaluations:
+    """The evaluations that have all of these arms."""
+    return read_evaluations([one for one in inputs if set(arms) <= set(shared_arms([one], metric)[0])], arms, metric)
 
 
 def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
