@@ -293,8 +293,8 @@ class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
-    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names
-    the evaluations that hold the figures.
+    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class.
+    ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
     """
 
     group: str
@@ -307,6 +307,7 @@ class Comparison:
     metric: Metric = Metric.ACCURACY
     part: str = CORRECT
     results: str = "accuracy"
+    base_part: str = ""
     gates: tuple[Gate, ...] = ()
 
     @property

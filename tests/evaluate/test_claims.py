@@ -306,6 +306,16 @@ def test_h6_samples_that_no_verifier_judged_count_for_nothing() -> None:
     assert gap.value == pytest.approx((0.75 + 0 + 1) / 3)  # 3 of 4 samples: C(3, 3) / C(4, 3) miss the right one
 
 
+def test_two_samples_against_sixty_four() -> None:
+    """What stage1 finds now and then 64 samples find more surely than two of RL; what it never finds they do not."""
+    one = replace(at(3, "pass@2"), base_part="pass@64")
+    deep, easy = sampled({"stage1": 0.0, "rl-level2": 0.1}, 3), sampled({"stage1": 0.3, "rl-level2": 0.5}, 3)
+    assert (judge(one, deep).decision, judge(one, easy).decision) == (YES, NO)
+    assert words(one) == "heldout L3, pass@2 against pass@64: rl-level2 − stage1 > 0"
+    assert judge(one, sampled({"stage1": 0.0, "rl-level2": 0.1}, 3, n=32)).decision is NONE
+    assert judge(one, sampled({"stage1": 0.0, "rl-level2": 0.1}, 3, n=32)).missing == "as many answers that were judged"
+
+
 CLASSES = ("correct", "ignores_composition", "incorrect_composition", "atomic_error")
 FAILING = {  # of 40 answers to each problem, as in the paper's figure 6
     "stage1": (0, 24, 15, 1), "rft": (1, 22, 15, 2), "rl-level1": (0, 22, 16, 2), "rl-level2": (11, 0, 5, 24),
