@@ -53,7 +53,8 @@ def _headroom(gate: Headroom, comparison: Comparison, found: Evaluations, proble
     The floor does not count where a gate shows that the study finds an effect on these problems.
     """
     model = _share(found, comparison.model, problems, comparison.part)
-    base = _share(found, comparison.base, problems, comparison.part) if comparison.base else 0.0
+    part = comparison.base_part or comparison.part
+    base = _share(found, comparison.base, problems, part) if comparison.base else 0.0
     taken, reach = comparison.times * base + comparison.threshold, gate.ceiling * _room(comparison, found, problems)
     if taken >= reach:
         what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
