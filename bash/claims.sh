@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The paper's claims compared with what was run of this profile, all sections and seeds that are there: our figures,
 # intervals, decisions, and what would decide the undecided ones. Claims about results that are missing are "not run".
-# Reads section41_42/accuracy.json, section43/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1. Writes
-# claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too. Seconds.
+# Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
+# Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Of a registered study (bash/confirmatory.sh) each claim is marked as primary, secondary or exploratory; claims that were changed
 # since are refused, or with --post-hoc taken and marked.
@@ -14,6 +14,7 @@ OUTPUT=${OUTPUT:-$RESULTS_DIR/claims.json}
 results=( # names as in compositionality/config/claims
   accuracy "$RESULTS_DIR" section41_42/accuracy.json
   countdown "$COUNTDOWN_RESULTS_DIR" section43/accuracy.json
+  strings "$COUNTDOWN_RESULTS_DIR" section43-strings/accuracy.json
   passk "$RESULTS_DIR" section44/by_problem.parquet
   failures "$RESULTS_DIR" section45/by_problem.parquet
 )

@@ -71,12 +71,15 @@ def test_the_papers_problems_are_taken_from_the_library() -> None:
     assert settings_of("stage1_collect_train_data", "paper")[0]["n_samples"] == "10"
 
 
-def test_32_completions_of_every_test_problem_from_all_arms() -> None:
-    (told,) = settings_of("evaluate", "instruct")
+def test_32_completions_of_every_test_problem_from_all_arms_and_one_of_strings() -> None:
+    told, strings = settings_of("evaluate", "instruct")
     assert [model.split(":")[0] for model in told["models"].strip("[]").split(",")] == ARMS
     files = ",".join(f"data/instruct/countdown_task/{name}.parquet" for name in ("test_level2", "test"))
     assert (told["problems"], told["output"]) == (f"[{files}]", "results/instruct/section43")
     assert told["n_samples"] == "32"
+    assert (strings["models"], strings["n_samples"]) == (told["models"], "1")
+    assert strings["problems"] == "[data/instruct/string_task/test_trained.parquet]"
+    assert strings["output"] == "results/instruct/section43-strings"
     (validation,) = settings_of("evaluate", "instruct", EVALUATE_ON="validation")
     assert "countdown_task/validation.parquet" in validation["problems"]
 

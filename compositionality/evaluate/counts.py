@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from compositionality.data.parquet import read_table
+from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
 from compositionality.stats.intervals import Counts
+from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Reason
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ BY_PROBLEM_SCHEMA = pa.schema(
         ("group", pa.string()),
         ("level", pa.int64()),
         ("data_source", pa.string()),
+        ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
         ("judged", pa.int64()),
         ("correct", pa.int64()),
         ("composed", pa.int64()),  # null: the task cannot tell
@@ -158,9 +161,14 @@ def strata_of(problems: pa.Table) -> list[Stratum]:
     return list(map(Stratum, *(problems[name].to_pylist() for name in Stratum._fields)))
 
 
-def by_problem_table(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[str, Strata]) -> pa.Table:
-    """Rows from tallies by (checkpoint, problem file) and the strata of each problem file."""
-    return pa.concat_tables(_tables(tallies, strata))
+def clusters_of(problems: pa.Table) -> list[str]:
+    """The cluster of every row."""
+    return [task_of(problem.data_source).cluster(problem) for problem in iterate_problems(problems)]
+
+
+def by_problem_table(tallies: Mapping[tuple[str, str], Tally], problems: Mapping[str, pa.Table]) -> pa.Table:
+    """Rows from tallies by (checkpoint, problem file) and the problems of each file."""
+    return pa.concat_tables(_tables(tallies, problems))
 
 
 def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
@@ -168,7 +176,11 @@ def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     table = read_table(path, BY_PROBLEM_SCHEMA.names, types=BY_PROBLEM_SCHEMA, gaps=["composed"])
     return {
         key: ProblemCounts(
-            _strata(part), _column(part, "judged"), _column(part, "correct"), composed=_column(part, "composed")
+            _strata(part),
+            _column(part, "judged"),
+            _column(part, "correct"),
+            composed=_column(part, "composed"),
+            clusters=list(part["cluster"]),
         )
         for key, part in _parts(path, table)
     }
@@ -177,7 +189,7 @@ def read_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
 def read_class_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
     """The same from a table with ``responses`` and a column of counts for every class in place of ``judged``."""
     counted = [(name, pa.int64()) for name in ("responses", *FAILURES)]
-    types = pa.schema([*list(BY_PROBLEM_SCHEMA)[:6], *counted])
+    types = pa.schema([*list(BY_PROBLEM_SCHEMA)[:7], *counted])
     table = read_table(path, types.names, types=types)
     return {
         key: ProblemCounts(
@@ -185,6 +197,7 @@ def read_class_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
             _column(part, "responses"),
             _column(part, "correct"),
             {name: _column(part, name) for name in FAILURES},
+            clusters=list(part["cluster"]),
         )
         for key, part in _parts(path, table)
     }
@@ -206,11 +219,13 @@ def _column(part: "pd.DataFrame", name: str) -> Counts:
     return counts
 
 
-def _tables(tallies: Mapping[tuple[str, str], Tally], strata: Mapping[str, Strata]) -> Iterator[pa.Table]:
+def _tables(tallies: Mapping[tuple[str, str], Tally], problems: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
+    rows = {name: (strata_of(table), clusters_of(table)) for name, table in problems.items()}
     for (model, name), counts in tallies.items():
         n = len(counts.tokens)
-        labels = zip(*strata[name], strict=True) if n else ((), (), ())
+        strata, clusters = rows[name]
+        labels = zip(*strata, strict=True) if n else ((), (), ())
         composed = pa.array(counts.composed, mask=counts.composed == UNKNOWN)
-        columns = [[model] * n, [name] * n, range(n), *labels, counts.judged, counts.correct, composed]
+        columns = [[model] * n, [name] * n, range(n), *labels, clusters, counts.judged, counts.correct, composed]
         arrays = [pa.array(values, field.type) for values, field in zip(columns, BY_PROBLEM_SCHEMA, strict=True)]
         yield pa.Table.from_arrays(arrays, schema=BY_PROBLEM_SCHEMA)

@@ -60,7 +60,7 @@ def effective_samples(correct: Values, judged: Values, clusters: Counts | None =
     value = float(correct.sum()) / total
     judged_G, residual_G = sums(judged, clusters), sums(np.asarray(correct - value * judged, float), clusters)
     once = total**2 / float(judged_G @ judged_G)
-    if value in (0.0, 1.0):
+    if value in (0.0, 1.0) or len(judged_G) == 1:
         return once
     variance = float(residual_G @ residual_G) / total**2 * _few(judged_G, clusters)
     if variance == 0:
@@ -75,7 +75,7 @@ def _few(judged_G: Floats, clusters: Counts | None) -> float:
     n = int(np.count_nonzero(judged_G))
     if clusters is None or len(judged_G) == len(clusters):
         return 1.0
-    return n / (n - 1) * (student(n) / student(math.inf)) ** 2 if n > 1 else math.inf
+    return n / (n - 1) * (student(n) / student(math.inf)) ** 2 if n > 1 else 1.0
 
 
 def sums(values_P: Values, clusters: Counts | None) -> Floats:
@@ -103,12 +103,15 @@ def student(n: float) -> float:
     return float(t.ppf(0.5 + CONFIDENCE / 2, n - 1))
 
 
-def paired_difference(correct: Counts, judged: Counts, base: Counts, base_judged: Counts) -> Estimate | None:
+def paired_difference(
+    correct: Counts, judged: Counts, base: Counts, base_judged: Counts, clusters: Counts | None = None
+) -> Estimate | None:
     """Mean over the problems that both judged of (share correct - the base's share), as ``mean_change`` has it."""
     both = (judged > 0) & (base_judged > 0)
     if np.count_nonzero(both) < 2:
         return None
-    return mean_change(correct[both] / judged[both] - base[both] / base_judged[both])
+    change = correct[both] / judged[both] - base[both] / base_judged[both]
+    return mean_change(change, clusters=None if clusters is None else clusters[both])
 
 
 def mean_change(change_P: Floats, least: float = -1.0, most: float = 1.0, clusters: Counts | None = None) -> Estimate:

@@ -114,6 +114,16 @@ class Task(ABC):
         """What the ledger recognises the problem by. UserError for a row that is none of this task."""
         return Identity(problem.prompt)
 
+    def cluster(self, problem: Problem) -> str:
+        """Equal for problems that are hard for the same reason: the composition, or the problem itself if it has none.
+
+        Intervals over problems count clusters. Never raises.
+        """
+        try:
+            return self.identity(problem).composition or problem.prompt
+        except UserError:
+            return problem.prompt
+
     def level(self, problem: Problem) -> int:
         """The level that a problem really has, as far as it can be read off the problem."""
         return problem.level

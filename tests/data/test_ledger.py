@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 from string_rows import countdown_row, row, write_rows
 
-from compositionality.data.ledger import SplitLedger
+from compositionality.data.ledger import SplitLedger, identities
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
 from compositionality.errors import UserError
+from compositionality.tasks.string import TASK
+from compositionality.tasks.string.options import StringOptions
 
 TRAIN = [row("func_3(func_9(x))", "abc"), row("func_1(func_5(x, 'ab'), 2)", "xyz"), row("func_17(x)", "xyz")]
 
@@ -66,3 +70,10 @@ def test_p02_a_countdown_problem_is_known_in_any_order_and_by_any_name(tmp_path:
     with pytest.raises(UserError, match=r"test.parquet: row 1 has the same problem \(3\|5\|7>22\) as .*row 0; 1 such"):
         ledger.check(path)
     ledger.check(write_rows(tmp_path / "good.parquet", [countdown_row([3, 5, 7], 1), countdown_row([3, 5, 5], 22)]))
+
+
+def test_p02_order_sensitive_problems_of_held_out_functions_are_held_out(tmp_path: Path) -> None:
+    options = StringOptions(functions="heldout", levels=(2,), order_sensitive=True)
+    path = tmp_path / "ordered.parquet"
+    write_table(to_table([TASK.problem(options, "test", 1, index) for index in range(5)], "test"), path)
+    assert all(row.held_out for row in identities(path))

@@ -49,6 +49,7 @@ def counted(folder: Path, columns: dict[str, dict[str, Any]], total: str) -> str
             "group": "heldout",
             "level": 3,
             "data_source": LEVEL,
+            "cluster": f"c{number}",
             total: 40,
             **counts,
         }
@@ -234,7 +235,14 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
 )
 def test_p18_counts_of_another_type_are_named(tmp_path: Path, column: str, cells: list[Any], told: str) -> None:
     rows = {"model": ["a"] * 3, "problems": ["p"] * 3, "problem": [0, 1, 2], "group": ["g"] * 3, "level": [1] * 3}
-    rows |= {"data_source": ["s"] * 3, "judged": [4] * 3, "correct": [1] * 3, "composed": [None] * 3, column: cells}
+    rows |= {
+        "data_source": ["s"] * 3,
+        "cluster": ["c"] * 3,
+        "judged": [4] * 3,
+        "correct": [1] * 3,
+        "composed": [None] * 3,
+        column: cells,
+    }
     write_table(pa.table(rows), tmp_path / "by_problem.parquet")
     with pytest.raises(UserError, match=rf"by_problem\.parquet: {told}; make it again"):
         read_counts(tmp_path / "by_problem.parquet")
@@ -252,6 +260,27 @@ def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, 
     assert ("these seeds" in text) == (n_seeds > 1)
     assert ("interval of one seed, over problems only" in " ".join(text.split())) == (n_seeds == 1)
     assert ("✓ one seed" in " ".join(text.split())) == (n_seeds > 1)  # section 4.5 has one
+
+
+def test_what_is_not_testable_says_why_and_primary_claims_stand_after_holm(tmp_path: Path, problems: Path) -> None:
+    seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
+    found = content(tmp_path, str(tmp_path / "README.md"), "composition", accuracy=seeds)
+    row = next(row for row in found["claims"] if row["claim"] == "H2")
+    reason = "not shown that RL on level 2 gains over 5 points on what it was trained on (not run)"
+    assert (row["decision"], row["reason"], row["decision_holm"]) == ("not testable", reason, "not testable")
+    assert f"*not testable: {reason}" in (tmp_path / "README.md").read_text().replace("; not", "*not")
+    plain = content(tmp_path, str(tmp_path / "README.md"), accuracy=seeds)
+    row = next(row for row in plain["claims"] if row["claim"] == "H2")
+    assert (row["decision"], row["decision_holm"]) == ("supported", "supported")
+    assert row["p"] < row["p_holm"] < 0.05
+    text = (tmp_path / "README.md").read_text()
+    assert f"| **supported** | **supported** | supported (p {row['p_holm']:.2g}) |" in text
+    assert "| heldout L3: rl-level2 − stage1 > 0: +30 +30 +30 | +30.0 |" in text
+    with (tmp_path / "claims.csv").open() as stream:
+        assert {"claim_reason", "claim_p_holm", "claim_decision_holm", "reason"} <= set(next(csv.reader(stream)))
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_claims(plain, screen)
+    assert "after Holm: supported (p " in screen.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_the_markdown_has_the_papers_figures_and_stands_in_its_place(tmp_path: Path, problems: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compositionality.evaluate.claims.primary import Tested, after_holm
+from compositionality.evaluate.claims.primary import Primary, after_holm
 from compositionality.stats.multiple import p_value
 from compositionality.types import Comparison, Decision, Estimate, Interval, Rule, Spread
 
@@ -23,10 +23,10 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
     p = p_value(gain(0.12), 0.0)
     assert 0.01 < p < 0.05 < 3 * p
     family = {
-        "A": Tested(YES, [above(0.5)]),
-        "B": Tested(YES, [above(0.12)]),
-        "C": Tested(NOT_TESTABLE, [above(0.5)]),
-        "D": Tested(Decision.NOT_RUN, []),
+        "A": Primary(YES, [above(0.5)]),
+        "B": Primary(YES, [above(0.12)]),
+        "C": Primary(NOT_TESTABLE, [above(0.5)]),
+        "D": Primary(Decision.NOT_RUN, []),
     }
     found = after_holm(family)
     assert {name: row["decision_holm"] for name, row in found.items()} == {
@@ -40,9 +40,9 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
 
 def test_a_claim_of_several_comparisons_is_as_sure_as_its_weakest() -> None:
     strong, weak = above(0.5), above(0.12)
-    assert Tested(YES, [strong, weak]).p == pytest.approx(p_value(gain(0.12), 0.0))
-    assert Tested(NO, [above(-0.5), strong]).p == pytest.approx(2 * p_value(gain(-0.5), 0.0))
-    assert Tested(OPEN, [strong, above(-0.05)]).p == pytest.approx(2 * p_value(gain(-0.05), 0.0))
+    assert Primary(YES, [strong, weak]).p == pytest.approx(p_value(gain(0.12), 0.0))
+    assert Primary(NO, [above(-0.5), strong]).p == pytest.approx(2 * p_value(gain(-0.5), 0.0))
+    assert Primary(OPEN, [strong, above(-0.05)]).p == pytest.approx(2 * p_value(gain(-0.05), 0.0))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,6 @@ def test_a_claim_of_several_comparisons_is_as_sure_as_its_weakest() -> None:
     [(-0.2, Rule.AT_MOST, YES), (0.3, Rule.AT_MOST, NO), (0.0, Rule.WITHIN, YES), (-0.3, Rule.WITHIN, NO)],
 )
 def test_p_values_of_every_rule_agree_with_its_decision(value: float, rule: Rule, decision: Decision) -> None:
-    small = Tested(decision, [above(value, rule, 0.15 if rule is Rule.WITHIN else 0.05)]).p
+    small = Primary(decision, [above(value, rule, 0.15 if rule is Rule.WITHIN else 0.05)]).p
     assert small is not None
     assert small < 0.05

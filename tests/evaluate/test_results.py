@@ -1,8 +1,10 @@
 """Counts per problem, groups, rows and the table on the screen."""
 
 import io
+import json
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from rich.console import Console
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
-from compositionality.evaluate.counts import REASONS, tally
+from compositionality.evaluate.counts import REASONS, ProblemCounts, Stratum, clusters_of, tally
 from compositionality.evaluate.tables import print_results
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.types import Problem
@@ -35,7 +37,9 @@ def shard(answers: Sequence[tuple[int, str, int]]) -> pa.Table:
 def problems(levels: Sequence[int], functions: Sequence[Sequence[str]]) -> pa.Table:
     return to_table(
         [
-            Problem(f"string-heldout-level{level}", level, "heldout", "p", "{}", index, {"functions": list(names)})
+            Problem(
+                f"string-heldout-level{level}", level, "heldout", f"p{index}", "{}", index, {"functions": list(names)}
+            )
             for index, (level, names) in enumerate(zip(levels, functions, strict=True))
         ],
         "test",
@@ -126,3 +130,20 @@ def test_functions_are_printed_when_asked_for() -> None:
         screen = Console(file=io.StringIO(), width=80)
         print_results(both(), screen, by_skill=asked)
         assert ("func_1" in screen.file.getvalue()) == asked  # type: ignore[attr-defined]
+
+
+def test_problems_of_one_composition_are_a_cluster() -> None:
+    """The same two functions on other strings; in the other order; one function; a row that is not ours."""
+    codes = ["func_17(func_16(x))", "func_17(func_16(x))", "func_16(func_17(x))", "func_16(x)", "func_16(x)"]
+    truths = [
+        json.dumps({"ref_code": f"def main_solution(x):\n    return {code}", "ref_input": {"x": f"ab{row}"}})
+        for row, code in enumerate(codes)
+    ]
+    made = [
+        Problem("string-heldout-level2", 2, "heldout", f"p{row}", truth, row)
+        for row, truth in enumerate([*truths, json.dumps({"ref_output": "a"})])
+    ]
+    found = clusters_of(to_table(made, "test"))
+    assert (found[0], len(set(found))) == (found[1], 5)
+    counts = ProblemCounts([Stratum("heldout", 2)] * 6, np.ones(6), np.ones(6), clusters=found)
+    assert counts.cluster_numbers[0] == counts.cluster_numbers[1]

@@ -30,8 +30,8 @@ SAMPLES = 16
 """Completions of each problem for pass@k."""
 ATTACK = '</script><img src=x onerror="window.attacked=1"><svg onload="window.attacked=1"> {{ 7*7 }} & "quoted"'
 """What a model could write to take over a page."""
-DECISIONS = ("supported", "contradicted", "undecided", "not run")
-ORIGINS = ("paper", "paper", "variant", "own")
+DECISIONS = ("supported", "contradicted", "undecided", "not run", "not testable")
+ORIGINS = ("paper", "paper", "variant", "own", "variant")
 REASONS = (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
 EVERYTHING = ("claims", "passk", "failures", "runs", "data", "countdown")
 DECAY = {"stage1": 0.3, "rl-level1": 0.35, "rl-level2": 0.8, "rft": 0.5, "multi-base": 0.4, "multi-rl-level1to2": 0.7}
@@ -222,7 +222,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                         "model": model, "problems": name, "problem": number, "sample": 0,
                         "group": name.removeprefix("test_"), "level": level,
                         "data_source": f"string-{name.removeprefix('test_')}-level{level}",
-                        "class": "correct" if right else str(random.choice(FAILURES[1:])),
+                        "cluster": f"c{number}", "class": "correct" if right else str(random.choice(FAILURES[1:])),
                         "outer": names[0] if level <= 2 else None, "inner": names[1] if level == 2 else None,
                         "composed": right, "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
                     }
@@ -285,6 +285,7 @@ def claims(n_seeds: int) -> dict[str, Any]:
             "threshold": 0.05 * place, "decision": verdict,
             "decision_these_seeds": verdict, "interval": "problems", "difference": 0.2 - 0.1 * place if known else None,
             "low": 0.1 - 0.1 * place if known else None, "high": 0.3 - 0.1 * place if known else None,
+            "values": [0.2 - 0.1 * place] * n_seeds if known else None,
         }  # fmt: skip
 
     rows = [
@@ -293,6 +294,9 @@ def claims(n_seeds: int) -> dict[str, Any]:
             "hypothesis": f"H{place + 1}", "text": f"Statement {place} <b>{ATTACK}</b>",
             "paper": "level 3: about 5 % before", "source": "§4.1", "decision": verdict,
             "decision_these_seeds": "supported", "needs": "about 12 seeds" if verdict == "undecided" else None,
+            "reason": "rl-level2 hardly trained" if verdict == "not testable" else None, "primary": place == 0,
+            "p": 0.004 if place == 0 else None, "p_holm": 0.02 if place == 0 else None,
+            "decision_holm": "supported" if place == 0 else None,
             "comparisons": [comparison(place, verdict)],
         }
         for place, verdict in enumerate(DECISIONS)

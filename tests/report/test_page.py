@@ -81,16 +81,31 @@ def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> N
     tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[: html.index("<main>")])
     assert [title for title, _ in tally] == [
         "2 claims of the paper",
-        "1 variant of them",
+        "2 variants of them",
         "1 claim of this study&#39;s own",
     ]
     counts = [re.findall(r'"count">(\d+) .*?</span> ([\w ]+)</span>', counts) for _, counts in tally]
-    assert counts == [[("1", "supported"), ("1", "contradicted")], [("1", "undecided")], [("1", "not run")]]
+    assert counts == [
+        [("1", "supported"), ("1", "contradicted")],
+        [("1", "undecided"), ("1", "not testable")],
+        [("1", "not run")],
+    ]
     assert (
         html.index("Claims of this study’s own</h3>")
         < html.index('id="claim-H4"')
         < html.index("Negative controls</h3>")
     )
+
+
+def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_after_holm(page: Path) -> None:
+    html = page.read_text()
+    rows = {name: html[html.index(f'id="claim-{name}"') :].partition("</tr>")[0] for name in ("H1", "H3", "H5")}
+    assert '<div class="small">after Holm: supported (p 0.02)</div>' in rows["H1"]
+    assert "by seed: +20 +20" in rows["H1"]
+    assert "needs about 12 seeds" in rows["H3"]
+    assert 'badge not-testable"><span aria-hidden="true">∅</span> not testable' in rows["H5"]
+    assert '<div class="small">Not testable: rl-level2 hardly trained</div>' in rows["H5"]
+    assert "after Holm" not in rows["H5"]
 
 
 def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from fake_gpus import MIG, UUIDS, install_nvidia_smi
 from compositionality.errors import UserError
 from compositionality.study.arms import as_list
 from compositionality.study.environment import environment
+from compositionality.study.jobs import Request, study_jobs
 from compositionality.study.run import RunStudySettings, gpus_of_lanes, variables_of
 
 
@@ -52,6 +53,11 @@ def test_splits_of_a_seed_share_its_base_and_stage_1() -> None:
     assert environment(found) == found
     with pytest.raises(UserError, match="FUNCTION_SPLIT=2: the paper's problems"):
         environment({"PROFILE": "paper", "FUNCTION_SPLIT": "2"})
+
+
+def test_seeds_and_a_split_are_a_study_of_replicates() -> None:
+    with pytest.raises(UserError, match="FUNCTION_SPLIT=3 SEEDS=2: give one of the two"):
+        study_jobs(Request("section41_42", 2), environment({"PROFILE": "tiny", "FUNCTION_SPLIT": "3"}))
 
 
 def test_what_a_profile_does_without_may_be_0_and_null_is_every_gpu() -> None:

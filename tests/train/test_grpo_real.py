@@ -14,8 +14,9 @@ import pytest
 from compositionality.data.artefact import verify
 from compositionality.data.problems import to_table
 from compositionality.train.common.checkpoints import best_step, scores
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.metrics import GROUPS, read_metrics
 from compositionality.train.common.run_folder import saved_steps
+from compositionality.train.common.training_report import report_of
 from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,6 +129,12 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
     steps = [row for row in rows if "actor/grad_norm" in row]
     assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
     assert all(row["training/filter_groups/generated_prompts"] >= 16 for row in steps)
+    report = report_of(whole / "final")
+    assert (report.updates, report.updates_without_signal) == (STEPS, 0)
+    assert report.groups == sum(row[GROUPS] for row in steps) > report.groups_with_signal >= 8 * STEPS
+    assert report.completions == 4 * report.groups
+    assert 8 * 4 * STEPS < report.tokens < 8 * 4 * STEPS * 64
+    assert report.last_entropy is None  # verl computes it for an entropy_coef only
     assert all(row["actor/rollout_gap"] < 1e-4 for row in steps)  # vLLM and the trainer hold the same weights
     assert not any("actor/kl_loss" in row or "timing_s/ref" in row for row in steps)
     levels = {key for row in rows for key in row if key.startswith("val-core/") and key.endswith("/acc/mean@1")}

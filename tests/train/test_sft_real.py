@@ -13,7 +13,10 @@ import pytest
 from sft_assets import make_model, make_rows, overrides
 
 from compositionality.data.artefact import file_hash, verify
-from compositionality.train.common.metrics import read_metrics
+from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.train.common.chat_rows import load_rows
+from compositionality.train.common.metrics import TOKENS, read_metrics
+from compositionality.train.common.training_report import report_of
 from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,6 +94,19 @@ def test_only_the_last_checkpoints_are_kept(uninterrupted: Path) -> None:
     ]
 
 
+def test_the_model_says_what_its_training_did(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
+    model, path, _ = made
+    rows = load_rows(path, load_tokenizer(model), 64)
+    longest, shortest = (ends(sum(row.loss_mask) for row in rows) for ends in (max, min))
+    report = report_of(uninterrupted / "final")
+    assert report is not None
+    assert (report.updates, report.rows) == (24, 200)
+    counts = [row[TOKENS] for row in read_metrics(uninterrupted / "metrics.jsonl") if TOKENS in row]
+    assert len(counts) == 24
+    assert report.tokens == sum(counts)
+    assert all(16 * shortest <= count <= 16 * longest for count in counts)  # verl drops the last rows of an epoch
+
+
 def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -157,6 +173,7 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
     one = [row["train/loss"] for row in read_metrics(uninterrupted / "metrics.jsonl") if "train/loss" in row]
     two = [row["train/loss"] for row in metrics if "train/loss" in row]
     assert two[0] == pytest.approx(one[0], rel=1e-5)  # the same rows, cut otherwise
+    assert metrics[0][TOKENS] == read_metrics(uninterrupted / "metrics.jsonl")[0][TOKENS]
     assert any("val/loss" in row for row in metrics)
     trained = load_file(out / "final/model.safetensors")
     assert trained.keys() == load_file(model / "model.safetensors").keys()

@@ -133,7 +133,7 @@ def test_loss_is_on_responses_alone():
     batches = packed(steps=1)
     tokenizer = corpus_tokenizer(MIX)
     tokens, mask, _ = batches.chapter(0)[0]
-    assert tokens.shape == mask.shape == (8, 192)
+    assert tokens.shape == mask.shape == (8, 193)
     user, assistant = (tokenizer.convert_tokens_to_ids(token) for token in ("<|user|>", "<|assistant|>"))
     for row, loss_mask in zip(tokens.tolist(), mask.tolist(), strict=True):
         inside = False
@@ -203,5 +203,5 @@ def test_the_single_mix_packs_without_loss():
     lengths = [len(backend.encode("".join(render(*corpus.exchange(rng)))).ids) for _ in range(4_000)]
     assert max(lengths) <= packing.length
     for tokens, loss_mask, real in batches.chapter(0):
-        assert tokens.shape == loss_mask.shape == (4, 1024)
+        assert tokens.shape == loss_mask.shape == (4, 1025)
         assert real > 0.9 * tokens.numel()

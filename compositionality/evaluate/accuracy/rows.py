@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
-from compositionality.evaluate.counts import REASONS, Stratum, Tally, known_composed, strata_of
+from compositionality.evaluate.counts import REASONS, Stratum, Tally, clusters_of, known_composed, strata_of
 from compositionality.stats.intervals import Counts, columns, paired_difference, share
 from compositionality.tasks.registry import task_of
 
@@ -53,10 +53,16 @@ class Part:
 
     labels: Row
     problems: Counts
+    clusters: Counts  # a number for that of each of them
 
 
 def parts_of(problems: pa.Table) -> list[Part]:
     """All problems; those of each group and level; those that ask for each skill."""
+    clusters = np.unique(clusters_of(problems), return_inverse=True)[1]
+
+    def part(labels: Row, rows: Sequence[int]) -> Part:
+        return Part(labels, np.array(rows), clusters[rows])
+
     strata: dict[Stratum, list[int]] = {}
     skills: dict[str, list[int]] = {}
     for row, stratum in enumerate(strata_of(problems)):
@@ -65,9 +71,9 @@ def parts_of(problems: pa.Table) -> list[Part]:
         for name in task_of(problem.data_source).skills(problem):
             skills.setdefault(name, []).append(row)
     return [
-        Part({"by": ALL}, np.arange(problems.num_rows)),
-        *(Part({"by": LEVEL, **one._asdict()}, np.array(strata[one])) for one in sorted(strata)),
-        *(Part({"by": SKILL, "skill": name}, np.array(skills[name])) for name in sorted(skills, key=natural_key)),
+        part({"by": ALL}, range(problems.num_rows)),
+        *(part({"by": LEVEL, **one._asdict()}, strata[one]) for one in sorted(strata)),
+        *(part({"by": SKILL, "skill": name}, skills[name]) for name in sorted(skills, key=natural_key)),
     ]
 
 
@@ -77,13 +83,13 @@ def rows_of(tally: Tally, base: Tally | None, parts: Sequence[Part], labels: Row
         mine = tally.only(part.problems)
         theirs = None if base is None else base.only(part.problems)
         own = {**dict.fromkeys(("by", *Stratum._fields, "skill")), **part.labels}
-        yield {**labels, **own, **_figures(mine), **_difference(mine, theirs)}
+        yield {**labels, **own, **_figures(mine, part.clusters), **_difference(mine, theirs, part.clusters)}
 
 
-def _figures(tally: Tally) -> Row:
-    composed = share(*known_composed(tally))
+def _figures(tally: Tally, clusters: Counts) -> Row:
+    composed = share(*known_composed(tally), clusters)
     return {
-        **columns(share(tally.correct, tally.judged), "accuracy"),
+        **columns(share(tally.correct, tally.judged, clusters), "accuracy"),
         **dict(zip(("composed", "composed_low", "composed_high"), columns(composed, "share").values(), strict=True)),
         "n_problems": len(tally.tokens),
         "n_responses": tally.responses,
@@ -95,7 +101,9 @@ def _figures(tally: Tally) -> Row:
     }
 
 
-def _difference(mine: Tally, base: Tally | None) -> Row:
-    found = None if base is None else paired_difference(mine.correct, mine.judged, base.correct, base.judged)
+def _difference(mine: Tally, base: Tally | None, clusters: Counts) -> Row:
+    found = None
+    if base is not None:
+        found = paired_difference(mine.correct, mine.judged, base.correct, base.judged, clusters)
     value, low, high = columns(found, "difference").values()
     return {"difference": value, "difference_low": low, "difference_high": high}

@@ -28,10 +28,8 @@ from compositionality.evaluate.completions import Folders, all_collected, check_
 from compositionality.evaluate.counts import (
     BY_PROBLEM,
     BY_PROBLEM_SCHEMA,
-    Strata,
     Tally,
     by_problem_table,
-    strata_of,
     tally,
 )
 from compositionality.evaluate.naming import named_paths
@@ -67,11 +65,6 @@ class FileTallies:
 
     tallies: dict[tuple[str, str], Tally]
     problems: dict[str, pa.Table]
-
-    @property
-    def strata(self) -> dict[str, Strata]:
-        """The stratum of every problem, by problem file."""
-        return {name: strata_of(table) for name, table in self.problems.items()}
 
 
 def evaluate(settings: EvaluateSettings) -> Path:
@@ -110,7 +103,7 @@ def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders:
     counts: FileTallies | None = None
     makers: dict[str, tuple[pa.Schema, Callable[[FileTallies], pa.Table]]] = {
         "accuracy.parquet": (SCHEMA, lambda found: pa.Table.from_pylist(list(_rows(settings, found)), schema=SCHEMA)),
-        BY_PROBLEM: (BY_PROBLEM_SCHEMA, lambda found: by_problem_table(found.tallies, found.strata)),
+        BY_PROBLEM: (BY_PROBLEM_SCHEMA, lambda found: by_problem_table(found.tallies, found.problems)),
     }
     for name, (schema, make) in makers.items():
         table = settings.output / name

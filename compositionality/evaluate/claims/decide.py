@@ -14,7 +14,7 @@ from typing import Any
 
 from compositionality.evaluate.claims.catalogue import words
 from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
-from compositionality.evaluate.claims.primary import NOT_PRIMARY, Tested, after_holm
+from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet
 from compositionality.stats.intervals import columns_by_seed
 from compositionality.stats.sample_size import RequiredSampleSize, enough_for_all, required_sample_size
@@ -103,9 +103,9 @@ def _needs(outcomes: Sequence[Outcome]) -> str:
     return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
 
 
-def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Tested:
+def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Primary:
     testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
-    return Tested(decision, [(one.comparison, one.estimate) for one in testable])
+    return Primary(decision, [(one.comparison, one.estimate) for one in testable])
 
 
 def _reason(outcomes: Sequence[Outcome]) -> str:

@@ -18,7 +18,7 @@ DECIDED = (Decision.SUPPORTED, Decision.CONTRADICTED)
 
 
 @dataclass(frozen=True)
-class Tested:
+class Primary:
     """A primary claim: its plain decision, its comparisons with their estimates."""
 
     decision: Decision
@@ -34,7 +34,7 @@ class Tested:
         return {Decision.SUPPORTED: holds, Decision.CONTRADICTED: fails}.get(self.decision, min(holds, fails))
 
 
-def after_holm(family: Mapping[str, Tested]) -> dict[str, dict[str, Any]]:
+def after_holm(family: Mapping[str, Primary]) -> dict[str, dict[str, Any]]:
     """By claim: ``p``, ``p_holm`` (adjusted) and ``decision_holm``, the plain one or ``undecided``."""
     raw = [one.p for one in family.values()]
     adjusted = holm([1.0 if p is None else p for p in raw])

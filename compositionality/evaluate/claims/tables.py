@@ -18,7 +18,7 @@ MARKS = {
     Decision.NOT_TESTABLE: "∅",
     Decision.NOT_RUN: "·",
 }
-LEGEND = "✓ supported, ✗ contradicted, ? undecided"
+LEGEND = "✓ supported, ✗ contradicted, ? undecided, ∅ not testable"
 COLOURS = {
     Decision.SUPPORTED: "green",
     Decision.CONTRADICTED: "red",
@@ -43,8 +43,9 @@ def print_claims(content: Row, console: Console) -> None:
         )
         for one in claim["comparisons"]:
             table.add_row(*(escape(cell) for cell in _comparison_cells(one, columns, indent="  ")))
-        if claim["needs"]:
-            table.add_row(f"  [yellow]needs {claim['needs']}[/]", "", *("" for _ in columns))
+        holm = [f"after Holm: {words}"] if (words := holm_words(claim)) else []
+        for line in (*remarks(claim), *holm):
+            table.add_row(f"  [yellow]{escape(line)}[/]", "", *("" for _ in columns))
         table.add_section()
     console.print(f"\n{claims_counted(content)}\n{claims_heading(content)}", highlight=False)
     console.print(table)
@@ -58,7 +59,7 @@ def print_claims(content: Row, console: Console) -> None:
 def claims_markdown(content: Row) -> str:
     """The claims by decision; folded below them the whole table, with the paper's figures."""
     columns = _interval_columns(content)
-    heads = ["measured", *(title for title, *_ in columns)]
+    heads = ["measured", *(title for title, *_ in columns), "after Holm"]
     cells = [row for claim in _claims(content) for row in _claim_cells(claim, columns)]
     frame = pd.DataFrame([rest for _, *rest in cells], [first for first, *_ in cells], heads)
     title = claims_heading(content)
@@ -96,6 +97,25 @@ def standing_words(claim: Row) -> str:
     return f" ({claim['standing']}{': ' if claim['changes'] else ''}{', '.join(claim['changes'])})"
 
 
+def remarks(claim: Row) -> list[str]:
+    """What stands below a claim: why it is not testable, what would decide it."""
+    found = [claim["reason"] and f"not testable: {claim['reason']}", claim["needs"] and f"needs {claim['needs']}"]
+    return [*filter(None, found)]
+
+
+def holm_words(claim: Row) -> str:
+    """``supported (p 0.02)``, p adjusted for the number of primary claims; empty for a claim that is not primary."""
+    p = "" if claim["p_holm"] is None else f" (p {claim['p_holm']:.2g})"
+    return f"{claim['decision_holm']}{p}" if claim["decision_holm"] else ""
+
+
+def seeds_words(one: Row) -> str:
+    """The values of several seeds in points, ``+23 +14 −2``; empty for one seed."""
+    values = one["values"] or ()
+    sign = "+" if one["base"] else ""
+    return " ".join(f"{100 * value:{sign}.0f}".replace("-", "−") for value in values) if len(values) > 1 else ""
+
+
 def claims_heading(content: Row) -> str:
     """The intervals that the decisions rest on."""
     n = content["n_seeds"]
@@ -128,18 +148,18 @@ def _claim_cells(claim: Row, columns: Sequence[tuple[str, str, str, str]]) -> It
     """The claim with the paper's figure, then a line per comparison."""
     paper = f"paper: {claim['paper']}" if claim["paper"] else "not in the paper"
     paper += f" ({claim['source']})" if claim["source"] else ""
-    needs = f"; needs {claim['needs']}" if claim["needs"] else ""
     decisions = (f"**{claim[key]}**" for *_, key in columns)
     name = f"**{claim['claim']}**{standing_words(claim)}"
-    yield [f"{name} {claim['text']}<br>*{paper}{needs}*", "", *decisions]
+    yield [f"{name} {claim['text']}<br>*{'; '.join([paper, *remarks(claim)])}*", "", *decisions, holm_words(claim)]
     for one in claim["comparisons"] if claim["decision"] != Decision.NOT_RUN else ():
-        yield _comparison_cells(one, columns)
+        yield [*_comparison_cells(one, columns), ""]
 
 
 def _comparison_cells(one: Row, columns: Sequence[tuple[str, str, str, str]], indent: str = "") -> list[str]:
-    """The comparison (with each seed's factor where one is asked for), its figure, a cell per kind of interval."""
+    """The comparison with the values (or the factors) of the seeds, its figure, a cell per kind of interval."""
     factors = [f"×{ratio:.1f}" if ratio is not None else "–" for ratio in one["ratios"] or ()]
-    words = " ".join([one["comparison"] + (":" if factors else ""), *factors])
+    by_seed = " ".join(factors) or seeds_words(one)
+    words = f"{one['comparison']}: {by_seed}" if by_seed else one["comparison"]
     points = "–" if one["difference"] is None else f"{100 * one['difference']:{'+' if one['base'] else ''}.1f}"
     return [indent + words, "" if one["by_seed"] else points, *(_interval_cell(one, *keys) for _, *keys in columns)]
 

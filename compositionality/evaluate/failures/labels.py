@@ -26,6 +26,7 @@ LABELS_SCHEMA = pa.schema(
         ("group", pa.string()),
         ("level", pa.int64()),
         ("data_source", pa.string()),
+        ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
         ("class", pa.string()),
         ("step", pa.int32()),  # where the first fault is, from 1, innermost first
         ("function", pa.string()),
@@ -68,19 +69,20 @@ def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int
 
 def _label_shard(source: Source, problems: Problems, shard: pa.Table, levels: Collection[int]) -> Iterator[Row]:
     problem: Problem | None = None
-    at = -1
+    at, cluster = -1, ""
     for number, sample, completion, verdict in responses_of(shard, problems):
         stratum = problems.strata[number]
         if levels and stratum.level not in levels:
             continue
         if number != at or problem is None:
             at, problem = number, problems.problem(number)
+            cluster = task_of(problem.data_source).cluster(problem)
         labels = {"model": source.model, "problems": source.problems, "problem": number, "sample": sample}
         try:
             found = task_of(problem.data_source).diagnose(problem, completion, verdict)
         except UserError as error:
             raise UserError(f"{problems.path}: row {number}: {error}") from error
-        yield {**labels, **stratum._asdict(), **_columns(found)}
+        yield {**labels, **stratum._asdict(), "cluster": cluster, **_columns(found)}
 
 
 def _columns(found: Diagnosis) -> Row:
@@ -125,6 +127,7 @@ class LabelCounts:
     """One model on one problem file."""
 
     strata: dict[int, Stratum] = field(default_factory=dict)  # of every problem with a response
+    clusters: dict[int, str] = field(default_factory=dict)  # of every problem with a response
     pairs: dict[tuple[str, str | None], list[int]] = field(default_factory=dict)  # (outer, inner or None) → problems
     classes: Tallies = field(default_factory=Tallies)
     faults: Tallies = field(default_factory=Tallies)  # by (class, fault)
@@ -137,6 +140,7 @@ class LabelCounts:
         problem = row["problem"]
         if problem not in self.strata:
             self.strata[problem] = Stratum(*(row[name] for name in Stratum._fields))
+            self.clusters[problem] = row["cluster"]
             if row["outer"] is not None:
                 self.pairs.setdefault((row["outer"], row["inner"]), []).append(problem)
         self.classes.add(row["class"], problem)
@@ -148,6 +152,11 @@ class LabelCounts:
             self.reached.add(function, problem)
             if wrong:
                 self.wrong.add(function, problem)
+
+    def cluster_numbers(self, problems: list[int]) -> Counts:
+        """A number for the cluster of each of these problems, (P,)."""
+        numbers: Counts = np.unique([self.clusters[problem] for problem in problems], return_inverse=True)[1]
+        return numbers
 
     def responses(self, problems: list[int]) -> Counts:
         """How many there are to each problem, (P,)."""
@@ -178,6 +187,7 @@ def _table(model: str, name: str, counts: LabelCounts) -> pa.Table:
             "problems": pa.array([name] * len(problems), pa.string()),
             "problem": pa.array(problems, pa.int64()),
             **_strata([counts.strata[problem] for problem in problems]),
+            "cluster": pa.array([counts.clusters[problem] for problem in problems], pa.string()),
             "responses": counts.responses(problems),
             **{kind: counts.classes.over(kind, problems) for kind in FAILURES},
         }

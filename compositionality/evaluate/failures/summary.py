@@ -47,8 +47,9 @@ def _shares(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
     for labels, problems in _levels(model, name, counts):
         responses = counts.responses(problems)
         sizes = {"n_problems": len(problems), "n_responses": int(responses.sum())}
+        clusters = counts.cluster_numbers(problems)
         for kind in FAILURES:
-            found = _interval(counts.classes.over(kind, problems), responses, "share")
+            found = _interval(counts.classes.over(kind, problems), responses, "share", clusters)
             yield {**labels, "class": kind, **found, **sizes}
 
 
@@ -64,7 +65,11 @@ def _faults(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
 def _composed(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
     """Responses that state the problem's functions in their order, whatever they make of the strings."""
     for labels, problems in _levels(model, name, counts):
-        yield {**labels, **_interval(counts.composed.over(True, problems), counts.responses(problems), "share")}
+        clusters = counts.cluster_numbers(problems)
+        yield {
+            **labels,
+            **_interval(counts.composed.over(True, problems), counts.responses(problems), "share", clusters),
+        }
 
 
 def _functions(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
@@ -91,8 +96,8 @@ def _pairs(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
         yield {"model": model, "problems": name, "outer": outer, "inner": inner, "n": int(responses.sum()), **found}
 
 
-def _interval(counted: Counts, of: Counts, name: str) -> Row:
-    return columns(share(counted, of), name)
+def _interval(counted: Counts, of: Counts, name: str, clusters: Counts | None = None) -> Row:
+    return columns(share(counted, of, clusters), name)
 
 
 DRAWS = 2000

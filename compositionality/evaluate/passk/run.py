@@ -15,6 +15,7 @@ from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, tree_hash, write_derived
 from compositionality.data.json_files import read_json_object
 from compositionality.data.parquet import write_table
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders, Jobs, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
@@ -227,11 +228,11 @@ def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tup
     kept["replicate"] = replicate_of(folders.values(), [one.source for one in names.problems.values()])
     recipe = Recipe(STEP, kept, inputs)
     target = settings.output / BY_PROBLEM
-    strata = {name: one.strata() for name, one in names.problems.items()}
+    problems = {name: read_problems(one.path) for name, one in names.problems.items()}
 
     def body(path: Path) -> None:
         tallies = count_all(folders, names.problems, settings.n_samples)
-        write_table(by_problem_table(tallies, strata), path)
+        write_table(by_problem_table(tallies, problems), path)
 
     if not write_derived(target, recipe, body, force=settings.force):
         print(f"{target} is already there")

@@ -10,7 +10,7 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.tables import by_origin, standing_words
+from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
 from compositionality.evaluate.tables import plural
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
@@ -36,6 +36,7 @@ DECISIONS = {
     "supported": ("✓", "supported"),
     "contradicted": ("✗", "contradicted"),
     "undecided": ("?", "undecided"),
+    "not testable": ("∅", "not-testable"),
     "not run": ("–", "not-run"),
 }
 """Decision → its sign and its class in the style sheet."""
@@ -225,6 +226,7 @@ def claim_rows(claims: Sequence[Row], scale: float) -> list[dict[str, Any]]:
         {
             **claim,
             "standing": standing_words(claim),
+            "holm": holm_words(claim),
             "badge": badge(claim["decision"]),
             "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
             "comparisons": [_comparison(one, scale) for one in claim["comparisons"]],
@@ -253,13 +255,27 @@ def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
 
 def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """One row a comparison, for the CSV."""
-    columns = ("metric", "comparison", "group", "level", "model", "base", "difference", "low", "high", "interval")
+    columns = (
+        "metric",
+        "comparison",
+        "group",
+        "level",
+        "model",
+        "base",
+        "difference",
+        "low",
+        "high",
+        "interval",
+        "values",
+    )
     for claim in claims:
         for one in claim["comparisons"]:
             yield {
                 "claim": claim["claim"], "origin": claim["origin"], "claim_decision": claim["decision"],
-                "claim_decision_these_seeds": claim.get("decision_these_seeds"), "needs": claim.get("needs"),
-                "decision": one["decision"], **{name: one.get(name) for name in columns}, "text": claim["text"],
+                "claim_decision_these_seeds": claim.get("decision_these_seeds"), "reason": claim["reason"],
+                "needs": claim["needs"], "p": claim["p"], "p_holm": claim["p_holm"],
+                "after_holm": claim["decision_holm"], "decision": one["decision"],
+                **{name: one.get(name) for name in columns}, "text": claim["text"],
                 "standing": standing_words(claim).strip(" ()"),
                 "paper": claim["paper"],
             }  # fmt: skip
@@ -280,7 +296,8 @@ def _comparison(one: Row, scale: float) -> dict[str, Any]:
         for name, share in (("low", low), ("value", value), ("high", high), ("threshold", threshold))
     }
     numbers = {"value": points(value), "low": points(low), "high": points(high), "threshold": points(threshold)}
-    return {**one, "badge": badge(one["decision"]), "known": True, "marks": marks, "points": numbers}
+    found = {"badge": badge(one["decision"]), "marks": marks, "points": numbers, "by_seed": seeds_words(one)}
+    return {**one, **found, "known": True}
 
 
 def crossovers(differences: Sequence[Row]) -> list[dict[str, Any]]:

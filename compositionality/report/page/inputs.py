@@ -34,15 +34,24 @@ OF_EVERY_SEED = {
     FAILURES: ("failure_modes.json", "by_problem.parquet", "labels.parquet"),
 }
 """Sections that the page shows over all seeds, each seed's folder read by the page itself."""
-SECTIONS = {"accuracy": "section41_42", "countdown": "section43", "passk": PASS_AT_K, "failures": FAILURES}
+SECTIONS = {
+    "accuracy": "section41_42",
+    "countdown": "section43",
+    "strings": "section43-strings",
+    "passk": PASS_AT_K,
+    "failures": FAILURES,
+}
 """The folders that claims.json names."""
+OF_COUNTDOWN = ("countdown", "strings")
+"""Those of section 4.3."""
 AGAIN = "run the step that makes it again"
 _CLAIM_SHAPE: Shape = {
     "claim": str,
     "text": str,
     "paper": str,
     "decision": str,
-    "comparisons": {"comparison": str, "decision": str, "threshold": NUMBER},
+    **dict.fromkeys(("reason", "p", "p_holm", "decision_holm")),
+    "comparisons": {"comparison": str, "decision": str, "threshold": NUMBER, "base": None, "values": None},
 }
 SHAPES: Mapping[str, Shape] = {
     "seeds.json": {
@@ -253,6 +262,6 @@ def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Pat
     elif re.fullmatch(r"seed\d+", section[-1]):
         study, folder = result.parents[1], result.parent.name
         if len(section) > 1:
-            study = Path(settings.countdown) if section[0] == "countdown" else settings.study
+            study = Path(settings.countdown) if section[0] in OF_COUNTDOWN else settings.study
             folder = SECTIONS.get(section[0], section[0])
         yield of_seed(study, section[-1]) / folder / name
