@@ -372,13 +372,10 @@ class Arm:
 
 @dataclass
 class Stage:
-    """One script of ``bash/`` (without .sh) that has the whole machine to itself.
-
-    ``per_split``: run for every split of the functions; the others make what the splits of a seed share.
-    """
+    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
 
     script: str
-    per_split: bool = False
+    per_split: bool = False  # run for every split of the functions, not once for a seed
 
 
 @dataclass
