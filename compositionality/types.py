@@ -279,11 +279,6 @@ class Rule(StrEnum):
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
-    @property
-    def denies(self) -> bool:
-        """True for the rules of claims that there is no effect."""
-        return self in (Rule.AT_MOST, Rule.WITHIN)
-
 
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
@@ -329,10 +324,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
-
-    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
-    """
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
 
     name: str
     text: str
@@ -340,7 +332,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
-    primary: bool = False
+    primary: bool = False  # of the few that a study is made for: Holm's family
 
     @property
     def hypothesis(self) -> str:
@@ -378,13 +370,10 @@ class Arm:
 
 @dataclass
 class Stage:
-    """One script of ``bash/`` (without .sh) that has the whole machine to itself.
-
-    ``per_split``: run for every split of the functions; the others make what the splits of a seed share.
-    """
+    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
 
     script: str
-    per_split: bool = False
+    per_split: bool = False  # run for every split of the functions, not once for a seed
 
 
 @dataclass

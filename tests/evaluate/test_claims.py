@@ -230,7 +230,7 @@ def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: 
         (ProblemSet("test", "heldout", 3), ProblemSet("more", "trained", 3)),
     )
     rows = {row["claim"]: row["decision"] for row in claim_rows(ungated(CATALOGUE.controls), {"accuracy": joined})}
-    assert rows == {"control-shuffled": expected, "control-format": NONE}
+    assert rows == {"control-shuffled": expected, "control-format": NONE, "control-random": NONE}
 
 
 def renamed(seed: Evaluation) -> dict[tuple[str, str], ProblemCounts]:
