@@ -167,7 +167,7 @@ def _claims(inputs: Inputs) -> dict[str, Any]:
         "controls": content.claim_rows(found["controls"], scale),
         "scale": f"{100 * scale:.0f}",
         "tallies": content.tallies(found["claims"]),
-        "n_seeds": content.n_seeds(inputs),
+        "n_seeds": inputs.n_seeds,
         "notes": found["notes"],
         "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",
     }

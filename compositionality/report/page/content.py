@@ -52,7 +52,7 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     """What was run, on what, how long: a title and a line each."""
     summary = inputs.json(SEEDS)
     sampling = summary["sampling"]
-    seeds = n_seeds(inputs)
+    seeds = inputs.n_seeds
     splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
     rows = [
         ("Study", f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}"),
@@ -69,11 +69,6 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         if (seconds := total_seconds(inputs, name))
     ]
     return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
-
-
-def n_seeds(inputs: Inputs) -> int:
-    """How many seeds the study has, not counting their splits."""
-    return max(int(row["n_seeds"]) for row in inputs.json(SEEDS)["accuracy"])
 
 
 def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:

@@ -133,6 +133,11 @@ class Inputs:
         ]
 
     @property
+    def n_seeds(self) -> int:
+        """How many seeds the study has, not counting their splits."""
+        return max(int(row["n_seeds"]) for row in self.json(SEEDS)["accuracy"])
+
+    @property
     def title(self) -> str:
         """The name of the study's results folder."""
         return self.files[SEEDS].resolve().parents[1].name
