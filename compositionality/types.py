@@ -281,11 +281,6 @@ class Rule(StrEnum):
     def _missing_(cls, value: object) -> "Rule | None":
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
-    @property
-    def denies(self) -> bool:
-        """True for the rules of claims that there is no effect."""
-        return self in (Rule.AT_MOST, Rule.WITHIN)
-
 
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
@@ -298,8 +293,8 @@ class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
-    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES or GROWTH; of failure shares, the class. ``results`` names
-    the evaluations that hold the figures.
+    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class.
+    ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
     """
 
     group: str
@@ -312,6 +307,7 @@ class Comparison:
     metric: Metric = Metric.ACCURACY
     part: str = CORRECT
     results: str = "accuracy"
+    base_part: str = ""
     gates: tuple[Gate, ...] = ()
 
     @property
@@ -330,10 +326,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
-
-    ``primary``: of the few claims that a study is made for, over which Holm's procedure holds the error rate.
-    """
+    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
 
     name: str
     text: str
@@ -341,7 +334,7 @@ class Claim:
     source: str
     comparisons: tuple[Comparison, ...]
     origin: Origin = Origin.OWN
-    primary: bool = False
+    primary: bool = False  # of the few that a study is made for: Holm's family
 
     @property
     def hypothesis(self) -> str:

@@ -224,6 +224,28 @@ def print_curves(content: Row, ks: Sequence[int], console: Console | None = None
         console.print(f"\n{title}, paired by problem, 95 % intervals", highlight=False, markup=False)
         console.print(_curves(rows, ks, "difference"))
 
+    for title, rows in _titled(content["reranking"], "{model} against {base} with m times the samples").items():
+        console.print(
+            f"\n{title}: the least m at which {rows[0]['base']} solves as much, 95 % interval", highlight=False
+        )
+        console.print(_factors(rows))
+
+
+def _factors(rows: Sequence[Row]) -> Table:
+    """A line for every file, group and level, a column for every k; beyond N / k: not met by any m."""
+    frame = grid(
+        [{**row, "model": f"k={row['k']}"} for row in rows],
+        lambda row: f"{row['problems']} {level_name(row['level'], row['group'], with_group=True)}",
+        factor_text,
+    )
+    return rich_table(frame, "level")
+
+
+def factor_text(row: Row) -> str:
+    """``12`` with its interval below, ``> 64`` for what lies beyond the largest factor."""
+    ends = [str(row[end]) if row[end] is not None else f"> {row['factors'][-1]}" for end in ("factor", "low", "high")]
+    return f"{ends[0]}\n{ends[1]}" + (f" … {ends[2]}" if ends[2] != ends[1] else "")
+
 
 def _titled(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:
     found: dict[str, list[Row]] = {}

@@ -17,7 +17,7 @@ Chance = Callable[[str, str, int, str], float]
 TRAINED = TrainingReport(100, 2, 3200, 1600, 25600, 500_000)
 UNTRAINED = TrainingReport(100, 17, 6400, 188, 51200, 20_000)
 """A run that learns; RL on level 1 of an earlier recipe."""
-SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 16, Metric.FAILURES: 8}
+SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 64, Metric.FAILURES: 8}
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,7 @@ def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: 
         (ProblemSet("test", "heldout", 3), ProblemSet("more", "trained", 3)),
     )
     rows = {row["claim"]: row["decision"] for row in claim_rows(ungated(CATALOGUE.controls), {"accuracy": joined})}
-    assert rows == {"control-shuffled": expected, "control-format": NONE}
+    assert rows == {"control-shuffled": expected, "control-format": NONE, "control-random": NONE}
 
 
 def renamed(seed: Evaluation) -> dict[tuple[str, str], ProblemCounts]:
@@ -304,6 +304,16 @@ def test_h6_samples_that_no_verifier_judged_count_for_nothing() -> None:
     gap = judge(at(3, ALL_SAMPLES), found).estimate
     assert gap is not None
     assert gap.value == pytest.approx((0.75 + 0 + 1) / 3)  # 3 of 4 samples: C(3, 3) / C(4, 3) miss the right one
+
+
+def test_two_samples_against_sixty_four() -> None:
+    """What stage1 finds now and then 64 samples find more surely than two of RL; what it never finds they do not."""
+    one = replace(at(3, "pass@2"), base_part="pass@64")
+    deep, easy = sampled({"stage1": 0.0, "rl-level2": 0.1}, 3), sampled({"stage1": 0.3, "rl-level2": 0.5}, 3)
+    assert (judge(one, deep).decision, judge(one, easy).decision) == (YES, NO)
+    assert words(one) == "heldout L3, pass@2 against pass@64: rl-level2 − stage1 > 0"
+    assert judge(one, sampled({"stage1": 0.0, "rl-level2": 0.1}, 3, n=32)).decision is NONE
+    assert judge(one, sampled({"stage1": 0.0, "rl-level2": 0.1}, 3, n=32)).missing == "as many answers that were judged"
 
 
 CLASSES = ("correct", "ignores_composition", "incorrect_composition", "atomic_error")

@@ -81,7 +81,8 @@ def with_report(results: Results, arm: str, report: TrainingReport | None) -> Re
         (TrainingReport(updates=0), "rl-level1: no report of updates in 4 of 4 seeds"),
         (TrainingReport(100, 95), "rl-level1 hardly trained: 5 updates with signal in a seed, 10 are needed"),
         (TrainingReport(100, 60), "rl-level1 hardly trained: 40 % of its updates had signal, 50 % are needed"),
-        (TrainingReport(updates=40), None),  # supervised: neither groups nor signal
+        (TrainingReport(updates=4, rows=90), None),  # supervised: neither groups nor signal
+        (TrainingReport(updates=4, rows=0), "rl-level1 was trained on no rows in a seed"),
     ],
 )  # fmt: skip
 def test_p19_the_arm_that_did_not_train_is_named(report: TrainingReport | None, reason: str | None) -> None:
@@ -148,6 +149,17 @@ def test_p19_a_gain_that_the_ceiling_leaves_no_room_for_is_not_contradicted() ->
     assert found["H2-trained"]["reason"].endswith(" would be needed of rl-level2, 95 % is the ceiling")
 
 
+def test_p19_a_base_that_many_samples_bring_to_the_ceiling_leaves_no_room_for_more_than_re_ranking() -> None:
+    claims = some("H6-rerank")
+
+    def chance(_: str, group: str, level: int, arm: str) -> float:
+        return {"stage1": 0.3, "rl-level2": 0.6}.get(arm, 0.3)
+
+    told = rows(study(claims, chance), claims)["H6-rerank"]
+    assert told["decision"] == NOT_TESTABLE
+    assert told["reason"] == "no headroom: more than 100 % would be needed of rl-level2, 95 % is the ceiling"
+
+
 def test_p19_countdown_needs_its_premises() -> None:
     """A contradiction of H4 only if strings were learnt; H5 only if the atoms were lacking without them."""
     claims = some("H4", "H5")
@@ -208,5 +220,5 @@ def test_bare_names_are_the_papers_comparisons() -> None:
 
 def test_every_claim_has_gates_and_at_most_six_are_primary() -> None:
     assert all(one.gates for claim in CLAIMS for one in claim.comparisons)
-    assert {"H1", "H2", "H3", "H6", "H2-composed"} <= {claim.name for claim in CLAIMS if claim.primary}
+    assert {"H1", "H2", "H3", "H6", "H6-rerank", "H2-composed"} == {claim.name for claim in CLAIMS if claim.primary}
     assert sum(claim.primary for claim in CLAIMS) <= 6

@@ -15,6 +15,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.passk.curves import crossover, curves_of
 from compositionality.evaluate.passk.plan import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
+from compositionality.evaluate.passk.reranking import Meeting, meeting
 from compositionality.stats.bootstrap import band, drawn_means, shares_drawn
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 
@@ -108,7 +109,7 @@ def answers_of(correct: list[int], n_samples: int, levels: int = 1) -> ProblemCo
 
 def test_a_pooled_interval_leaves_the_levels_as_they_are() -> None:
     """One level is nearly always solved, one nearly never: that half of the problems are right is no chance."""
-    curves, _ = curves_of({("m", "f"): answers_of([4, 3] * 10 + [0, 1] * 10, 4, levels=2)}, [], 500, 0)
+    curves, *_ = curves_of({("m", "f"): answers_of([4, 3] * 10 + [0, 1] * 10, 4, levels=2)}, [], 500, 0)
     pooled = next(row for row in curves if row["level"] == 0)
     assert pooled["n_problems"] == 40
     assert pooled["pass_at_k"][0] == 0.5
@@ -148,7 +149,7 @@ def test_a_band_draws_clusters_not_problems() -> None:
 def test_differences_are_paired_by_problem() -> None:
     """Problems differ a lot, checkpoints little and always in one way: the difference is surer than the curves."""
     found = {("base", "f"): answers_of([2, 12] * 20, 16), ("rl", "f"): answers_of([3, 15] * 20, 16)}
-    curves, differences = curves_of(found, [("rl", "base"), ("base", "rl")], 500, 0)
+    curves, differences, _ = curves_of(found, [("rl", "base"), ("base", "rl")], 500, 0)
     there, back = (row for row in differences if row["level"] == 1)
     assert there["difference"][0] == pytest.approx(0.125)
     assert there["high"][0] - there["low"][0] < 0.05
@@ -182,7 +183,7 @@ def test_a_crossing_that_may_lie_beyond_the_samples() -> None:
 def test_a_problem_without_enough_verdicts_is_refused_and_fewer_samples_end_the_curve() -> None:
     short = answers_of([1, 1], 8)
     short.judged[1] = 5
-    curves, _ = curves_of({("m", "f"): short, ("n", "f"): answers_of([1, 1], 8)}, [], 200, 0)
+    curves, *_ = curves_of({("m", "f"): short, ("n", "f"): answers_of([1, 1], 8)}, [], 200, 0)
     assert all(row["k"][-1] == 5 for row in curves)
     short.judged[1] = 1
     with pytest.raises(UserError, match="m on f: problem 1 has 1 judged samples"):
@@ -210,3 +211,23 @@ def test_an_earlier_evaluation_tells_how_hard_problems_are() -> None:
     spread = unrelated_spread(alpha, beta, 8, [1, 8])
     assert spread == pytest.approx([(2 * 0.25 * 0.75) ** 0.5] * 2, abs=0.05)
     assert smallest_difference(0.7, 1) == 1.0
+
+
+def test_the_budget_factor_at_which_the_base_meets_the_model() -> None:
+    """The base finds every fourth sample what the model always finds; what it never finds no budget makes up for."""
+    found = {("base", "f"): answers_of([16] * 40, 64), ("rl", "f"): answers_of([40] * 40, 64)}
+    rows = {row["k"]: row for row in curves_of(found, [("rl", "base")], 300, 0)[2] if row["level"] == 1}
+    assert list(rows) == [1, 2, 4, 8, 16, 32]
+    assert (rows[1]["factors"], rows[1]["factor"]) == ([1, 2, 4, 8, 16, 32, 64], 4)  # 1 − 0.75 ** 3 < 40 / 64
+    assert rows[1]["low"] <= 4 <= rows[1]["high"]
+    assert not rows[1]["more_than_reranking"]
+    never = {("base", "f"): answers_of([8] * 4 + [0] * 36, 64), ("rl", "f"): answers_of([32] * 40, 64)}
+    row = next(row for row in curves_of(never, [("rl", "base")], 300, 0)[2] if row["level"] == 1 and row["k"] == 2)
+    assert (row["factor"], row["low"], row["high"], row["more_than_reranking"]) == (None, None, None, True)
+    assert row["difference_low"][-1] > 0
+
+
+def test_a_base_that_is_ahead_meets_the_model_at_once() -> None:
+    assert meeting([1, 2, 3], np.array([-0.1, -0.2, -0.3]), np.full(3, -0.4), np.array([0.1, 0.0, -0.1])) == Meeting(
+        1, 1, 2
+    )

@@ -9,8 +9,9 @@ from typing import Any
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
+from compositionality.evaluate.parts import is_pass_at_k
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
-from compositionality.types import COMPOSED, CORRECT, Claim, Comparison, Metric, Origin, Rule
+from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH, Claim, Comparison, Metric, Origin, Rule
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LISTS = ("group", "level", "model", "base")
@@ -176,11 +177,15 @@ def _comparisons(
         raise UserError(f"results {where} unknown; known: {', '.join(results)}")
     check_keys(row, _COMPARISON_KEYS, "group", "level", "model")
     types = {"group": str, "level": int, "model": str, "base": str, "part": str, "threshold": float, "times": float}
+    types["base_part"] = str
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
-    rest = {key: typed(key, types[key], row[key]) for key in ("part", "threshold", "times") if key in row}
+    rest = {key: typed(key, types[key], row[key]) for key in ("part", "base_part", "threshold", "times") if key in row}
     rule, metric = one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
     if metric is Metric.ACCURACY and rest.get("part", CORRECT) not in (CORRECT, COMPOSED):
         raise UserError(f"part: {shown(rest['part'])} is not one of {CORRECT}, {COMPOSED}, the parts of accuracy")
+    parts = [rest.get("part", ALL_SAMPLES), rest.get("base_part", ALL_SAMPLES)]
+    if metric is Metric.PASS_AT_K and (wrong := [part for part in parts if not is_pass_at_k(part)]):
+        raise UserError(f"part: {shown(wrong[0])} is not one of {ALL_SAMPLES}, {GROWTH}, pass@1, pass@2, …")
     for chosen in product(*values):
         group, level, model, base = (typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
         yield Comparison(group, level, model, base, rule, metric=metric, results=where, gates=gates, **rest)
@@ -189,6 +194,7 @@ def _comparisons(
 def words(one: Comparison) -> str:
     """``trained L3: rl-level2 − rl-level1 > 20``, in points; ``heldout L3, atomic error: …``."""
     part = "" if (one.metric, one.part) == (Metric.ACCURACY, CORRECT) else f", {one.part.replace('_', ' ')}"
+    part += f" against {one.base_part}" if one.base_part else ""
     what = f"{one.group} L{one.level}{part}: {one.model}"
     base = one.base if one.times == 1 else f"{one.times:g} × {one.base}"
     if one.rule in (Rule.APART, Rule.EVERY_SEED):

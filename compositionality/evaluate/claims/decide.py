@@ -137,7 +137,7 @@ def _outcome(comparison: Comparison, results: Results) -> Outcome:
         return Outcome(comparison, missing=", ".join(absent))
     estimate = _estimate(comparison, found, problems)
     if estimate is None:
-        return Outcome(comparison, missing="answers that were judged")
+        return Outcome(comparison, missing="as many answers that were judged")
     return replace(_decided(comparison, found, problems, estimate), n_problems=found.size(problems))
 
 
@@ -145,7 +145,8 @@ def _estimate(comparison: Comparison, found: Evaluations, problems: ProblemSet) 
     """What is compared with the threshold."""
     if not comparison.base:
         return found.share(comparison.model, problems, comparison.part)
-    return found.contrast(comparison.model, comparison.base, problems, comparison.times, comparison.part)
+    parts = comparison.part, comparison.base_part
+    return found.contrast(comparison.model, comparison.base, problems, comparison.times, *parts)
 
 
 def _decided(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
@@ -219,6 +220,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "comparison": words(comparison),
         "metric": comparison.metric,
         "part": comparison.part,
+        "base_part": comparison.base_part or None,
         "group": comparison.group,
         "level": comparison.level,
         "model": comparison.model,

@@ -18,6 +18,8 @@ Decisions = tuple[Decision, Decision]
 """For other seeds and problems; for these seeds and other problems."""
 Judge = Callable[[Comparison], Decisions]
 """Decides a comparison without its gates."""
+DENIALS = (Rule.AT_MOST, Rule.WITHIN)
+"""Rules of claims that there is no effect."""
 
 
 def not_testable(comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge) -> tuple[str, str]:
@@ -41,7 +43,7 @@ def _reasons(
         case Shown():
             return _not_shown(gate, judge)
         case Sensitive():
-            return _insensitive(gate, comparison, judge) if comparison.rule.denies else ("", "")
+            return _insensitive(gate, comparison, judge) if comparison.rule in DENIALS else ("", "")
     return reason, reason
 
 
@@ -51,12 +53,13 @@ def _headroom(gate: Headroom, comparison: Comparison, found: Evaluations, proble
     The floor does not count where a gate shows that the study finds an effect on these problems.
     """
     model = _share(found, comparison.model, problems, comparison.part)
-    base = _share(found, comparison.base, problems, comparison.part) if comparison.base else 0.0
+    part = comparison.base_part or comparison.part
+    base = _share(found, comparison.base, problems, part) if comparison.base else 0.0
     taken, reach = comparison.times * base + comparison.threshold, gate.ceiling * _room(comparison, found, problems)
     if taken >= reach:
         what = f"more than {_percent(taken)} would be needed of {comparison.model}, {_percent(reach)} is the ceiling"
         return f"no headroom: {what}"
-    shown = comparison.rule.denies and any(isinstance(one, Sensitive) for one in comparison.gates)
+    shown = comparison.rule in DENIALS and any(isinstance(one, Sensitive) for one in comparison.gates)
     if comparison.base and not shown and max(model, base) < gate.floor:
         return f"no headroom: {comparison.model} and {comparison.base} are below {_percent(gate.floor)}"
     return ""
@@ -91,22 +94,26 @@ def _report(arm: str, seed: str, where: str, results: Results) -> TrainingReport
 
 
 def _too_little(gate: Trained, arm: str, reports: list[TrainingReport], n_seeds: int) -> Iterator[str]:
+    """Supervised runs (with ``rows``) have neither groups nor signal: they need updates and rows."""
     updates = [(one.updates - (one.updates_without_signal or 0), one.updates) for one in reports if one.updates]
     if len(updates) < n_seeds:
         yield f"{arm}: no report of updates in {n_seeds - len(updates)} of {n_seeds} seeds"
         return
+    if any(one.rows == 0 for one in reports):
+        yield f"{arm} was trained on no rows in a seed"
     fewest = min(signal for signal, _ in updates)
-    if fewest < gate.least_updates:
+    if fewest < gate.least_updates and any(one.rows is None for one in reports):
         yield f"{arm} hardly trained: {fewest} updates with signal in a seed, {gate.least_updates} are needed"
-    groups = [(one.groups_with_signal or 0, one.groups) for one in reports if one.groups]
-    for what, counts, least in (("updates", updates, gate.updates), ("groups", groups, gate.groups)):
+    groups = [(one.groups_with_signal, one.groups) for one in reports if one.groups]
+    known = [(signal, every) for signal, every in groups if signal is not None]
+    for what, counts, least in (("updates", updates, gate.updates), ("groups", known, gate.groups)):
         share = sum(signal for signal, _ in counts) / sum(every for _, every in counts) if counts else 1.0
         if share < least:
             yield f"{arm} hardly trained: {_percent(share)} of its {what} had signal, {_percent(least)} are needed"
 
 
 def _lost(gate: Kept, comparison: Comparison, found: Evaluations) -> str:
-    if not (comparison.base and comparison.rule.denies):
+    if not (comparison.base and comparison.rule in DENIALS):
         return ""
     problems = found.problem_set(comparison.group, gate.level)
     if problems is None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import Counted, ProblemCounts
+from compositionality.evaluate.passk.reranking import powers, reranking_row
 from compositionality.stats.bootstrap import TAIL, Band, Rows, band, drawn_means, shares_drawn
 from compositionality.stats.intervals import Floats
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
@@ -34,16 +35,17 @@ class _Slice:
     drawn: Mapping[str, Floats]  # (K + 1, R) by checkpoint
 
 
-def curves_of(answers: Counted, pairs: Pairs, draws: int, seed: int) -> tuple[list[Row], list[Row]]:
-    """Rows of the curves and of the differences; lists run over k = 1 … the fewest judged samples of a problem."""
-    curves, differences = [], []
+def curves_of(answers: Counted, pairs: Pairs, draws: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
+    """Rows of the curves, the differences and the budget factors; lists run over k = 1 … the fewest judged samples."""
+    curves, differences, reranking = [], [], []
     for name in dict.fromkeys(name for _, name in answers):
         mine = {model: counts for (model, found), counts in answers.items() if found == name}
         values = {model: _values(counts, largest_k(mine, name)) for model, counts in mine.items()}
         for part in _slices(name, next(iter(mine.values())), values, draws, seed):
             curves += [_curve(part, model, counts, values[model]) for model, counts in mine.items()]
             differences += [_difference(part, model, base, values) for model, base in pairs]
-    return curves, differences
+            reranking += [row for model, base in pairs for row in _reranking(part, model, base, values)]
+    return curves, differences, reranking
 
 
 def largest_k(answers: Mapping[str, ProblemCounts], name: str) -> int:
@@ -122,6 +124,19 @@ def _difference(part: _Slice, model: str, base: str, values: Mapping[str, Floats
         **_columns("difference", found),
         "crossover": asdict(crossed) if crossed else None,
     }
+
+
+def _reranking(part: _Slice, model: str, base: str, values: Mapping[str, Floats]) -> Iterator[Row]:
+    """The model with k samples against the base with m times as many."""
+    largest = values[model].shape[1] - 1
+    for k in powers(largest // 2):
+        factors = range(1, largest // k + 1)
+        columns = [factor * k - 1 for factor in factors]
+        values_PK = values[model][:, [k - 1]] - values[base][:, columns]
+        drawn_KR = part.drawn[model][[k - 1]] - part.drawn[base][columns]
+        found = band(values_PK, drawn_KR, part.strata, part.clusters, signed=True)
+        row = reranking_row(k, factors, found.value, found.low, found.high)
+        yield {"model": model, "base": base, **part.labels, **row}
 
 
 def _columns(value: str, found: Band) -> Row:

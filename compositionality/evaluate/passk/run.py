@@ -253,12 +253,12 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
             "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
             "draws": settings.draws,
             "missing": list(_missing(answers, settings.n_samples)),
-            **dict(zip(("curves", "differences"), curves(), strict=True)),
+            **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),
         }
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n")
 
     def write_long(path: Path) -> None:
-        rows = [row for part in curves() for row in _long(part)]
+        rows = [row for part in curves()[:2] for row in _long(part)]
         write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
     json_file = output.with_suffix(".json")
