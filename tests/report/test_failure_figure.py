@@ -161,8 +161,16 @@ def test_numbers_on_a_heat_map_can_be_read() -> None:
 def test_a_group_with_fewer_levels_has_fewer_panels() -> None:
     """Order-sensitive problems have levels 2 to 4 alone."""
     rows = [
-        {"model": "stage1", "group": group, "level": level, "class": "correct", "share": 0.5, "n_problems": 8}
+        {
+            "model": "stage1",
+            "group": group,
+            "level": level,
+            "class": "correct",
+            "share": 0.5,
+            "n_problems": 8,
+            "data_source": group,
+        }
         for group, levels in (("heldout", (1, 2, 3)), ("ordered", (2, 3)))
         for level in levels
     ]
-    assert len(shares(rows, study_styles("section41_42")).axes) == 5
+    assert len(shares(rows, study_styles()).axes) == 5
