@@ -13,7 +13,7 @@ from bash_runs import OF_A_PERSON, ROOT, commands, values
 REGISTRATION = """
 title: the smallest study
 study: section41_42
-profile: smoke
+profile: small
 claims: composition
 primary: [H2]
 arms: [rl-level2, rl-level1]
@@ -22,6 +22,7 @@ replicates: {20: [61, 62], 21: [63, 64]}
 test_seed: 2031
 failed: a step ends in an error
 """
+PROFILE = "title: answers enough that some are right\nbase: smoke\nrft: {stage1_samples: 32}\n"
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
 
 
@@ -50,6 +51,7 @@ def clone(tmp_path: Path) -> Path:
         if (ROOT / name).is_file():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, tmp_path / name)
+    (tmp_path / "compositionality/config/profile/small.yaml").write_text(PROFILE)
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "the code")

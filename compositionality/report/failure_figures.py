@@ -41,12 +41,13 @@ def shares(rows: Sequence[Row], styles: Styles) -> "Figure":
     grid = figure.add_gridspec(len(heights), max(3, len(levels)), height_ratios=heights)
     colours = class_colours(classes)
     for line, group in enumerate(groups):
-        for column, level in enumerate(levels):
-            panel = figure.add_subplot(grid[line, column])
+        own = sorted(unique([row for row in rows if row["group"] == group], "level"))
+        for level in own:
+            panel = figure.add_subplot(grid[line, levels.index(level)])
             mine = [row for row in rows if (row["group"], row["level"]) == (group, level)]
-            _stack(panel, mine, styles, colours, named=column == 0)
+            _stack(panel, mine, styles, colours, named=level == own[0])
             title = f"level {level}" if level else "all levels"
-            title_panel(panel, f"{group_title(group)}\n{title}" if column == 0 else title, f"n = {sizes(mine)}")
+            title_panel(panel, f"{group_title(group)}\n{title}" if level == own[0] else title, f"n = {sizes(mine)}")
     if stated:
         panel = figure.add_subplot(grid[-1, : min(4, len(levels))])
         _stack_paper(panel, stated, styles, colours)

@@ -16,6 +16,7 @@ from compositionality.report.failure_figures import (
     DARKEST_WITH_BLACK,
     FIRST_COLUMNS,
     cells_of,
+    shares,
     short_names,
 )
 from compositionality.report.paper import SHARES
@@ -155,3 +156,21 @@ def test_numbers_on_a_heat_map_can_be_read() -> None:
         cell = luminance(mpl.colormaps["cividis"](percent / 100))
         text = luminance(mpl.colors.to_rgb(CELL_TEXT[percent >= DARKEST_WITH_BLACK]))
         assert (max(cell, text) + 0.05) / (min(cell, text) + 0.05) >= 4.5, percent
+
+
+def test_a_group_with_fewer_levels_has_fewer_panels() -> None:
+    """Order-sensitive problems have levels 2 to 4 alone."""
+    rows = [
+        {
+            "model": "stage1",
+            "group": group,
+            "level": level,
+            "class": "correct",
+            "share": 0.5,
+            "n_problems": 8,
+            "data_source": group,
+        }
+        for group, levels in (("heldout", (1, 2, 3)), ("ordered", (2, 3)))
+        for level in levels
+    ]
+    assert len(shares(rows, study_styles()).axes) == 5

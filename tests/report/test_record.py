@@ -53,10 +53,12 @@ def test_a_record_holds_everything(tmp_path: Path) -> None:
     assert {"torch", "transformers"} <= set(record["versions"])
     assert record["machine"]["python"] == platform.python_version()
     assert str(tmp_path) not in json.dumps(record)
-    with pytest.raises(UserError, match="there already"):
+    assert write_record(made) == made.output  # of these very files: kept
+    made.output.write_text(json.dumps({**record, "summary_sha256": "another"}))
+    with pytest.raises(UserError, match="there already, of another run"):
         write_record(made)
     made.force = True
-    write_record(made)
+    assert json.loads(write_record(made).read_text()) == record
 
 
 def test_a_record_holds_the_verdicts_where_they_are_named(tmp_path: Path) -> None:
