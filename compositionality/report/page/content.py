@@ -59,10 +59,10 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
         ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
     ]
-    if seeds := inputs.seeds_with(PASS_AT_K):
-        found = inputs.json(f"{PASS_AT_K}/{seeds[0]}/passk.json")
+    if sampled := inputs.seeds_with(PASS_AT_K):
+        found = inputs.json(f"{PASS_AT_K}/{sampled[0]}/passk.json")
         models = ", ".join(found["models"])
-        rows.append(("For pass@k", f"{found['n_samples']:,} to each problem of {models}; {plural(len(seeds), 'seed')}"))
+        rows.append(("For pass@k", f"{found['n_samples']:,} to each problem of {models}; {plural(len(sampled), 'seed')}"))
     times = [
         f"{_duration(seconds)}{where}"
         for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
