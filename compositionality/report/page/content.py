@@ -61,8 +61,8 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     ]
     if sampled := inputs.seeds_with(PASS_AT_K):
         found = inputs.json(f"{PASS_AT_K}/{sampled[0]}/passk.json")
-        models = ", ".join(found["models"])
-        rows.append(("For pass@k", f"{found['n_samples']:,} to each problem of {models}; {plural(len(sampled), 'seed')}"))
+        each = f"{found['n_samples']:,} to each problem of {', '.join(found['models'])}"
+        rows.append(("For pass@k", f"{each}; {plural(len(sampled), 'seed')}"))
     times = [
         f"{_duration(seconds)}{where}"
         for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
