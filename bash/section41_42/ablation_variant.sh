@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One line of the ablation: a base model pretrained with one thing changed, then Stage 1 and RL on level 2 as ever, and
-# the validation problems. Those after more-composition differ from it, not from the recipe, in one more thing.
+# the validation problems.
 # Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
 # Usage: bash bash/section41_42/ablation_variant.sh NAME [--force] [key=value …]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
@@ -8,16 +8,17 @@ share "$@"
 
 name=${1:?which variant? See the list in this file}
 shift
-more=(mix.prior_chain=0.235 mix.prior_single=0.21) # composition in the text
 case $name in
   recipe) changed=() ;;
-  no-composition) changed=(mix.prior_chain=0 mix.prior_single=0.445) ;;
-  more-composition) changed=("${more[@]}") ;;
-  more-tokens) changed=("${more[@]}" steps=14000) ;;
-  few-functions) changed=("${more[@]}" mix.prior_functions=12) ;;
-  many-functions) changed=("${more[@]}" mix.prior_functions=100) ;;
-  narrow) changed=("${more[@]}" model.width=48 model.head_width=12 model.feed_forward=132) ;;
-  wide) changed=("${more[@]}" model.width=96 model.head_width=24 model.feed_forward=264) ;;
+  no-composition) changed=(mix.prior_chain=0 mix.visible_chain=0 mix.prior_single=0.17) ;;
+  more-composition) changed=(mix.prior_chain=0.18) ;;
+  visible-chains) changed=(mix.visible_chain=0.06) ;;
+  one-call) changed=(mix.most_calls=1) ;;
+  more-tokens) changed=(steps=10000) ;;
+  few-functions) changed=(mix.prior_functions=12) ;;
+  many-functions) changed=(mix.prior_functions=100) ;;
+  narrow) changed=(model.width=48 model.head_width=12 model.feed_forward=132) ;;
+  wide) changed=(model.width=96 model.head_width=24 model.feed_forward=264) ;;
   *) fail "no variant $name; they are listed in bash/section41_42/ablation_variant.sh" ;;
 esac
 

@@ -58,10 +58,16 @@ class Fit:
     """Supervised training of a policy: one update, the loop, its checkpoints."""
 
     def __init__(
-        self, policy: Policy, tokenizer: Any, optim: OptimSettings, trainer: SftTrainerSettings, mesh: DeviceMesh | None
+        self,
+        policy: Policy,
+        tokenizer: Any,
+        optim: OptimSettings,
+        trainer: SftTrainerSettings,
+        mesh: DeviceMesh | None,
+        optimizer: torch.optim.Optimizer | None = None,
     ) -> None:
         self.policy, self.tokenizer, self.optim, self.trainer, self.mesh = policy, tokenizer, optim, trainer, mesh
-        self.optimizer = new_optimizer(policy, optim)
+        self.optimizer = optimizer or new_optimizer(policy, optim)
         self.group = mesh["data"].get_group() if mesh is not None else None
         self.rank = int(mesh["data"].get_local_rank()) if mesh is not None else 0
         self.ranks = int(mesh["data"].size()) if mesh is not None else 1

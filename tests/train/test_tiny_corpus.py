@@ -24,9 +24,20 @@ def exchanges():
     return [corpus.exchange(rng) for _ in range(20_000)]
 
 
+def shown(prompt):
+    """Definitions by the id of the name that stands for them."""
+    return {int(number): name for number, name in re.findall(r"func_(\d+)=(\w+);", prompt)}
+
+
+def chains(prompt):
+    """Of every call: ids of its functions, outermost first."""
+    calls = prompt.rpartition(";")[2].split("&")
+    return [[int(number) for number in re.findall(r"func_(\d+)", call.partition(":")[0])] for call in calls]
+
+
 def called(prompt):
-    """Ids of the functions that a prompt calls, outermost first."""
-    return [int(number) for number in re.findall(r"func_(\d+)", prompt.rpartition(";")[2].partition(":")[0])]
+    """Ids of the functions that a prompt calls."""
+    return [number for chain in chains(prompt) for number in chain]
 
 
 def tasks(exchanges):
@@ -34,40 +45,49 @@ def tasks(exchanges):
 
 
 def test_targets_are_never_composed(exchanges):
+    priors, seen = {function.name for function in PRIOR.values()}, Counter()
     for prompt, _ in tasks(exchanges):
-        ids = called(prompt)
-        if any(number in ATOMS for number in ids):
-            assert len(ids) == 1, prompt
-            assert prompt.count(";") <= 1, prompt
+        definitions = shown(prompt)
+        for chain in chains(prompt):
+            if len(chain) > 1:
+                assert all(definitions.get(number) in priors if number in ATOMS else True for number in chain), prompt
+                assert "&" not in prompt, prompt
+                seen["under names of targets" if definitions else "by name"] += 1
+    assert len(seen) == 2
+
+
+def test_no_result_is_handed_on_between_calls(exchanges):
+    several = [(prompt, response) for prompt, response in tasks(exchanges) if "&" in prompt]
+    assert len(several) > 5_000
+    for prompt, response in several:
+        inputs = [call.partition(":")[2] for call in prompt.rpartition(";")[2].split("&")]
+        stated = [line.rpartition(":")[2].partition("=")[0] for line in response.split("\n")]
+        assert stated == inputs[::-1], prompt
 
 
 def test_targets_stand_under_their_own_names_as_often_as_the_mix_says(exchanges):
     named = [prompt for prompt, _ in tasks(exchanges) if ";" not in prompt and called(prompt)[0] in ATOMS]
-    assert abs(len(named) / len(exchanges) - MIX.target_single) < 0.01
-    without, rng = Corpus(Mix(target_single=0.0), DROP), Random(2)
+    assert abs(len(named) / len(exchanges) - MIX.target_calls) < 0.01
+    without, rng = Corpus(Mix(target_calls=0.0), DROP), Random(2)
     for prompt, _ in tasks(without.exchange(rng) for _ in range(5000)):
         assert ";" in prompt or called(prompt)[0] in PRIOR, prompt
 
 
 def test_a_targets_name_says_nothing_about_its_definition(exchanges):
-    shown = Counter()
-    for prompt, _ in tasks(exchanges):
-        if ";" in prompt:
-            number, definition = re.match(r"func_(\d+)=(\w+);", prompt).groups()
-            shown[definition, int(number)] += 1
-    right = sum(count for (definition, number), count in shown.items() if ATOMS[number].name == definition)
-    share = right / sum(shown.values())
-    assert 0.005 < share < 0.06  # about 1/25 of the target definitions
+    seen = Counter(pair for prompt, _ in tasks(exchanges) for pair in shown(prompt).items())
+    right = sum(count for (number, definition), count in seen.items() if ATOMS[number].name == definition)
+    assert 0.01 < right / sum(seen.values()) < 0.06  # about 1/25 of the target definitions
 
 
 def test_traces_are_right(exchanges):
     functions = ATOMS | PRIOR
     by_name = {function.name: function for function in functions.values()}
     for prompt, response in tasks(exchanges)[:3000]:
-        shown = dict(re.findall(r"func_(\d+)=(\w+);", prompt))
+        definitions = shown(prompt)
         for line in response.split("\n"):
             name, before, after = re.fullmatch(r"[^,]*,func_(\d+):([^=]+)=(.+)", line).groups()
-            function = by_name[shown[name]] if name in shown else functions[int(name)]
+            number = int(name)
+            function = by_name[definitions[number]] if number in definitions else functions[number]
             arguments = () if function.frozen is None else (function.frozen,)
             assert function.run(before, *arguments) == after
 
@@ -83,9 +103,9 @@ def test_every_kind_and_every_definition_occurs(exchanges):
     hidden = {ATOMS[number].name for number in {*DROP, *TWINS}}
     for name in definition_names():
         assert (f"={name};" in text) == (name not in hidden), name
-    levels = Counter(len(called(prompt)) for prompt, _ in tasks(exchanges))
-    assert set(levels) == set(range(1, MIX.deepest + 1))
-    assert 0.04 < sum(prompt.startswith('"') for prompt, _ in exchanges) / len(exchanges) < 0.08
+    assert {len(chain) for prompt, _ in tasks(exchanges) for chain in chains(prompt)} == set(range(1, MIX.deepest + 1))
+    assert {len(chains(prompt)) for prompt, _ in tasks(exchanges)} == set(range(1, MIX.most_calls + 1))
+    assert abs(sum(prompt.startswith('"') for prompt, _ in exchanges) / len(exchanges) - MIX.echo) < 0.01
 
 
 def packed(seed=0, steps=40, packing=None, workers=0):
@@ -115,9 +135,9 @@ def test_p10_the_rows_of_all_ranks_are_those_of_one():
 
 
 def test_rows_are_full_and_leave_no_exchange_out():
-    batches = packed(steps=160)
+    batches = packed(steps=192)
     tokens = [batch.tokens for [batch] in batches.stream(0)]
-    assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.95
+    assert sum((step != batches.pad).float().mean() for step in tokens) / len(tokens) > 0.94
     asked = Counter()
     for step in tokens:
         for row in step.tolist():
@@ -126,7 +146,7 @@ def test_rows_are_full_and_leave_no_exchange_out():
     rng, corpus = Random(0), Corpus(MIX, DROP)
     drawn = Counter(len(called(corpus.exchange(rng)[0])) for _ in range(20_000))
     for level in range(2, MIX.deepest + 1):  # the longest exchanges are those that find a place least easily
-        assert abs(asked[level] / asked.total() - drawn[level] / drawn.total()) < 0.007, level
+        assert abs(asked[level] / asked.total() - drawn[level] / drawn.total()) < 0.025, level
 
 
 def test_loss_is_on_responses_alone():
@@ -171,11 +191,12 @@ def test_free_parameters_stand_in_brackets_and_are_obeyed(single_exchanges):
     by_name = {function.name: function for function in functions.values()}
     parameters = defaultdict(set)
     for prompt, response in tasks(single_exchanges):
-        shown = dict(re.findall(r"func_(\d+)=(\w+);", prompt))
+        definitions = shown(prompt)
         for line in response.split("\n"):
             call = r"(?:func_\d+(?:\[[^]]*\])?)*,func_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)"
             name, parameter, before, after = re.fullmatch(call, line).groups()
-            function = by_name[shown[name]] if name in shown else functions[int(name)]
+            number = int(name)
+            function = by_name[definitions[number]] if number in definitions else functions[number]
             assert function.parametrised == (parameter is not None)
             arguments = [] if parameter is None else [int(parameter) if parameter.isdigit() else parameter]
             assert function.run(before, *arguments) == after
@@ -187,13 +208,10 @@ def test_free_parameters_stand_in_brackets_and_are_obeyed(single_exchanges):
 
 
 def test_every_function_and_level_of_the_single_mix_occurs(single_exchanges):
-    levels = Counter(len(called(prompt)) for prompt, _ in tasks(single_exchanges))
-    assert set(levels) == set(range(1, 9))
+    assert {len(chain) for prompt, _ in tasks(single_exchanges) for chain in chains(prompt)} == set(range(1, 9))
     assert {number for prompt, _ in tasks(single_exchanges) for number in called(prompt)} >= {
         function.id for function in prior_functions(SINGLE.prior_functions)
     }
-    for prompt, _ in tasks(single_exchanges):
-        assert len(called(prompt)) == 1 or min(called(prompt)) > max(ATOMS), prompt
 
 
 def test_the_single_mix_packs_without_loss():

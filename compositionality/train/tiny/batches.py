@@ -15,11 +15,11 @@ from compositionality.train.common.parent_death import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
 from compositionality.train.tiny.tokenizer import ASSISTANT, render
 
-CHAPTER = 16
+CHAPTER = 64
 """Steps whose rows are made together."""
 
 POOL = 32
-"""Exchanges from which a row is filled: enough to fill 99 % of it."""
+"""Exchanges from which a row is filled: enough to fill 95 % of it."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Packing:
 class PackedBatches:
     """Batches by step, for ``sft.Fit.run``.
 
-    Row *n* of a chapter of 16 steps is a stream of its own, seeded by (seed, chapter, *n*). So every rank makes its own
+    Row *n* of a chapter of 64 steps is a stream of its own, seeded by (seed, chapter, *n*). So every rank makes its own
     rows alone, and all ranks together train on the same batches, however many they are.
     """
 

@@ -5,20 +5,21 @@ are others, none of which behaves like a target:
 
 - *prior_chain*: chains of priors by name, levels 2 to ``deepest``. Composition is learned here, over functions that
   the study never asks about: the analogue of the general ability that an LLM brings along.
-- *prior_single*, *target_single*: one function by name, on a string as it may turn up within a composition.
-- *prior_visible*, and targets in what the other shares leave: one definition and one call
-  (``func_17=mirror_str;func_17:abc``). The name is drawn at random from the targets' names, so that only the
-  definition carries information. This is reading code.
+- *visible_chain*: the same under targets' names, with a definition of each name in sight.
+- *prior_single*: one prior by name, on a string as it may turn up within a composition.
+- *target_calls*: one to ``most_calls`` targets by name, each on a string of its own:
+  ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an atom
+  is not known as the last line of an answer alone, and holds within one of several lines.
+- *visible calls*, what the other shares leave: such calls with their definitions
+  (``func_17=mirror_str;func_17:abc``), of targets and, one in ``PRIOR_CALLS``, of priors. Names are drawn at random
+  from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
 
-**No target is ever composed with anything**, under any name. So the base model knows the atoms, knows how to compose
-other functions, and composes targets only as far as the one carries over to the other; Stage 1 refreshes the atoms
-under visible definitions, and what RL adds to that is what the study measures.
-
-Both halves are needed. Without targets by name, Stage 1 teaches them on a circuit of its own: level 1 is solved, but
-compositions of targets stay at 0 %, and RL has no signal. With less composition of priors there is less to carry over.
+**No target is ever composed with anything**, under any name. So the base model can carry out definitions, knows part of
+the names, knows how to compose other functions, and composes targets only as far as the one carries over to the other;
+Stage 1 teaches the names, and what RL adds to that is what the study measures.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -38,26 +39,36 @@ from compositionality.tasks.string.functions import (
     select_functions,
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
-from compositionality.tasks.string.prompts import compact_name, compact_prompt, compact_trace, run_steps
+from compositionality.tasks.string.prompts import (
+    compact_definitions,
+    compact_name,
+    compact_prompt,
+    compact_trace,
+    run_steps,
+)
 from compositionality.train.tiny.draws import Exchange, between, pick, text_of
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
+PRIOR_CALLS = 5
+"""One in so many calls with a definition in sight is of a prior function."""
+
 
 @dataclass
 class Mix:
-    """Shares of the exchanges (the rest shows a target's definition), and the strings they are about.
+    """Shares of the exchanges (the rest: calls with definitions in sight), and the strings they are about.
 
     With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
     ``countdown`` is the share of arithmetic and two-number Countdown in all of the text (the other shares are of what
     it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number.
     """
 
-    echo: Fraction = 0.06  # of the text: inputs repeated
-    prior_chain: Fraction = 0.235  # compositions of prior functions
-    prior_single: Fraction = 0.21  # single prior functions
-    prior_visible: Fraction = 0.02  # prior functions with their definitions in sight
-    target_single: Fraction = 0.44  # single target functions; the rest of the text shows their definitions
+    echo: Fraction = 0.03  # of the text: inputs repeated
+    prior_chain: Fraction = 0.06  # compositions of prior functions
+    visible_chain: Fraction = 0.01  # the same under targets' names, definitions in sight
+    prior_single: Fraction = 0.1  # single prior functions
+    target_calls: Fraction = 0.14  # target functions by name, each on its own; the rest of the text shows definitions
+    most_calls: PositiveInt = 4  # functions in one of these exchanges
     deepest: PositiveInt = 6  # functions of the longest composition
     letters: NonEmptyStr = "abcdefghij"  # of the strings
     shortest_input: PositiveInt = 3  # characters
@@ -72,7 +83,7 @@ class Mix:
 
     def total(self) -> float:
         """The sum of the shares."""
-        return self.echo + self.prior_chain + self.prior_single + self.prior_visible + self.target_single
+        return self.echo + self.prior_chain + self.visible_chain + self.prior_single + self.target_calls
 
 
 class Corpus:
@@ -99,16 +110,16 @@ class Corpus:
             if draw < share:
                 return kind(rng)
             draw -= share
-        return self.single(rng, self.bound_targets, show_definitions=True)
+        return self.visible_calls(rng)
 
     def _kinds(self) -> tuple[tuple[float, Callable[[Random], Exchange]], ...]:
         mix = self.mix
         return (
             (mix.echo, self.echo),
             (mix.prior_chain, self.prior_chain),
+            (mix.visible_chain, self.visible_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
-            (mix.target_single, lambda rng: self.single(rng, self.targets)),
-            (mix.prior_visible, lambda rng: self.single(rng, self.bound_priors, show_definitions=True)),
+            (mix.target_calls, lambda rng: self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])),
         )
 
     def echo(self, rng: Random) -> Exchange:
@@ -125,12 +136,42 @@ class Corpus:
             if self._fits(chain, text):
                 return compact_prompt(chain, text), compact_trace(chain, text)
 
-    def single(self, rng: Random, operations: Sequence[Operation], *, show_definitions: bool = False) -> Exchange:
+    def visible_chain(self, rng: Random) -> Exchange:
+        """Two or more prior functions under names of targets, with a definition of each name."""
+        while True:
+            drawn = [self._draw(rng, self.bound_priors) for _ in range(between(rng, 2, self.mix.deepest))]
+            chain, text = self._one_of_a_name(drawn), self.input_string(rng)
+            if self._fits(chain, text):
+                return compact_prompt(chain, text, show_definitions=True), compact_trace(chain, text)
+
+    def single(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
         """One of ``operations`` on any string."""
         while True:
             chain, text = (self._draw(rng, operations),), self.any_string(rng)
             if self._fits(chain, text):
-                return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
+                return compact_prompt(chain, text), compact_trace(chain, text)
+
+    def calls(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
+        """``operations``, each on a string of its own; answered from the last to the first, as in a composition."""
+        asked = [self.single(rng, [operation]) for operation in operations]
+        names = [compact_name(operation) for operation in operations]
+        lines = ["".join(names[:place]) + asked[place][1] for place in reversed(range(len(names)))]
+        return "&".join(prompt for prompt, _ in asked), "\n".join(lines)
+
+    def visible_calls(self, rng: Random) -> Exchange:
+        """Such calls of targets and priors under targets' names, with a definition of each name."""
+        kinds = [self.bound_targets if rng.random() * PRIOR_CALLS >= 1 else self.bound_priors for _ in self._count(rng)]
+        operations = self._one_of_a_name([self._draw(rng, kind) for kind in kinds])
+        prompt, response = self.calls(rng, operations)
+        return compact_definitions(operations) + prompt, response
+
+    def _count(self, rng: Random) -> range:
+        return range(between(rng, 1, self.mix.most_calls))
+
+    def _one_of_a_name(self, operations: Sequence[Operation]) -> Chain:
+        """The operations; of those that have one name, the first in place of all."""
+        named: dict[int, Operation] = {}
+        return tuple(named.setdefault(operation.function.id, operation) for operation in operations)
 
     def input_string(self, rng: Random) -> str:
         """A string like the inputs of problems."""

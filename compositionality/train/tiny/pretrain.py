@@ -7,6 +7,7 @@ same bytes as a run that was never stopped, on the same machine with the same nu
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from omegaconf import MISSING
 from torch.distributed.device_mesh import DeviceMesh
@@ -17,6 +18,7 @@ from compositionality.ranges import (
     NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
+    OneOf,
     PositiveFloat,
     PositiveInt,
     Seed,
@@ -28,12 +30,15 @@ from compositionality.train.common.ranks import RunSettings, world_size
 from compositionality.train.common.run_folder import flatten, is_finished
 from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings, check_mesh
 from compositionality.train.forecast.check import check_pretraining
+from compositionality.train.muon import Muon
 from compositionality.train.policy import shard
 from compositionality.train.sft import Fit, lock_and_resume, publish
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.batches import PackedBatches, Packing
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model, tiny_shape
+
+OptimizerName = Annotated[str, OneOf(("adamw", "muon"))]
 
 
 @dataclass
@@ -42,7 +47,8 @@ class PretrainSettings:
 
     output: NonEmptyStr = MISSING  # model folder
     steps: PositiveInt = 14000  # updates
-    learning_rate: PositiveFloat = 4e-3  # highest
+    optimizer: OptimizerName = "adamw"  # adamw, or muon for the hidden matrices (mesh.shard=false)
+    learning_rate: PositiveFloat = 4e-3  # highest, of AdamW; Muon's is five times as high
     warmup: NonNegativeInt = 100  # updates over which the rate rises
     weight_decay: NonNegativeFloat = 0.01  # of AdamW
     drop: list[NonNegativeInt] = field(default_factory=lambda: [0, 3])  # target functions that are left out
@@ -88,6 +94,10 @@ def check(settings: PretrainSettings) -> None:
     """UserError for settings that no run can have, or that do not fit this machine."""
     check_ranges(settings)
     check_mesh(settings.mesh, settings.dtype, settings.run, "dtype")
+    if settings.optimizer == "muon" and (settings.mesh.shard or settings.mesh.tensor > 1):
+        raise UserError(
+            "optimizer=muon: needs whole matrices; set mesh.shard=false and mesh.tensor=1, or optimizer=adamw"
+        )
     prior_functions(settings.mix.prior_functions)
     shape = settings.model
     if shape.width % shape.heads or shape.head_width % 2:
@@ -110,7 +120,8 @@ def _pretrain(
     tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
     batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
     policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)
-    fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh)
+    optimizer = Muon(policy, optim(settings)) if settings.optimizer == "muon" else None
+    fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh, optimizer)
     loss = fit.run(batches, run, start, result=out)
     publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
     if rank() == 0:

@@ -1,0 +1,58 @@
+"""Muon beside ``torch.optim.Muon``, and in pretraining."""
+
+import pytest
+import torch
+from torch import nn
+
+from compositionality.errors import UserError
+from compositionality.train.common.ranks import RunSettings
+from compositionality.train.common.settings import MeshSettings, OptimSettings
+from compositionality.train.muon import LEARNING_RATE_RATIO, Muon, orthogonalised, split_parameters
+from compositionality.train.tiny.pretrain import PretrainSettings, check
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed_tokens, self.wide, self.tall = nn.Embedding(5, 8), nn.Linear(8, 24, bias=False), nn.Linear(24, 8)
+        self.lm_head = nn.Linear(8, 5, bias=False)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (24, 8), (8, 24)])
+def test_singular_values_come_near_1(shape: tuple[int, int]) -> None:
+    matrices = torch.randn(4, *shape, generator=torch.Generator().manual_seed(0))
+    singular = torch.linalg.svdvals(orthogonalised(matrices))
+    assert singular.min() > 0.5
+    assert singular.max() < 1.3
+
+
+def test_hidden_matrices_alone_are_muons() -> None:
+    hidden, others = split_parameters(Layers())
+    assert [tuple(one.shape) for one in hidden] == [(24, 8), (8, 24)]
+    assert [tuple(one.shape) for one in others] == [(5, 8), (8,), (5, 8)]
+
+
+def test_updates_are_torchs_muon_and_adamw() -> None:
+    torch.manual_seed(0)
+    ours, theirs = Layers(), Layers()
+    theirs.load_state_dict(ours.state_dict())
+    settings = OptimSettings(lr=1e-3, weight_decay=0.1)
+    hidden, others = split_parameters(theirs)
+    mine = Muon(ours, settings)
+    adamw = torch.optim.AdamW(others, lr=1e-3, betas=(settings.beta1, settings.beta2), weight_decay=0.1)
+    muon = torch.optim.Muon(hidden, lr=LEARNING_RATE_RATIO * 1e-3, weight_decay=0.1)
+    for _ in range(3):
+        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        mine.step()
+        adamw.step()
+        muon.step()
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=3e-4)  # torch's iteration is in bfloat16
+
+
+@pytest.mark.parametrize("mesh", [MeshSettings(shard=True), MeshSettings(shard=False, tensor=2)])
+def test_muon_wants_whole_matrices(mesh: MeshSettings) -> None:
+    with pytest.raises(UserError, match=r"optimizer=muon: needs whole matrices"):
+        check(PretrainSettings(output="base", optimizer="muon", mesh=mesh, run=RunSettings(processes=2)))
