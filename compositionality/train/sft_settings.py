@@ -47,9 +47,7 @@ class SftTrainerSettings:
     output: NonEmptyStr = MISSING  # run folder: final/ is the trained model
     epochs: PositiveInt = 2  # times that every row is seen
     steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
-    tokens: PositiveInt | None = (
-        None  # single: instead as many updates as come closest to so many tokens, prompts included
-    )
+    tokens: PositiveInt | None = None  # single: instead, updates that come nearest to so many tokens, prompts too
     batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
