@@ -40,7 +40,7 @@ def test_it_takes_the_models_that_are_there(tmp_path: Path) -> None:
     from failure_runs import always_right, first_line_only, problem_file, rollouts
 
     data, results = tmp_path / "data", tmp_path / "results"
-    for number, kind in enumerate(("trained", "heldout")):
+    for number, kind in enumerate(("trained", "heldout", "heldout_ordered")):
         problems = problem_file(data / f"string_task/test_{kind}.parquet", seed=number)
         for model, answer in (("stage1", first_line_only), ("rl-level2", always_right)):
             rollouts(results / f"section41_42/rollouts/{model}/string_task-test_{kind}", problems, answer)

@@ -23,10 +23,10 @@ def refused(folder: Path, task: str, mode: str, options: dict[str, Any]) -> str:
     [
         ({"count": 0}, "count=0: give a whole number from 1 on"),
         ({"count": -4, "levels": [1, 2]}, "count=-4: give a multiple of 2, the number of levels"),
-        ({"levels": []}, "levels=[]: give different whole numbers from 1 to 64"),
-        ({"levels": [0]}, "levels=[0]: give different whole numbers from 1 to 64"),
+        ({"levels": []}, "levels=[]: give different whole numbers from 1 to 12"),
+        ({"levels": [0]}, "levels=[0]: give different whole numbers from 1 to 12"),
         ({"levels": [2, 2]}, "levels=[2, 2]: give different"),
-        ({"levels": [100_000]}, "levels=[100000]: give different whole numbers from 1 to 64"),
+        ({"levels": [100_000]}, "levels=[100000]: give different whole numbers from 1 to 12"),
         ({"functions": "nosuch"}, "functions=nosuch: no such preset; known: trained, heldout, all"),
         ({"ids": [1, 1]}, "ids=[1, 1]: give every id once"),
         ({"ids": [99]}, "ids=[99]: no function has the id 99; ids go from 0 to 24"),

@@ -93,7 +93,7 @@ def test_no_input_need_be_there(name: str, tmp_path: Path) -> None:
 
 def test_every_entry_point_is_covered() -> None:
     examples = {path.stem for path in (Path(__file__).parents[2] / "examples").glob("*.py")}
-    assert examples - STEPS.keys() == {"run_study"}
+    assert examples - STEPS.keys() == {"run_study", "register"}
 
 
 @pytest.mark.parametrize(("name", "words", "told"), PLANTED)

@@ -205,6 +205,7 @@ def test_what_a_job_asks_of_a_cluster(variables: dict[str, str], one_lane: bool,
 
 VARIABLES = {
     "SEED": "0", "ARMS": "rl-level2", "DATA_DIR": "d", "CKPT_DIR": "c", "RESULTS_DIR": "r", "BASE_MODEL": "c/base",
+    "SEED_CKPT_DIR": "c", "FUNCTION_SPLIT": "0",
     "STUDY": "s", "COUNTDOWN_RESULTS_DIR": "c", "PROFILE": "tiny", "ENGINE": "single", "SECTION": "section41_42",
     "SEEDS": "1", "OUTPUT": "of a single script",
 }  # fmt: skip
@@ -213,7 +214,13 @@ VARIABLES = {
 def test_a_base_model_that_was_given_by_its_hub_id_is_evaluated_and_trained(tmp_path: Path) -> None:
     study = load_study("section41_42")
     study.arms["from-base"] = Arm("", "from-base/final", start="base", script="section41_42/stage2_rl_level2")
-    variables = {**VARIABLES, "CKPT_DIR": str(tmp_path), "RFT_ITERATIONS": "3", "BASE_MODEL": "some-lab/Model-1B"}
+    variables = {
+        **VARIABLES,
+        "CKPT_DIR": str(tmp_path),
+        "SEED_CKPT_DIR": str(tmp_path),
+        "RFT_ITERATIONS": "3",
+        "BASE_MODEL": "some-lab/Model-1B",
+    }
     assert models_made(study.arms, variables) == ["base:some-lab/Model-1B"]
     assert "MODEL_PATH=some-lab/Model-1B" in arm_start(study, "from-base", variables)
     made_here = {**variables, "BASE_MODEL": f"{tmp_path}/base"}

@@ -268,14 +268,15 @@ def test_dynamic_sampling_without_signal_stops_with_a_checkpoint(small, tmp_path
 
 
 def test_nan_stops_with_the_last_good_checkpoint(small, tmp_path, monkeypatch):
-    out, original = tmp_path / "run", grpo.policy_loss
-    calls = []
+    out, original, update = tmp_path / "run", grpo.policy_loss, grpo.GrpoTrainer.update
+    steps = []
 
-    def poisoned(*arguments):
-        calls.append(1)
-        return original(*arguments) * (math.nan if len(calls) > 2 else 1)
+    def noted(trainer, samples, step):
+        steps.append(step)
+        return update(trainer, samples, step)
 
-    monkeypatch.setattr(grpo, "policy_loss", poisoned)
+    monkeypatch.setattr(grpo.GrpoTrainer, "update", noted)
+    monkeypatch.setattr(grpo, "policy_loss", lambda *given: original(*given) * (math.nan if steps[-1] > 2 else 1))
     with pytest.raises(UserError, match=r"step 3: actor/grad_norm is nan; the last checkpoint is kept"):
         train(settings(small, out))
     assert complete_steps(out / "steps") == [1, 2]
