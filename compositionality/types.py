@@ -150,8 +150,8 @@ class Diagnosis:
 
     ``step`` counts the operators from 1 in the order of application; ``skill`` is the operator of that step, ``fault``
     the kind of fault in the task's own words. ``expected``: the operators of the problem, in order of
-    application (empty: some have no name). ``composed``: the completion applies these in this order, whatever their
-    results. ``applied``: the operators that the completion states, each with whether its result is wrong.
+    application (empty: some have no name). ``composed``: the completion applies these in this order, each to
+    the result stated before it. ``applied``: the operators that it states, each with whether its result is wrong.
     """
 
     failure: Failure

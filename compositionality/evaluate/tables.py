@@ -20,7 +20,7 @@ WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
-COMPOSES = "right functions in the right order, whatever the strings"
+COMPOSES = "right functions in the right order, each on the result before it"
 """What a composed response has."""
 ARMS_AT_ONCE, DIFFERENCES_AT_ONCE, WIDEST_NAME = 3, 2, 18
 """Of the tables of one evaluation, which fit on 80 columns."""

@@ -45,7 +45,7 @@ def accuracy(rows: Sequence[Row], composed: Sequence[Row], styles: Styles, title
         title_panel(lines[0][-1], test.title, paper.NOTE)
     if composed:
         _groups(lines[1], composed, groups, styles, "composed")
-        lines[1][0].set_ylabel("right functions in the right order, %")
+        lines[1][0].set_ylabel("right functions, handed on, %")
         if test:
             lines[1][-1].remove()
             lines[1].pop()

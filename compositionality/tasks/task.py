@@ -162,7 +162,7 @@ class Task(ABC):
         return Diagnosis(_FAILURES.get(verdict.reason, Failure.UNPARSED))
 
     def composed(self, problem: Problem, text: str) -> bool | None:
-        """Whether a completion applies the problem's functions in their order, whatever it makes of their results.
+        """Whether a completion applies the problem's functions in their order, each to the result stated before it.
 
         As ``Diagnosis.composed``, without the rest of the diagnosis; None, as by default, where that cannot be told.
         """

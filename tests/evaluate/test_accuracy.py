@@ -198,7 +198,7 @@ def test_composed_responses_are_counted_where_the_task_can_tell(
     assert [countdown[name] for name in ("composed", "composed_low", "n_composed")] == [None, None, None]
     assert rows["all"]["composed"] == 3 / 7
     shown = capsys.readouterr().out
-    assert "right functions in the right order, whatever the strings, in %" in shown
+    assert "right functions in the right order, each on the result before it, in %" in shown
     assert "42.9 [15.8–75.0]" in shown
 
 

@@ -289,7 +289,7 @@ def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> No
     lines = summary_markdown(found).splitlines()
     titles = [line for line in lines if line.startswith("Held-out")]
     assert "% correct, mean of 2 seeds" in titles[0]
-    assert "% with the right functions in the right order, whatever the strings, mean of 2 seeds" in titles[1]
+    assert "% with the right functions in the right order, each on the result before it, mean of 2 seeds" in titles[1]
     assert any(line.startswith("| L3 |") and "| 52 [" in line for line in lines)
 
 

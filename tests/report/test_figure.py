@@ -83,7 +83,7 @@ def test_the_drawing_says_what_it_shows(tmp_path: Path, seeds: Path) -> None:
 def test_composed_responses_are_drawn_below(tmp_path: Path, seeds: Path) -> None:
     png, svg = drawn(tmp_path, summary_file(tmp_path / "composed.json", composes=True), "composed")
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", svg)
-    assert {"correct, %", "right functions in the right order, %"} <= set(texts)
+    assert {"correct, %", "right functions, handed on, %"} <= set(texts)
     assert (texts.count("held-out functions"), texts.count("trained functions")) == (2, 2)
     assert texts.count("paper: Llama-3.1-8B, held-out functions") == 1
     width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))

@@ -65,6 +65,10 @@ COMPACT = {
     ),
     "wrong result": ([FIRST, SECOND, ",func_2:ccaabbee=ccb"], ("atomic_error", 3, "func_2", Fault.RESULT)),
     "wrong string goes in": ([FIRST, SECOND, ",func_2:ccaabbe=ccbb!"], ("atomic_error", 3, "func_2", Fault.MISCOPIED)),
+    "the input again": (
+        [FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"],
+        ("incorrect_composition", 2, "func_14", Fault.INPUT_AGAIN),
+    ),
     "wrong input": (
         ["func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
         ("atomic_error", 1, "func_16", Fault.MISCOPIED),
@@ -270,3 +274,17 @@ def test_p04_a_megabyte_takes_no_time(part: str) -> None:
         verdict = Verdict(0.0, Reason.WRONG, "a")
         classify(program, read_trace(program, text), Completion(text, 0, "stop"), verdict)
         assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "composes"),
+    [
+        ([FIRST, SECOND, THIRD], True),
+        ([FIRST, "func_2,func_14:cabe=zz", ",func_2:zz=y"], True),  # wrong results, handed on
+        ([FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"], False),  # the input again
+        ([FIRST, "func_2,func_14:cabb=ccaabbbb", ",func_2:ccaabbbb=ccbbbb"], False),  # another string
+        ([FIRST, SECOND], False),
+    ],
+)
+def test_composing_is_handing_results_on_in_order(lines: list[str], composes: bool) -> None:
+    assert found(*compact_problem(CHAIN), "\n".join(lines), "stop").composed is composes

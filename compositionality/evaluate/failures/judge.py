@@ -126,7 +126,8 @@ MEANINGS = {
     Failure.CORRECT: "The final answer is the true one.",
     Failure.IGNORES: "Several operators were to be applied and only one was, or none.",
     Failure.INCOMPLETE: "The operators are applied in the right order and rightly, but the work stops before the last.",
-    Failure.INCORRECT: "The operators are applied in another order than the problem's, or one is left out or added.",
+    Failure.INCORRECT: "The operators are applied in another order, or to the input in place of a result, or one is "
+    "left out or added.",
     Failure.ATOMIC: "The operators and their order are right, but the result of one of them is wrong or miscopied.",
     Failure.FORMAT: "No final answer can be read.",
 }

@@ -66,8 +66,8 @@ def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure |
     )
     if composed:
         caption += (
-            " Below: completions that apply the problem’s functions in the right order, whatever becomes of the "
-            "strings (composed.csv)."
+            " Below: completions that apply the problem’s functions in the right order, each on the result before it, "
+            "right or wrong (composed.csv)."
         )
     if test := paper.matching_test(rows):
         caption += (

@@ -3,10 +3,11 @@
 Of the whole response, the first that holds: *correct* (the judge's verdict), *overlong* (cut off), *format* (no
 readable answer), *ignores composition* (the problem has several operators and the trace has one step; or it has none,
 and the answer is the input or what one of the operators makes of it). Then the trace is walked from its first step,
-and the first fault decides: an unreadable line is *format*; a step that is not the problem's next one is *incorrect
-composition*; a step with another result, or one that starts from another string than the last one ended with, is an
-*atomic error*. A trace without a fault that ends too early is an *incomplete trace*. So a wrong string before a
-missing operator is an atomic error, and the other way round it is an incorrect composition.
+and the first fault decides: an unreadable line is *format*; a step that is not the problem's next one, or starts from
+the problem's input in place of an earlier result, is *incorrect composition*; a step with another result, or one that
+starts from yet another string than the last one ended with, is an *atomic error*. A trace without a fault that ends
+too early is an *incomplete trace*. So a wrong string before a missing operator is an atomic error, and the other way
+round it is an incorrect composition.
 
 English text may leave steps out: those count as done where the next one starts from their true result. One that must
 have given a wrong string is an atomic error; where two or more may have, it is *unparsed*, as is a text
@@ -21,7 +22,7 @@ from dataclasses import replace
 from compositionality.errors import UserError
 from compositionality.tasks.string.diagnosis.compact import read_compact
 from compositionality.tasks.string.diagnosis.english import read_english
-from compositionality.tasks.string.diagnosis.program import INPUT, Program, ProgramStep, read_program
+from compositionality.tasks.string.diagnosis.program import INPUT, Program, read_program
 from compositionality.tasks.string.diagnosis.trace import Fault, StatedStep, Trace
 from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
@@ -50,7 +51,15 @@ def composed(problem: Problem, text: str) -> bool | None:
 
 
 def _composes(program: Program, trace: Trace) -> bool:
-    return tuple(stated.name for stated in trace.steps) == program.names
+    """The functions are the problem's, in order, each on what the steps before it state, whatever they state."""
+    if tuple(stated.name for stated in trace.steps) != program.names:
+        return False
+    known: dict[int, str] = {}
+    for number, stated in zip(program.named, trace.steps, strict=True):
+        if stated.given is not None and stated.given != program.given(number, known):
+            return False
+        known[number] = stated.result
+    return True
 
 
 def read_trace(program: Program, text: str) -> Trace:
@@ -105,9 +114,10 @@ def _walk(program: Program, trace: Trace, answer: str | None) -> Diagnosis:
         if number is None:
             return _left_out(program, stated, left, known) or _incorrect(program, trace, left)
         left = left[left.index(number) + 1 :]
-        fault = _check(program.steps[number], stated, program.given(number, known))
+        fault = _check(program, number, stated, known)
         if fault is not None:
-            return Diagnosis(Failure.ATOMIC, number + 1, program.steps[number].node.operator, fault)
+            failure = Failure.INCORRECT if fault is Fault.INPUT_AGAIN else Failure.ATOMIC
+            return Diagnosis(failure, number + 1, program.steps[number].node.operator, fault)
         known[number] = stated.result
     if trace.broken is not None:
         return Diagnosis(Failure.FORMAT, len(trace.steps) + 1)
@@ -135,10 +145,11 @@ def _left_out(program: Program, stated: StatedStep, left: Sequence[int], known: 
     return Diagnosis(Failure.ATOMIC, left[0] + 1, program.steps[left[0]].node.operator, Fault.RESULT)
 
 
-def _check(step: ProgramStep, stated: StatedStep, expected: tuple[str, ...]) -> Fault | None:
+def _check(program: Program, number: int, stated: StatedStep, known: dict[int, str]) -> Fault | None:
+    step, expected = program.steps[number], program.given(number, known)
     given = stated.given if stated.given is not None and len(stated.given) == len(expected) else expected
     if given != expected:
-        return Fault.MISCOPIED
+        return Fault.INPUT_AGAIN if set(given) == {program.input} else Fault.MISCOPIED
     return None if step.apply(given) == stated.result else Fault.RESULT
 
 

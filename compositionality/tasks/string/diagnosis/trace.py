@@ -5,11 +5,12 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """What the first fault of a trace is: three kinds of atomic error, then five of incorrect composition."""
+    """What the first fault of a trace is: three kinds of atomic error, then six of incorrect composition."""
 
     RESULT = "result"  # the function was applied to the stated string, and its result is another one
     MISCOPIED = "miscopied"  # the string that goes in is not the one that came out before
     ANSWER = "answer"  # every step is right, the final answer is another string
+    INPUT_AGAIN = "input_again"  # a step starts from the problem's input, not from what came out before
     WRONG_ORDER = "wrong_order"
     MISSING = "missing"
     EXTRA = "extra"
