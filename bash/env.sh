@@ -47,7 +47,7 @@ fi
 # Problems and data of Stage 1, which knows all functions.
 SEED_DATA_DIR=${DATA_DIR%-split$FUNCTION_SPLIT}
 
-# Iterative RFT: RFT is in the names of its folders; budget and filter are told in bash/section41_42/stage2_rft_loop.sh.
+# Iterative RFT: RFT is in the names of its folders; budget and filter are explained in bash/section41_42/stage2_rft_loop.sh.
 export RFT_BUDGET=${RFT_BUDGET:-original} RFT_FILTER=${RFT_FILTER:-}
 case $RFT_BUDGET in
   original) RFT=${RFT:-rft} ;;

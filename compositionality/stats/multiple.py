@@ -12,7 +12,7 @@ from compositionality.stats.intervals import CONFIDENCE
 from compositionality.types import Estimate
 
 SMALLEST = 1e-12
-"""No smaller p-value is told."""
+"""The least p-value that is reported."""
 
 
 def p_value(estimate: Estimate, threshold: float) -> float:
