@@ -3,7 +3,7 @@
 # settings. First the audit of the test files: solved again, checked for overlap with the training files. What has not been run is
 # named there.
 # Reads seed 0's $RESULTS_DIR (its section41_42/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds,
-# and section 4.3's results where they are. Writes $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
+# and section 4.3's results where they are. (Of a registered study: those of every seed and split; audited is the first.) Writes $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
 export SECTION=section41_42
@@ -12,18 +12,23 @@ share "$@"
 
 OUTPUT=${OUTPUT:-$RESULTS_DIR/report}
 
+# In a registered study $DATA_DIR and $CKPT_DIR are what the names of all its folders begin with.
+first=${REPLICATES:-} first=${first%% *} end=""
+if [[ -n $first ]]; then end=-seed${first/:/-split}; fi
+
 there() { [[ -e $1 || -n ${DRY_RUN:-} ]]; }
 
 # made NAME…: those of the problem files that are there.
 made() {
   local name names=()
-  for name in "$@"; do if there "$DATA_DIR/$name.parquet"; then names+=("$name"); fi; done
-  files "${names[@]}"
+  for name in "$@"; do if there "$DATA_DIR$end/$name.parquet"; then names+=("$name"); fi; done
+  DATA_DIR=$DATA_DIR$end files "${names[@]}"
 }
 
 folders=()
-for word in countdown="$COUNTDOWN_RESULTS_DIR" checkpoints="$CKPT_DIR" data="$DATA_DIR"; do
-  if there "${word#*=}"; then folders+=("$word"); fi
+if there "$COUNTDOWN_RESULTS_DIR"; then folders+=(countdown="$COUNTDOWN_RESULTS_DIR"); fi
+for word in checkpoints="$CKPT_DIR" data="$DATA_DIR"; do
+  if there "${word#*=}$end"; then folders+=("$word"); fi
 done
 tests=$(made $STRING_TEST_FILES)
 training=$(made string_task/stage2_level{1,2,1to2}/train)

@@ -94,7 +94,7 @@ def test_every_replicate_has_its_commands(clone: Path) -> None:
     commit(clone)
     quick = {"PYTHON": str(ROOT / "tests" / "dry_python"), "REAL_PYTHON": sys.executable, "DRY_RUN": "1"}
     told = commands(start(clone, "bash/confirmatory.sh", **quick))
-    tests = [values(command) for command in told if "test_heldout" in values(command).get("output", "")]
+    tests = [values(command) for command in told if values(command).get("output", "").endswith("/test_heldout.parquet")]
     assert [one["seed"] for one in tests] == ["2031"] * 4
     starts = {values(command)["model.path"] for command in told if command[0] == "train_grpo"}
     assert starts == {f"checkpoints/small-seed{seed}/stage1-rft/final" for seed in (20, 21)}
@@ -115,6 +115,8 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 2031)
     assert {row["claim"]: row["standing"] for row in record["claims"]}["H2"] == "primary"
     assert [seed["name"] for seed in record["seeds"]] == [f"seed{one}" for one in ("20-split61", "21-split62")]
+    page = (clone / "results/small/report/index.html").read_text()
+    assert all(part in page for part in ("every problem was solved again", "if one job ran at a time", "stage1-rft"))
     claims = clone / "compositionality/config/claims/composition.yaml"
     claims.write_text(
         claims.read_text().replace("base: [rl-level1, stage1]}", "base: [rl-level1, stage1], threshold: 0.1}", 1)

@@ -16,7 +16,7 @@ from compositionality.rollout.forecast.shape import ModelShape, pinned_bytes, sh
 from compositionality.train.common.ranks import RunSettings
 from compositionality.train.forecast import activations, check
 from compositionality.train.forecast.activations import Pass
-from compositionality.train.forecast.batch import MicroBatch, Tail, largest_of_single, largest_of_verl
+from compositionality.train.forecast.batch import BatchSize, Tail, largest_of_single, largest_of_verl
 from compositionality.train.forecast.disk import run_bytes
 from compositionality.train.forecast.single import Ranks
 from compositionality.train.forecast.states import Sharing, gathered, parked_between, states
@@ -62,7 +62,7 @@ def test_p22_activations_and_logits_of_the_single_file_trainers(c: int, checkpoi
     shape, model = make_model(vocabulary, c, checkpointing)
     tokens = torch.randint(0, vocabulary, (2, 129))
     peak = peak_of(model, lambda: Policy(model)(tokens, torch.ones_like(tokens))[0].sum())
-    how = Pass(MicroBatch(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
+    how = Pass(BatchSize(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
     assert sum(activations.parts(shape, how).values()) == pytest.approx(peak, rel=0.2)
 
 
@@ -91,7 +91,7 @@ def test_p22_activations_and_logits_of_verl(
         return log_probs.CrossEntropy.apply(rows, tokens.flatten(), True).sum()
 
     peak = peak_of(model, loss)
-    how = Pass(MicroBatch(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
+    how = Pass(BatchSize(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
     # The head's gradient, which the forecast counts with what FSDP2 holds whole; padded, the peak comes before it.
     gradient = c * vocabulary * shape.width if packed else 0
     assert sum(activations.parts(shape, how).values()) + gradient == pytest.approx(peak, rel=0.2)

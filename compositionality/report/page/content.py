@@ -68,6 +68,8 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
         if (seconds := total_seconds(inputs, name))
     ]
+    if not times and (seconds := sum(row["seconds"] for row in stages(inputs, TIMES[0]) if row["depth"] == "3")):
+        times = [f"{_duration(seconds)} if one job ran at a time"]
     return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
 
 
@@ -101,18 +103,19 @@ def total_seconds(inputs: Inputs, name: str) -> int:
 
 
 def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
-    """Seed, stage, seconds of what took a second; of several runs of a stage the longest."""
-    longest: dict[tuple[str, str], int] = {}
+    """Seed, depth, stage, seconds of what took a second; of several runs of a stage the longest."""
+    longest: dict[tuple[str, ...], int] = {}
     if name in inputs:
         for number, line in enumerate(csv.reader(inputs.lines(name), delimiter="\t"), 1):
             if len(line) == 5:
-                key = (line[1], line[3].removesuffix(" --force"))
+                key = (line[1], line[2], line[3].removesuffix(" --force"))
                 if not line[4].isdecimal():
                     raise UserError(
                         f"{inputs.files[name]}: line {number}: {line[4]!r} is not a number of seconds; delete that line"
                     )
                 longest[key] = max(longest.get(key, 0), int(line[4]))
-    return [{"seed": seed, "stage": stage, "seconds": value} for (seed, stage), value in longest.items() if value]
+    names = ("seed", "depth", "stage", "seconds")
+    return [dict(zip(names, (*key, value), strict=True)) for key, value in longest.items() if value]
 
 
 def problem_files(inputs: Inputs) -> Sequence[Row]:

@@ -83,8 +83,10 @@ class ReportSettings:
     """Settings of ``report``. ``study``: a results folder with section41_42/seeds.json; folders are those of seed 0.
 
     ``countdown``: the results folder of section 4.3; ``checkpoints``, ``data``: of the same study; empty: not shown.
-    The folders of seed N are those with ``-seedN`` behind their names. ``arms``: title and colour of arms that the
-    report does not know, ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare colours.
+    The folders of seed N are those with ``-seedN`` behind their names, of its splits ``-seedN-splitM``, beside what the
+    splits of a seed share; problem files and their audit are those of the first. ``arms``: title and colour of arms
+    that the report does not know, ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare
+    colours.
     """
 
     study: Path = MISSING  # results folder with section41_42/seeds.json, of seed 0
@@ -168,11 +170,11 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     if not summary.is_file():
         raise UserError(f"{summary}: no such file; make it with bash bash/section41_42/summarise.sh")
     verify(summary)
+    seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
-        if folder and not Path(folder).is_dir():
-            raise UserError(f"{name}={folder}: no such folder")
-    seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
+        if folder and not (found := Path(folder) if name == "countdown" else of_seed(folder, seeds[0])).is_dir():
+            raise UserError(f"{name}={folder}: no such folder" + ("" if found == Path(folder) else f" as {found}"))
     files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)
@@ -180,7 +182,7 @@ def find_inputs(settings: ReportSettings) -> Inputs:
 
 
 def of_seed(folder: str | Path, name: str) -> Path:
-    """The folder of a seed: seed 0's own, or the one beside it whose name ends in -seed1, -seed2 …"""
+    """The folder of a seed: seed 0's own, or the one beside it whose name ends in -seed1 … or -seed20-split61 …"""
     number = name.removeprefix("seed")
     return Path(folder) if number == "0" else Path(f"{folder}-seed{number}")
 
@@ -197,11 +199,12 @@ def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[s
             yield from ((f"{section}/{seed}/{name}", folder / section / name) for name in names)
         yield from _rollouts(folder / PASS_AT_K, f"{PASS_AT_K}/{seed}/rollouts")
         if settings.checkpoints:
+            yield from _runs(of_seed(settings.checkpoints, seed.partition("-")[0]), seed)
             yield from _runs(of_seed(settings.checkpoints, seed), seed)
         if settings.data:
             yield from _rft(of_seed(settings.data, seed), seed)
     if settings.data:
-        yield from _problems(Path(settings.data))
+        yield from _problems(of_seed(settings.data, seeds[0]))
 
 
 def _rollouts(section: Path, name: str) -> Iterator[tuple[str, Path]]:
@@ -264,7 +267,7 @@ def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Pat
     elif section[0] == "rollouts":
         evaluated = result.parents[1] / SECTIONS["accuracy"] if result.parent.name == FAILURES else result.parent
         yield evaluated / source
-    elif re.fullmatch(r"seed\d+", section[-1]):
+    elif re.fullmatch(r"seed\d+(-split\d+)?", section[-1]):
         study, folder = result.parents[1], result.parent.name
         if len(section) > 1:
             study = Path(settings.countdown) if section[0] in OF_COUNTDOWN else settings.study

@@ -9,7 +9,7 @@ the data type of the computation; bytes a token. The norms of transformers compu
 from dataclasses import dataclass
 
 from compositionality.rollout.forecast.shape import ModelShape
-from compositionality.train.forecast.batch import MicroBatch
+from compositionality.train.forecast.batch import BatchSize
 
 HEAD_TOKENS = 2048
 HEAD_NUMBERS = 5
@@ -20,7 +20,7 @@ HEAD_NUMBERS = 5
 class Pass:
     """How a micro-batch goes through the model. ``tensor``: ranks that share a layer."""
 
-    batch: MicroBatch
+    batch: BatchSize
     bytes_each: int
     checkpointing: bool
     attention: str

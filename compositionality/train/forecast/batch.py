@@ -9,7 +9,7 @@ SHORTEST = 16
 
 
 @dataclass(frozen=True)
-class MicroBatch:
+class BatchSize:
     """``rows`` of ``tokens`` in all, the longest of ``longest``. ``packed``: one after the other, without padding."""
 
     rows: int
@@ -42,19 +42,19 @@ class Tail:
         return [limit if draw.random() < self.at_limit else length for length in usual]
 
 
-def largest_of_verl(rows: int, limit: int, budget: int, tail: Tail, *, packed: bool) -> MicroBatch:
+def largest_of_verl(rows: int, limit: int, budget: int, tail: Tail, *, packed: bool) -> BatchSize:
     """The largest micro-batch among those of 10 updates of ``rows`` rows on a rank, cut by verl's own function.
 
     ``rearrange_micro_batches`` (verl/utils/seqlen_balancing.py) cuts by real tokens; where padding is not removed
     (workers/engine/fsdp/transformer_impl.py, prepare_model_inputs) each is padded to its longest row.
     """
     if packed:  # the budget is a limit that verl holds, and long rows reach it
-        return MicroBatch(rows, min(max(budget, limit), rows * limit), limit, packed=True)
+        return BatchSize(rows, min(max(budget, limit), rows * limit), limit, packed=True)
     found = []
     for seed in range(UPDATES):
         lengths = tail.lengths(rows, limit, seed)
         for part in cut_by_verl(lengths, budget):
-            found.append(MicroBatch(len(part), sum(part), max(part), packed=False))
+            found.append(BatchSize(len(part), sum(part), max(part), packed=False))
     return max(found, key=lambda one: (one.computed, one.mask))
 
 
@@ -70,11 +70,11 @@ def cut_by_verl(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return [[lengths[number] for number in part] for part in parts]
 
 
-def largest_of_single(rows: int, limit: int, budget: int) -> MicroBatch:
+def largest_of_single(rows: int, limit: int, budget: int) -> BatchSize:
     """The largest micro-batch of the single-file trainers: padded rows within the budget, or one row.
 
     (``micro_batches`` in train/grpo.py and train/common/batches.py.)
     """
     widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
-    found = [MicroBatch(count, count * width, width, packed=False) for count, width in widths.items()]
+    found = [BatchSize(count, count * width, width, packed=False) for count, width in widths.items()]
     return max(found, key=lambda one: one.computed)

@@ -9,7 +9,7 @@ from compositionality.rollout.forecast.shape import BYTES, ModelShape
 from compositionality.train.common.settings import MeshSettings, ModelSettings
 from compositionality.train.forecast import host
 from compositionality.train.forecast.activations import Pass, parts
-from compositionality.train.forecast.batch import MicroBatch, largest_of_single
+from compositionality.train.forecast.batch import BatchSize, largest_of_single
 from compositionality.train.forecast.disk import run_parts
 from compositionality.train.forecast.states import Sharing, gathered, states
 from compositionality.train.grpo_settings import GrpoSettings
@@ -80,7 +80,7 @@ def pretraining_needs(
 ) -> list[Need]:
     """Of pretraining on ``rows`` packed rows of ``length`` tokens a step, one micro-batch a process."""
     mine = -(-rows * mesh.tensor // ranks.total)
-    batch = MicroBatch(mine, mine * length, length, packed=False)
+    batch = BatchSize(mine, mine * length, length, packed=False)
     update = update_parts(shape, ModelSettings(path="", dtype=dtype), mesh, ranks, batch)
     lower = "lower packing.rows or packing.length"
     disk = run_parts(shape, keep=1, best=False, dtype="float32", whole_model=True)
@@ -102,7 +102,7 @@ def update_parts(
     model: ModelSettings,
     mesh: MeshSettings,
     ranks: Ranks,
-    batch: MicroBatch,
+    batch: BatchSize,
     *,
     reference: bool = False,
 ) -> dict[str, float]:
