@@ -173,8 +173,8 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
-        if folder and not (found := Path(folder) if name == "countdown" else of_seed(folder, seeds[0])).is_dir():
-            raise UserError(f"{name}={folder}: no such folder" + ("" if found == Path(folder) else f" as {found}"))
+        if folder and not (place := Path(folder) if name == "countdown" else of_seed(folder, seeds[0])).is_dir():
+            raise UserError(f"{name}={folder}: no such folder" + ("" if place == Path(folder) else f" as {place}"))
     files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)
