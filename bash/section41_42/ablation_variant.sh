@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # One line of the ablation: a base model pretrained with one thing changed, then Stage 1 and RL on level 2 as ever, and
 # the validation problems.
-# Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: five to fourteen minutes on one core.
+# Reads nothing. Writes data, checkpoints and results under …/ablation/NAME. Tiny: eight to twenty minutes on one core.
+# PROBLEM_SEED: of all problems (default $SEED), so that runs with several SEEDs are asked the same.
 # Usage: bash bash/section41_42/ablation_variant.sh NAME [--force] [key=value …]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
@@ -27,10 +28,14 @@ export SEED_CKPT_DIR=$CKPT_DIR BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation 
 export ONLY="stage2_level2/train validation_heldout validation_trained"
 unset MODEL_PATH
 script section41_42/stage0_pretrain "${changed[@]}" "$@"
+with=(SEED="${PROBLEM_SEED:-$SEED}")
 script section41_42/stage1_create_problems "$@"
+with=()
 script section41_42/stage1_create_train_data "$@"
 script section41_42/stage1_rft "$@"
+with=(SEED="${PROBLEM_SEED:-$SEED}")
 script section41_42/stage2_create_problems "$@"
+with=()
 script section41_42/stage2_rl_level2 "data.val_files=[]" "$@"
 models=$(list "stage1:$CKPT_DIR/stage1-rft/final" "rl-level2:$CKPT_DIR/stage2-rl-level2/final")
 script section41_42/evaluate "models=[$models]" "$@"

@@ -16,8 +16,8 @@ SOURCES = ("string-trained-level3", "string-heldout-level3")
 
 def base(path: Path, step: str = "pretrain_tiny", **changes: float) -> Path:
     made = {
-        "steps": 1000, "packing.rows": 8, "packing.length": 192, "mix.prior_chain": 0.25, "mix.prior_functions": 34,
-        "seed": 0,
+        "steps": 1000, "packing.rows": 8, "packing.length": 192, "mix.prior_chain": 0.2, "mix.visible_chain": 0.05,
+        "mix.prior_functions": 34,
     }  # fmt: skip
     with new_artefact(path, Recipe(step, {**made, **changes}), {"parameters": 180288}) as partial:
         partial.mkdir()
@@ -26,7 +26,10 @@ def base(path: Path, step: str = "pretrain_tiny", **changes: float) -> Path:
 
 
 def study(folder: Path, trained: int, heldout: int) -> Path:
-    files = {name: problem_file(folder.parent / f"{name}.parquet", {name: 100}) for name in SOURCES}
+    files = {name: folder.parent / f"{name}.parquet" for name in SOURCES}
+    for name, path in files.items():
+        if not path.exists():
+            problem_file(path, {name: 100})
     outcomes = {
         model: {SOURCES[0]: right(share * trained // 10, 100), SOURCES[1]: right(share * heldout // 10, 100)}
         for model, share in (("stage1", 5), ("rl-level2", 10))
@@ -37,7 +40,8 @@ def study(folder: Path, trained: int, heldout: int) -> Path:
 @pytest.fixture
 def settings(tmp_path: Path) -> AblationSettings:
     bases = [f"whole:{base(tmp_path / 'a')}", f"half:{base(tmp_path / 'b', steps=500)}"]
-    inputs = [f"whole:{study(tmp_path / 'whole', 60, 40)}", f"half:{study(tmp_path / 'half', 50, 10)}"]
+    whole = [f"whole/seed{seed}:{study(tmp_path / f'whole{seed}', 60 + 2 * seed, 40)}" for seed in (0, 1)]
+    inputs = [*whole, f"half/seed0:{study(tmp_path / 'half', 50, 10)}"]
     return AblationSettings(bases, inputs, tmp_path / "ablation.json")
 
 
@@ -50,11 +54,13 @@ def test_rows_hold_what_was_changed_and_what_came_of_it(settings: AblationSettin
     assert [(row["variant"], row["tokens"]) for row in rows] == [("whole", 1_536_000), ("half", 768_000)]
     found = {(one["group"], one["model"]): one["accuracy"] for one in rows[0]["accuracy"]}
     assert found == {
-        ("trained", "stage1"): 0.3,
-        ("trained", "rl-level2"): 0.6,
+        ("trained", "stage1"): 0.305,
+        ("trained", "rl-level2"): 0.61,
         ("heldout", "stage1"): 0.2,
         ("heldout", "rl-level2"): 0.4,
     }
+    assert (rows[0]["seeds"], rows[1]["seeds"]) == (["seed0", "seed1"], ["seed0"])
+    assert rows[0]["accuracy"][1]["values"] == [0.6, 0.62]
     text = readme.read_text()
     assert "old" not in text
     assert text.startswith("before\n")
@@ -67,6 +73,7 @@ def test_other_names_a_missing_level_and_a_base_from_elsewhere_are_refused(
 ) -> None:
     for change, message in (
         ({"bases": settings.bases[::-1]}, "the same names"),
+        ({"inputs": [f"whole:{tmp_path}"]}, "is not VARIANT/SEED:PATH"),
         ({"level": 4}, "level 4"),
         ({"bases": [f"whole:{base(tmp_path / 'c', 'train_sft')}", settings.bases[1]]}, "made by train_sft"),
     ):

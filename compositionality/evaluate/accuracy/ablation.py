@@ -1,7 +1,7 @@
 """Ablations: the same study from base models that differ in one thing each (their text, their size)."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ Row = dict[str, Any]
 
 @dataclass
 class AblationSettings:
-    """Settings of ``summarise_ablation``: lists of NAME:PATH, the same names for base models and for accuracy.json."""
+    """Settings of ``summarise_ablation``: the same variants, in one order, for base models and for accuracy.json."""
 
-    bases: list[str] = MISSING  # NAME:PATH of base models
-    inputs: list[str] = MISSING  # NAME:PATH of accuracy.json, the same names
+    bases: list[str] = MISSING  # VARIANT:PATH of base models, of one seed each
+    inputs: list[str] = MISSING  # VARIANT/SEED:PATH of accuracy.json
     output: Path = MISSING  # JSON
     models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])  # in this order
     level: NonNegativeInt = 3  # the one that is compared
@@ -40,8 +40,7 @@ def summarise_ablation(settings: AblationSettings) -> Path:
     """Write ``output`` (JSON), with ``markdown`` the table to its place in that file; print the table."""
     bases, inputs = check(settings)
     rows = [
-        {"variant": name, **facts_of(Path(base)), "accuracy": list(_accuracy(inputs[name], settings))}
-        for name, base in bases.items()
+        {"variant": name, **facts_of(Path(base)), **_outcomes(inputs[name], settings)} for name, base in bases.items()
     ]
     content = {"level": settings.level, "rows": rows}
     text = json.dumps(content, indent=1) + "\n"
@@ -56,9 +55,14 @@ def summarise_ablation(settings: AblationSettings) -> Path:
     return settings.output
 
 
-def check(settings: AblationSettings) -> tuple[dict[str, str], dict[str, str]]:
-    """Bases and inputs by name. UserError unless the names are the same."""
-    bases, inputs = named_paths("bases", settings.bases), named_paths("inputs", settings.inputs)
+def check(settings: AblationSettings) -> tuple[dict[str, str], Mapping[str, list[str]]]:
+    """A base, and accuracy.json as SEED:PATH, by variant. UserError unless the variants are the same."""
+    bases, inputs = named_paths("bases", settings.bases), dict[str, list[str]]()
+    for entry in settings.inputs:
+        name, slash, path = entry.partition("/")
+        if not slash or ":" not in path.partition("/")[0]:
+            raise UserError(f"inputs: {entry}: is not VARIANT/SEED:PATH")
+        inputs.setdefault(name, []).append(path)
     if list(bases) != list(inputs):
         raise UserError(f"bases are {', '.join(bases)}, inputs {', '.join(inputs)}; give the same names in one order")
     return bases, inputs
@@ -70,22 +74,26 @@ def facts_of(base: Path) -> Row:
     kept = made.settings
     if made.step != "pretrain_tiny":
         raise UserError(f"{base}: made by {made.step}, not by examples/pretrain_tiny.py; give a base model")
-    sizes = dict.fromkeys(("steps", "packing.rows", "packing.length", "mix.prior_functions", "seed"), int)
+    sizes = dict.fromkeys(("steps", "packing.rows", "packing.length", "mix.prior_functions"), int)
+    chains = dict.fromkeys(("mix.prior_chain", "mix.visible_chain"), NUMBER)
     fix = "run examples/pretrain_tiny.py again"
-    check_shape(kept, {**sizes, "mix.prior_chain": NUMBER}, f"{manifest_path(base)}: settings", fix)
+    check_shape(kept, {**sizes, **chains}, f"{manifest_path(base)}: settings", fix)
     check_shape(made.facts, {"parameters": int}, f"{manifest_path(base)}: facts", fix)
     return {
         "tokens": kept["steps"] * kept["packing.rows"] * kept["packing.length"],
-        "prior_chain": kept["mix.prior_chain"],
+        "chains": sum(kept[key] for key in chains),
         "prior_functions": kept["mix.prior_functions"],
         "parameters": made.facts["parameters"],
-        "seed": kept["seed"],
     }
 
 
-def _accuracy(source: str, settings: AblationSettings) -> Iterator[Row]:
-    """One row per group that has the level, and model."""
-    study = read_evaluations([f"one:{source}"], settings.models)
+def _outcomes(inputs: Sequence[str], settings: AblationSettings) -> Row:
+    """The seeds, and one row of accuracy per group that has the level, and model."""
+    study = read_evaluations(inputs, settings.models)
+    return {"seeds": [seed.name for seed in study.seeds], "accuracy": list(_accuracy(study, settings))}
+
+
+def _accuracy(study: Evaluations, settings: AblationSettings) -> Iterator[Row]:
     sets = [one for one in study.sets if one.level == settings.level]
     if not sets:
         raise UserError(f"{study.seeds[0].folder}: has no level {settings.level}; evaluate it")
@@ -103,7 +111,7 @@ def _table(rows: Sequence[Row]) -> pd.DataFrame:
     cells = pd.DataFrame(
         {
             "M tokens": [f"{row['tokens'] / 1e6:.1f}" for row in rows],
-            "composed %": [f"{100 * row['prior_chain']:.0f}" for row in rows],
+            "chains %": [f"{100 * row['chains']:.0f}" for row in rows],
             "functions": [str(row["prior_functions"]) for row in rows],
             "parameters": [f"{row['parameters']:,}" for row in rows],
         },
