@@ -16,7 +16,7 @@ study: section41_42
 profile: small
 claims: composition
 primary: [H2-deeper]
-arms: [rl-level2]
+arms: [rl-level2, rft]
 controls: [rl-level2-shuffled]
 replicates: {20: [61, 62], 21: [63, 64]}
 test_seed: 2031

@@ -25,17 +25,16 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("engine", "arms"), [("single", "rl-level2 rft"), ("verl", "rl-level2")])
-def test_a_study_for_real_in_the_smallest_sizes(engine: str, arms: str, tmp_path: Path) -> None:
-    """Through every script from nothing to a page that is up to date, with either engine (verl's SFT is in Stage 1)."""
+def test_a_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
+    """Through every script from nothing to a page that is up to date, by verl (engine=single: test_confirmatory.py)."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    settings = {"PROFILE": "smoke", "ENGINE": engine, "ARMS": arms, **folders}
+    settings = {"PROFILE": "smoke", "ENGINE": "verl", "ARMS": "rl-level2", **folders}
     done = run("bash/study.sh", **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     models = {
         row["model"] for row in json.loads((tmp_path / "RESULTS_DIR/section41_42/seeds.json").read_text())["accuracy"]
     }
-    assert models == {"base", "stage1", *arms.split()}
+    assert models == {"base", "stage1", "rl-level2"}
     assert run("bash/report.sh", "--check", **settings).returncode == 0
 
 
