@@ -226,7 +226,8 @@ class TrainingReport:
     """What the training of an arm did; None: not known, or of no sense for its method.
 
     An update without signal is one of a step that changed nothing; ``updates`` counts it too. A group is one problem
-    with all its completions in one step; it has signal where some of them are correct and some are not.
+    with all its completions in one step; it has signal where some of them are correct and some are not (in a control:
+    where their rewards differ).
     ``completions`` were sampled for training; ``tokens`` are those that the loss was taken on, as often as it was;
     ``rows`` are those of supervised fine-tuning, each once; the entropies are the policy's in the first and the last
     update, in nats a token.

@@ -16,6 +16,7 @@ for seed in $TUNING_SEEDS; do
   if [[ ! $seed =~ ^[1-9][0-9]+$ ]]; then fail "TUNING_SEEDS=$TUNING_SEEDS: seeds below 10 are those of results; give others"; fi
   export SEED=$seed DATA_DIR=${folders[0]}/tuning-seed$seed CKPT_DIR=${folders[1]}/tuning-seed$seed \
     RESULTS_DIR=${folders[2]}/tuning-seed$seed/$ARM ONLY="stage2_level2/train validation_heldout validation_trained"
+  export SEED_CKPT_DIR=$CKPT_DIR
   if [[ -n $PRETRAINS ]]; then export BASE_MODEL=$CKPT_DIR/base; fi
   with=()
   for stage in stage0_pretrain stage1_create_problems stage1_create_train_data stage1_rft stage2_create_problems; do

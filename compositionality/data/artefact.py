@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,6 +21,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from compositionality import __version__
+from compositionality.data.git import CODE, changed_files, short_commit
 from compositionality.data.locks import acquire
 from compositionality.errors import UserError
 
@@ -124,14 +124,14 @@ def config_hash(settings: Mapping[str, Any]) -> str:
 
 @cache
 def code_version() -> str:
-    """Version of the package, with the git commit where there is one."""
+    """Version of the package, with the git commit where there is one, and -dirty if code differs from it."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return __version__
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True, check=False
-    )
-    return f"{__version__}+{described.stdout.strip()}" if described.returncode == 0 else __version__
+    commit = short_commit(root)
+    if not commit:
+        return __version__
+    return f"{__version__}+{commit}{'-dirty' if changed_files(root, CODE) else ''}"
 
 
 def manifest_path(target: Path) -> Path:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from compositionality.errors import UserError
 
+CODE = ("bash", "compositionality", "examples")
+"""Folders of the repository on which results depend."""
+
 
 def commit_of(path: Path) -> str:
     """The commit that last changed a file. UserError if none holds it as it is."""
@@ -24,6 +27,11 @@ def changed_files(folder: Path, names: Sequence[str]) -> list[str]:
     _needs_repository(folder)
     lines = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", *names) or ""
     return [line.strip() for line in lines.splitlines()]
+
+
+def short_commit(folder: Path) -> str:
+    """The present commit; empty without one."""
+    return _git(folder, "rev-parse", "--short", "HEAD") or ""
 
 
 def check_ancestor(folder: Path, commit: str, of: str) -> None:

@@ -1,4 +1,4 @@
-"""The ledger of test seeds: test problems that one recipe was measured on are known, and no new test of another."""
+"""The ledger of test seeds: test problems that one study was decided on are known, and no new test of another."""
 
 import json
 from pathlib import Path
@@ -10,26 +10,45 @@ from compositionality.errors import UserError
 TEST_SEEDS = Path(__file__).parents[2] / "results" / "records" / "test_seeds.yaml"
 
 
-def check_test_seed(seed: int, recipe: str, path: Path = TEST_SEEDS) -> None:
-    """UserError if another recipe used the test seed first, or the ledger is damaged. No ledger: nothing is known."""
-    if not path.exists():
-        return
-    known = read_yaml_mapping(path).get(str(seed))
-    if known is None:
-        return
-    if not isinstance(known, dict) or not {"recipe", "record"} <= known.keys():
-        raise UserError(f"{path}: {seed}: give {{recipe: HASH, record: FILE}}")
-    if known["recipe"] != recipe:
+REGISTERED = "registration "
+"""What the name of a registered study begins with."""
+
+
+def check_test_seed(seed: int, by: str, path: Path = TEST_SEEDS) -> None:
+    """UserError if something else than ``by`` used the test seed first, or the ledger is damaged.
+
+    ``by``: ``registration NAME HASH`` or, of what was not registered, a version of the code. Without a ledger, nothing
+    is known.
+    """
+    user, record = _user(seed, path)
+    if user not in ("", by):
         raise UserError(
-            f"{path}: test seed {seed} was used by recipe {known['recipe']} ({known['record']}), not by {recipe}: its "
-            "problems are known; set TEST_SEED (test_seed of a registration) to a number that is not there"
+            f"{path}: test seed {seed} was used by {user} ({record}), not by {by}: its problems are known; set "
+            "TEST_SEED (test_seed of a registration) to a number that is not there"
         )
 
 
-def note_test_seed(seed: int, recipe: str, record: str, path: Path = TEST_SEEDS) -> None:
-    """Enter a seed with its recipe and first record, unless the recipe has it already. UserError as above."""
-    check_test_seed(seed, recipe, path)
+def check_not_registered(seed: int, path: Path = TEST_SEEDS) -> None:
+    """UserError if the test seed is that of a registered study, whose problems nothing else may be measured on."""
+    user, record = _user(seed, path)
+    if user.startswith(REGISTERED):
+        raise UserError(f"TEST_SEED={seed}: kept for {user} ({record}); choose a number that is not in {path}")
+
+
+def _user(seed: int, path: Path) -> tuple[str, str]:
+    """Who used it, and the first record; both empty if nobody has."""
+    known = read_yaml_mapping(path).get(str(seed)) if path.exists() else None
+    if known is None:
+        return "", ""
+    if not isinstance(known, dict) or not all(isinstance(known.get(key), str) for key in ("by", "record")):
+        raise UserError(f"{path}: {seed}: give {{by: NAME, record: FILE}}")
+    return known["by"], known["record"]
+
+
+def note_test_seed(seed: int, by: str, record: str, path: Path = TEST_SEEDS) -> None:
+    """Enter a seed with its user and first record, unless it is there already. UserError as above."""
+    check_test_seed(seed, by, path)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if not text or str(seed) not in read_yaml_mapping(path):
-        line = f"{seed}: {{recipe: {json.dumps(recipe)}, record: {json.dumps(record)}}}\n"
+        line = f"{seed}: {{by: {json.dumps(by)}, record: {json.dumps(record)}}}\n"
         write_text(path, text + line)

@@ -87,7 +87,8 @@ def tally(shards: Iterable[pa.Table], n_problems: int, composes: Composes | None
 def _add_composed(composed: Counts, judged: pa.Table, composes: Composes) -> None:
     for number, text in zip(judged["problem"].to_pylist(), judged["response"].to_pylist(), strict=True):
         found = composes(number, text)
-        composed[number] = UNKNOWN if found is None else composed[number] + found
+        if composed[number] != UNKNOWN:
+            composed[number] = UNKNOWN if found is None else composed[number] + found
 
 
 def known_composed(counted: "Tally | ProblemCounts") -> tuple[Counts, Counts]:

@@ -146,7 +146,7 @@ class Evaluations:
     def samples(self, problems: ProblemSet) -> int:
         """N, the samples that every model and replicate has of every problem that was judged at all."""
         judged = [one.answers(model, problems).judged for model in self.models for one in self.seeds]
-        return int(min(counts[counts > 0].min() for counts in judged))
+        return int(min((counts[counts > 0].min() for counts in judged if counts.any()), default=0))
 
     def share(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Estimate | None:
         """Accuracy of a model, or another part of its responses (``Comparison.part``).
@@ -181,11 +181,11 @@ class Evaluations:
         seeds = [group.seeds for group in self.each_seed()]
         if not is_pass_at_k(part):
             return [[one.answers(model, problems, part) for one in splits] for splits in seeds]
-        n = self.samples(problems)
-        ks = ks_of(part, n)
-        if max(ks) > n:
+        ks = ks_of(part, self.samples(problems))
+        found = [[one.answers(model, problems) for one in splits] for splits in seeds]
+        if not all((one.judged >= max(ks)).any() for splits in found for one in splits):
             return None
-        return [[passed(one.answers(model, problems), ks, n) for one in splits] for splits in seeds]
+        return [[passed(one, ks) for one in splits] for splits in found]
 
 
 def _crossed(answers: Sequence[Sequence[Answers]]) -> tuple[Values, Counts, Counts | None]:

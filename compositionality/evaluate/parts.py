@@ -32,9 +32,9 @@ def counted(counts: ProblemCounts, part: str) -> tuple[Counts, Counts]:
     return counts.correct if part == CORRECT else counts.classes[part], counts.judged
 
 
-def passed(answers: Answers, ks: list[int], n_samples: int) -> Answers:
-    """pass@k of every problem (less that of the second k), each out of one; of none where nothing was judged."""
-    judged = np.maximum(answers.judged, n_samples)
+def passed(answers: Answers, ks: list[int]) -> Answers:
+    """pass@k of every problem (less that of the second k), each out of one; of none with fewer judged than k."""
+    judged = np.maximum(answers.judged, max(ks))
     values: list[Values] = [pass_at_one_k(answers.counted.astype(np.int64), judged, k) for k in ks]
     value = values[0] - values[1] if len(values) > 1 else values[0]
-    return Answers(value, (answers.judged > 0).astype(np.int64), answers.clusters)
+    return Answers(value, (answers.judged >= max(ks)).astype(np.int64), answers.clusters)

@@ -7,7 +7,7 @@ from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE
 from compositionality.study.environment import MARK, environment
-from compositionality.study.jobs import Job, Request
+from compositionality.study.jobs import OF_A_STEP, Job, Request
 from compositionality.study.registration import Registered, registered
 from compositionality.study.replicate_jobs import replicate_jobs
 from compositionality.study.replicates import Replicate
@@ -25,6 +25,12 @@ FREE = {
     "COUNTDOWN_RESULTS_DIR",
 }
 """Variables that change no result, or that follow from those."""
+OF_ONE_SCRIPT = (
+    *OF_A_STEP,
+    *("RFT", "RFT_BUDGET", "RFT_FILTER", "CONTROL", "EVALUATE_ON", "ONLY"),
+    *("ITERATION", "START", "STUDY_ENGINE", "LEFT_OUT", "PROBLEM_SEED", "REPLICATES", "PLAN", "SOURCE_MODEL"),
+)
+"""Variables that scripts read and bash/env.sh does not set for all of them."""
 
 
 def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) -> tuple[list[Job], dict[str, str]]:
@@ -36,12 +42,16 @@ def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) 
     if words:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
     found = registered(name)
-    check_test_seed(found.content.test_seed, found.content.recipe_sha256)
+    if foreign := [key for key in OF_ONE_SCRIPT if given.get(key)]:
+        raise UserError(f"{foreign[0]}={given[foreign[0]]}: a registered study takes no such variable; leave it out")
     variables = variables_of(found, given)
-    dry = bool(variables.get("DRY_RUN"))
-    if not dry:
-        found.freeze(Path(variables["RESULTS_DIR"]))
-        note_test_seed(found.content.test_seed, found.content.recipe_sha256, f"{variables['STUDY']}.json")
+    results = Path(variables["RESULTS_DIR"])
+    if (results / "registration").is_dir():
+        found.freeze(results)
+    check_test_seed(found.content.test_seed, found.identity)
+    if not variables.get("DRY_RUN"):
+        found.freeze(results)
+        note_test_seed(found.content.test_seed, found.identity, f"{variables['STUDY']}.json")
     content = found.content
     replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
     return replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls), variables

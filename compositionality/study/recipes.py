@@ -8,8 +8,11 @@ from compositionality.data.artefact import MANIFEST, Manifest, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.arms import folders_of_seeds
 
-FREE = frozenset({"seed", "function_split", "rollout_budget"})
-"""Last parts of the settings in which seeds may differ; a budget follows from the run that it is the budget of."""
+FREE = frozenset({"seed", "function_split", "rollout_budget", "entropies"})
+"""Last parts of the settings in which seeds may differ; what RL gave follows from the run that it was taken from."""
+LENGTHS = ("trainer.steps", "trainer.tokens")
+"""Those of RFT in the updates or tokens of RL."""
+TEST = "test"
 CHECKPOINTS = "steps"
 
 
@@ -23,6 +26,13 @@ def check_recipes(variables: Mapping[str, str]) -> None:
                 _check_same(first, other, target, manifest)
 
 
+def _is_free(key: str, target: Path, settings: Mapping[str, Any]) -> bool:
+    """Test problems have one seed in all replicates."""
+    if key in LENGTHS:
+        return any(part.startswith("stage2-rft") for part in target.parts)
+    return key.rpartition(".")[2] in FREE and not (key == "seed" and settings.get("split") == TEST)
+
+
 def _manifests(folder: Path) -> Iterator[tuple[Path, Manifest]]:
     """What was made in a folder, but for a training's own checkpoints."""
     for path in sorted(folder.rglob(f"*{MANIFEST}")):
@@ -32,7 +42,7 @@ def _manifests(folder: Path) -> Iterator[tuple[Path, Manifest]]:
 
 
 def _check_same(first: Path, one: Manifest, second: Path, other: Manifest) -> None:
-    mine, theirs = _recipe(one), _recipe(other)
+    mine, theirs = _recipe(first, one), _recipe(second, other)
     for key in sorted(mine.keys() | theirs):
         if mine.get(key) != theirs.get(key):
             raise UserError(
@@ -41,6 +51,7 @@ def _check_same(first: Path, one: Manifest, second: Path, other: Manifest) -> No
             )
 
 
-def _recipe(manifest: Manifest) -> dict[str, Any]:
-    settings = {key: value for key, value in manifest.settings.items() if key.rpartition(".")[2] not in FREE}
-    return {"step": manifest.step, **settings}
+def _recipe(target: Path, manifest: Manifest) -> dict[str, Any]:
+    settings = manifest.settings
+    kept = {key: value for key, value in settings.items() if not _is_free(key, target, settings)}
+    return {"step": manifest.step, **kept}

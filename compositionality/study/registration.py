@@ -10,8 +10,9 @@ from typing import Any
 
 from compositionality.config.profile import load_profile
 from compositionality.data.artefact import file_hash, write_text
-from compositionality.data.git import changed_files, check_ancestor, commit_of
+from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of
 from compositionality.data.json_files import read_text
+from compositionality.data.test_seeds import REGISTERED
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.registration import (
@@ -22,11 +23,11 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
+from compositionality.gate_types import Gate, Sensitive, Shown
 from compositionality.study.arms import find_arm, load_study
 from compositionality.types import Study
 
 ROOT = Path(__file__).parents[2]
-CODE = ("bash", "compositionality", "examples")
 LOOKS = ("title", "colour", "marker", "line", "width")
 """Keys of an arm that change no model."""
 MADE = frozenset({"accuracy", "passk", "failures"})
@@ -41,6 +42,12 @@ class Registered:
     name: str
     content: Registration
     commit: str
+
+    @property
+    def identity(self) -> str:
+        """``registration NAME HASH``, of the file: another one has other claims, another recipe or another design."""
+        path = registration_path(self.name)
+        return f"{REGISTERED}{path.stem} {file_hash(path)[:16]}"
 
     def freeze(self, results: Path) -> Frozen:
         """Keep it beside the study's results. UserError if results exist under another one, or it has changed."""
@@ -124,5 +131,14 @@ def _claim_faults(found: Registration, study: Study, catalogue: Catalogue) -> It
             for one in claims[name].comparisons:
                 if one.results not in MADE:
                     yield f"{key}: {name} needs the results {one.results}, which this study does not make"
-                if lacking := [arm for arm in one.arms if arm not in arms]:
+                needed = [*one.arms, *(arm for gate in one.gates for arm in _arms_of_gate(gate))]
+                if lacking := [arm for arm in needed if arm not in arms]:
                     yield f"{key}: {name} compares {lacking[0]}, which is not among arms or controls"
+
+
+def _arms_of_gate(gate: Gate) -> Iterator[str]:
+    """Those without which it fails. A positive control may name several groups; the first that was run counts."""
+    if isinstance(gate, Sensitive):
+        yield from filter(None, (gate.model, gate.base))
+    elif isinstance(gate, Shown):
+        yield from gate.comparisons[0].arms

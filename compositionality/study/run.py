@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from compositionality.data.artefact import write_text
+from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import PositiveInt, Seed
@@ -55,6 +56,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.registration:
         jobs, variables = registered_study(settings.registration, words, given_beside(settings, os.environ))
     elif settings.study:
+        check_not_registered(int(variables["TEST_SEED"]))
         request = Request(settings.study, settings.seeds, tuple(words), settings.summary, settings.report)
         jobs = study_jobs(request, variables)
     else:

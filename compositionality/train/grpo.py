@@ -387,7 +387,8 @@ class GrpoTrainer:
             self.stop_without_signal(step, len(kept), len(sampled))
         self.position, self.signal_share = position, share
         batch, self.surplus = kept[: data.prompts_per_step], kept[data.prompts_per_step :]
-        return batch, rollout_metrics(sampled, batch) | {"training/filter_groups/surplus": len(self.surplus)}
+        metrics = rollout_metrics(sampled, batch, by_reward=by_reward)
+        return batch, metrics | {"training/filter_groups/surplus": len(self.surplus)}
 
     def stop_without_signal(self, step: int, kept: int, prompts: int) -> NoReturn:
         """UserError, after the state before ``step`` is saved."""

@@ -12,8 +12,10 @@ from compositionality.train.grpo_settings import GrpoTrainerSettings
 from compositionality.types import LENGTH, PromptGroup
 
 
-def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]) -> dict[str, float]:
-    """Metrics of all completions of a step, and of the groups that reach the update."""
+def rollout_metrics(
+    sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup], *, by_reward: bool = False
+) -> dict[str, float]:
+    """Metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: of a control."""
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
     lengths = [completion.n_tokens for completion in completions]
@@ -29,7 +31,7 @@ def rollout_metrics(sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup]
         ROLLOUT_ENTROPY: -sum(log_probs) / max(len(log_probs), 1),
         SAMPLED: len(completions),
         GROUPS: len(sampled),
-        SIGNAL: sum(group.has_signal() for group in sampled),
+        SIGNAL: sum(group.has_signal(by_reward=by_reward) for group in sampled),
         TOKENS: sum(completion.n_tokens for group in batch for completion in group.completions),
         "training/filter_groups/all_right": sum(all(group.correct) for group in sampled),
         "training/filter_groups/all_wrong": correct.count(0),

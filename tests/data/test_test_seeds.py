@@ -4,32 +4,44 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.data.test_seeds import check_test_seed, note_test_seed
+from compositionality.data.test_seeds import check_not_registered, check_test_seed, note_test_seed
 from compositionality.errors import UserError
 
 
-def test_a_seed_that_another_recipe_used_is_refused(tmp_path: Path) -> None:
+def test_a_seed_that_something_else_used_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "test_seeds.yaml"
     check_test_seed(7, "a1", path)
     note_test_seed(7, "a1", "one.json", path)
     note_test_seed(8, "2e5", "two.json", path)  # stays text
     before = path.read_bytes()
-    for seed, recipe in ((7, "a1"), (8, "2e5"), (9, "b2")):
-        check_test_seed(seed, recipe, path)
+    for seed, by in ((7, "a1"), (8, "2e5"), (9, "b2")):
+        check_test_seed(seed, by, path)
     note_test_seed(7, "a1", "later.json", path)
     for use in (lambda: check_test_seed(7, "b2", path), lambda: note_test_seed(7, "b2", "x.json", path)):
-        with pytest.raises(UserError, match=r"test seed 7 was used by recipe a1 \(one.json\), not by b2.*TEST_SEED"):
+        with pytest.raises(UserError, match=r"test seed 7 was used by a1 \(one.json\), not by b2.*TEST_SEED"):
             use()
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["7: a1\n", "7: {recipe: a1}\n", "- 7\n", "7: {\n"])
+@pytest.mark.parametrize("text", ["7: a1\n", "7: {by: a1}\n", "7: {by: [1], record: a}\n", "- 7\n", "7: {\n"])
 def test_a_damaged_ledger_is_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "test_seeds.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=r"test_seeds.yaml: \S") as caught:
         check_test_seed(7, "a1", path)
     assert "\n" not in str(caught.value)
+
+
+def test_the_seed_of_a_registered_study_is_kept_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "test_seeds.yaml"
+    check_not_registered(7, path)
+    note_test_seed(7, "0.1.0", "one.json", path)
+    note_test_seed(8, "registration small abc", "small.json", path)
+    check_not_registered(7, path)
+    with pytest.raises(
+        UserError, match=r"TEST_SEED=8: kept for registration small abc \(small.json\); choose a number"
+    ):
+        check_not_registered(8, path)
 
 
 def test_the_seed_of_the_records_is_known() -> None:

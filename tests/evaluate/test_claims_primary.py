@@ -23,10 +23,10 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
     p = p_value(gain(0.12), 0.0)
     assert 0.01 < p < 0.05 < 3 * p
     family = {
-        "A": Primary(YES, [above(0.5)]),
-        "B": Primary(YES, [above(0.12)]),
-        "C": Primary(NOT_TESTABLE, [above(0.5)]),
-        "D": Primary(Decision.NOT_RUN, []),
+        "A": Primary(YES, [above(0.5)], 1),
+        "B": Primary(YES, [above(0.12)], 1),
+        "C": Primary(NOT_TESTABLE, [above(0.5)], 1),
+        "D": Primary(Decision.NOT_RUN, [], 1),
     }
     found = after_holm(family)
     assert {name: row["decision_holm"] for name, row in found.items()} == {
@@ -40,9 +40,11 @@ def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
 
 def test_a_claim_of_several_comparisons_is_as_sure_as_its_weakest() -> None:
     strong, weak = above(0.5), above(0.12)
-    assert Primary(YES, [strong, weak]).p == pytest.approx(p_value(gain(0.12), 0.0))
-    assert Primary(NO, [above(-0.5), strong]).p == pytest.approx(2 * p_value(gain(-0.5), 0.0))
-    assert Primary(OPEN, [strong, above(-0.05)]).p == pytest.approx(2 * p_value(gain(-0.05), 0.0))
+    assert Primary(YES, [strong, weak], 2).p == pytest.approx(p_value(gain(0.12), 0.0))
+    assert Primary(NO, [above(-0.5), strong], 2).p == pytest.approx(2 * p_value(gain(-0.5), 0.0))
+    three = Primary(NO, [above(-0.5), strong], 3)  # one of them is not testable
+    assert three.p == pytest.approx(3 * p_value(gain(-0.5), 0.0))
+    assert Primary(OPEN, [strong, above(-0.05)], 2).p == pytest.approx(2 * p_value(gain(-0.05), 0.0))
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,6 @@ def test_a_claim_of_several_comparisons_is_as_sure_as_its_weakest() -> None:
     [(-0.2, Rule.AT_MOST, YES), (0.3, Rule.AT_MOST, NO), (0.0, Rule.WITHIN, YES), (-0.3, Rule.WITHIN, NO)],
 )
 def test_p_values_of_every_rule_agree_with_its_decision(value: float, rule: Rule, decision: Decision) -> None:
-    small = Primary(decision, [above(value, rule, 0.15 if rule is Rule.WITHIN else 0.05)]).p
+    small = Primary(decision, [above(value, rule, 0.15 if rule is Rule.WITHIN else 0.05)], 1).p
     assert small is not None
     assert small < 0.05

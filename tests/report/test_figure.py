@@ -88,7 +88,7 @@ def test_composed_responses_are_drawn_below(tmp_path: Path, seeds: Path) -> None
     assert texts.count("paper: Llama-3.1-8B, held-out functions") == 1
     width, height = (int.from_bytes(png[start : start + 4], "big") for start in (16, 20))
     assert (width, height) == (1200, 960)
-    assert "right order" not in drawn(tmp_path, seeds)[1]
+    assert "right functions" not in drawn(tmp_path, seeds)[1]
 
 
 def test_the_transfer_to_countdown_beside_the_papers(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from compositionality.study.arms import load_study
 from compositionality.study.budgets import budget, check_budgets, length_of, length_words, problems_asked, rl_settings
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Request, study_jobs
-from compositionality.train.common.metrics import SAMPLED, TRAINED, sampled_completions
+from compositionality.train.common.metrics import NO_SIGNAL, SAMPLED, TRAINED, sampled_completions
 from compositionality.train.common.prompt_stream import refill_size
 from compositionality.train.grpo_settings import generation_batch
 
@@ -125,8 +125,9 @@ def test_the_iterations_of_rft_share_what_the_run_has_trained(tmp_path: Path, un
         length_words(given, STUDY, "rft-matched")
     run = tmp_path / "stage2-rl-level2"
     (run / "final").mkdir(parents=True)
-    rows: list[dict[str, float]] = [{"step": n, "actor/grad_norm": 1, TRAINED: 1000} for n in range(10)]
-    rows[3] |= {"training/no_signal": 1, TRAINED: 0}
+    row = {"actor/grad_norm": 1, TRAINED: 1000, NO_SIGNAL: 0}
+    rows: list[dict[str, float]] = [{"step": n, **row} for n in range(10)]
+    rows[3] |= {NO_SIGNAL: 1, TRAINED: 0}
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = [length_words({**given, "ITERATION": str(number)}, STUDY, "rft-matched") for number in range(3)]
     assert all(word.startswith(f"trainer.{key}=") for word in words)

@@ -25,10 +25,24 @@ def test_seeds_that_differ_in_more_than_their_seed_are_refused(tmp_path: Path) -
     for end, seed in (("", 0), ("-seed1", 1)):
         made(tmp_path / f"c{end}", "rl", {"optim.lr": 1e-3, "data.seed": seed, "trainer.steps": 100})
     check_recipes(variables)
+    for end, n in (("", 1), ("-seed1", 2)):  # what follows from RL's run
+        made(tmp_path / f"c{end}", "stage2-rl-level2-random", {"entropies": [n], "rollout_budget": n})
+        made(tmp_path / f"c{end}", "stage2-rft-updates-iteration1", {"trainer.steps": n, "trainer.tokens": n})
     made(tmp_path / "c-seed1", "rft", {"optim.lr": 2e-3})
     check_recipes(variables)
     made(tmp_path / "c", "rft", {"optim.lr": 1e-3})
     with pytest.raises(UserError, match=r"c-seed1/rft/final: made with optim.lr=0.002, but .*c/rft/final with 0.001: "):
+        check_recipes(variables)
+
+
+def test_test_problems_have_one_seed(tmp_path: Path) -> None:
+    variables = {"DATA_DIR": f"{tmp_path}/d", "CKPT_DIR": f"{tmp_path}/c", "REPLICATES": "20:61 21:62"}
+    for seed in (20, 21):
+        made(tmp_path / f"d-seed{seed}-split{seed + 41}", "validation", {"split": "validation", "seed": seed})
+    check_recipes(variables)
+    for seed in (20, 21):
+        made(tmp_path / f"d-seed{seed}-split{seed + 41}", "test", {"split": "test", "seed": seed})
+    with pytest.raises(UserError, match=r"test/final: made with seed=21, but .* with 20"):
         check_recipes(variables)
 
 

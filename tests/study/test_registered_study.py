@@ -147,10 +147,29 @@ def test_results_of_a_registration_stay_its_own(committed: Path, tmp_path: Path)
         registered_study(str(committed), [], given)
 
 
+def test_claims_are_not_registered_anew_for_the_same_test_problems(committed: Path, tmp_path: Path) -> None:
+    registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results")})
+    (tmp_path / "claims.yaml").write_text((tmp_path / "claims.yaml").read_text() + "# later\n")
+    register(str(committed))
+    git(tmp_path, "commit", "-q", "-am", "changed")
+    with pytest.raises(
+        UserError, match=r"test seed 31 was used by registration small \w+ .*, not by registration small"
+    ):
+        registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "elsewhere")})
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("key", ["RFT_FILTER", "MODEL_PATH", "EVALUATE_ON", "ONLY", "TRAIN_FILES", "CONTROL"])
+def test_variables_of_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
+    with pytest.raises(UserError, match=f"{key}=paper: a registered study takes no such variable; leave it out"):
+        registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results"), key: "paper"})
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: Path) -> None:
     ledger, given = tmp_path / "test_seeds.yaml", {"RESULTS_DIR": str(tmp_path / "results")}
     note_test_seed(31, "another", "old.json", ledger)
-    with pytest.raises(UserError, match=r"test seed 31 was used by recipe another \(old.json\)"):
+    with pytest.raises(UserError, match=r"test seed 31 was used by another \(old.json\)"):
         registered_study(str(committed), [], given)
     assert not (tmp_path / "results").exists()
     ledger.unlink()

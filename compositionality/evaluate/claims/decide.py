@@ -105,7 +105,7 @@ def _needs(outcomes: Sequence[Outcome]) -> str:
 
 def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Primary:
     testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
-    return Primary(decision, [(one.comparison, one.estimate) for one in testable])
+    return Primary(decision, [(one.comparison, one.estimate) for one in testable], len(outcomes))
 
 
 def _reason(outcomes: Sequence[Outcome]) -> str:
@@ -119,8 +119,8 @@ def _gated(outcome: Outcome, results: Results, judge: Judge) -> Outcome:
     problems = results[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
     if problems is None:
         return outcome
-    reasons = not_testable(comparison, results, problems, judge)
     plain = (outcome.decision, outcome.these_seeds)
+    reasons = not_testable(comparison, results, problems, judge, plain)
     decision, these_seeds = (Decision.NOT_TESTABLE if why else its for why, its in zip(reasons, plain, strict=True))
     required = outcome.required if decision is Decision.UNDECIDED else None
     return replace(outcome, decision=decision, these_seeds=these_seeds, required=required, reason=reasons[0])

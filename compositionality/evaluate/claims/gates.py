@@ -22,11 +22,22 @@ DENIALS = (Rule.AT_MOST, Rule.WITHIN)
 """Rules of claims that there is no effect."""
 
 
-def not_testable(comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge) -> tuple[str, str]:
-    """Why a comparison that was run is not testable, for either kind of interval: the first gate that fails."""
-    each = [_reasons(gate, comparison, results, problems, judge) for gate in comparison.gates]
-    over_both, over_problems = (next((of[kind] for of in each if of[kind]), "") for kind in (0, 1))
-    return over_both, over_problems
+def not_testable(
+    comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge, plain: Decisions
+) -> tuple[str, str]:
+    """Why a comparison that was run is not testable, for either kind of interval: the first gate that fails.
+
+    An effect that the ``plain`` decision finds, where the claim is that there is none, needs no gate that asks whether
+    one could be found.
+    """
+    each = [(gate, _reasons(gate, comparison, results, problems, judge)) for gate in comparison.gates]
+
+    def first(kind: int) -> str:
+        found = comparison.rule in DENIALS and plain[kind] is Decision.CONTRADICTED
+        asked = (of[kind] for gate, of in each if not (found and isinstance(gate, Sensitive | Kept)))
+        return next(filter(None, asked), "")
+
+    return first(0), first(1)
 
 
 def _reasons(
@@ -132,7 +143,7 @@ def _not_shown(gate: Shown, judge: Judge) -> tuple[str, str]:
 def _insensitive(gate: Sensitive, comparison: Comparison, judge: Judge) -> tuple[str, str]:
     part = gate.part or comparison.part
     other = replace(
-        comparison, model=gate.model, base=gate.base, part=part, rule=Rule.ABOVE, times=1.0, gates=()
+        comparison, model=gate.model, base=gate.base, part=part, base_part="", rule=Rule.ABOVE, times=1.0, gates=()
     )  # fmt: skip
     return _unless_supported(f"no effect is shown to be possible: {words(other)}", judge(other))
 

@@ -19,10 +19,11 @@ DECIDED = (Decision.SUPPORTED, Decision.CONTRADICTED)
 
 @dataclass(frozen=True)
 class Primary:
-    """A primary claim: its plain decision, its comparisons with their estimates."""
+    """A primary claim: its plain decision, its comparisons that are testable with their estimates, how many it has."""
 
     decision: Decision
     comparisons: Sequence[tuple[Comparison, Estimate | None]]
+    n_comparisons: int
 
     @property
     def p(self) -> float | None:
@@ -30,7 +31,7 @@ class Primary:
         if self.decision not in (*DECIDED, Decision.UNDECIDED):
             return None
         each = [_p_values(one, estimate) if estimate else (1.0, 1.0) for one, estimate in self.comparisons]
-        holds, fails = max(p for p, _ in each), min(1.0, len(each) * min(p for _, p in each))
+        holds, fails = max(p for p, _ in each), min(1.0, self.n_comparisons * min(p for _, p in each))
         return {Decision.SUPPORTED: holds, Decision.CONTRADICTED: fails}.get(self.decision, min(holds, fails))
 
 

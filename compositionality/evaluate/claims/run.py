@@ -85,9 +85,11 @@ def check(settings: ClaimsSettings) -> Catalogue:
 def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None = None) -> dict[str, Any]:
     """The content of claims.json; the same results give the same bytes."""
     names = list(dict.fromkeys(seed.name for found in results.values() for seed in found.seeds))
+    rows = list(claim_rows([*catalogue.claims, *catalogue.controls], results))
+    n_claims = len(catalogue.claims)
     return {
-        "claims": list(claim_rows(catalogue.claims, results)),
-        "controls": list(claim_rows(catalogue.controls, results)),
+        "claims": rows[:n_claims],
+        "controls": rows[n_claims:],
         "n_seeds": max((found.n_seeds for found in results.values()), default=0),
         "seeds": names,
         "confidence": CONFIDENCE,
@@ -98,6 +100,8 @@ def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None
 
 def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | None:
     if not settings.registration:
+        if settings.post_hoc:
+            raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
         return None
     return standings_of(Frozen(Path(settings.registration)), settings.claims, catalogue, post_hoc=settings.post_hoc)
 

@@ -49,7 +49,7 @@ def standings_of(frozen: Frozen, claims: str, catalogue: Catalogue, *, post_hoc:
     if changed and not post_hoc:
         raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks what was changed")
     old = {one.name: one for one in _all(then)}
-    same_file = claims_path(claims) == claims_path(frozen.registration.claims)
+    same_file = claims_path(claims).resolve() == claims_path(frozen.registration.claims).resolve()
     changes = {name: _changes(old.get(name), one) for name, one in now.items()} if same_file else {}
     changes = {name: found for name, found in changes.items() if found}
     standings = {name: _standing(name, one, old, frozen, changes) for name, one in now.items()}

@@ -55,7 +55,7 @@ def trained(path: Path) -> dict[str, int]:
     rows = [row for row in read_metrics(path) if is_update(row)]
     if not rows or any(TRAINED not in row for row in rows):
         raise UserError(f"{path}: no {TRAINED} of every step; a finished run of engine=single is needed")
-    updates = sum("training/no_signal" not in row for row in rows)
+    updates = sum(not row.get(NO_SIGNAL) for row in rows)
     return {"updates": updates, "tokens": sum(int(row[TRAINED]) for row in rows)}
 
 
