@@ -176,13 +176,14 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The variances behind an estimate over k seeds and n problems."""
+    """The variances behind an estimate over k seeds and n problems, or n of the clusters that problems share."""
 
     k: int
     n: int
     seeds: float  # of the mean of one seed; 0 for one seed
     problems: float  # of the value of one problem in any seed
     pooled: float  # of the value of one problem in the mean over these seeds
+    clustered: bool = False  # n counts clusters
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ Legend: S seeds, P problems.
 # ruff: noqa: N803, N806
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -62,6 +63,12 @@ def spread_of(values_SP: Floats) -> Spread:
     return Spread(k, n, float(seeds.var(ddof=1)), max(of_problems, 0.0), pooled)
 
 
+def _spread(values_SG: Floats, n_problems: int) -> Spread | None:
+    """Of clusters, if there are fewer of them than problems; None for one."""
+    n = values_SG.shape[1]
+    return replace(spread_of(values_SG), clustered=n < n_problems) if n > 1 else None
+
+
 def share_over_seeds(correct_SP: Values, judged_SP: Values, clusters_P: Counts | None = None) -> Estimate | None:
     """Mean share of correct answers (or of what else was counted); None if a seed has none judged."""
     if not judged_SP.sum(axis=1).all():
@@ -71,7 +78,7 @@ def share_over_seeds(correct_SP: Values, judged_SP: Values, clusters_P: Counts |
     if pooled is None:
         return None
     values_SG = by_cluster(_ratios(correct_SP, judged_SP), clusters_P)
-    spread = spread_of(values_SG) if values_SG.shape[1] > 1 else None
+    spread = _spread(values_SG, judged_SP.shape[1])
     mean, over_problems = sum(by_seed) / len(by_seed), pooled.over_problems
     over_both = _share_over_both(mean, spread, over_problems) if spread and spread.k > 1 else None
     return Estimate(mean, pooled.n_problems, over_problems, over_both, by_seed, spread)
@@ -93,7 +100,7 @@ def contrast_over_seeds(
     values_SP = values_SP - times * _ratios(base_SP[:, both_P], base_judged_SP[:, both_P])
     clusters = None if clusters_P is None else clusters_P[both_P]
     pooled, values_SG = mean_change(values_SP.mean(axis=0), -times, clusters=clusters), by_cluster(values_SP, clusters)
-    spread = spread_of(values_SG) if values_SG.shape[1] > 1 else None
+    spread = _spread(values_SG, values_SP.shape[1])
     by_seed = tuple(float(value) for value in values_SP.mean(axis=1))
     over_both = None
     if spread and spread.k > 1:

@@ -42,13 +42,15 @@ class RequiredSampleSize:
     seeds: Needed = Needed()
     problems: Needed = Needed()
     too_close: bool = False
+    clustered: bool = False
 
     @property
     def words(self) -> str:
         """``about 6 (4 to 14) seeds for 80 % power``, or problems, or both."""
         if self.too_close:
             return TOO_CLOSE
-        parts = [need.words(noun) for need, noun in ((self.seeds, "seeds"), (self.problems, "problems")) if need.number]
+        noun = "clusters of problems" if self.clustered else "problems"
+        parts = [need.words(of) for need, of in ((self.seeds, "seeds"), (self.problems, noun)) if need.number]
         return f"{' and '.join(parts)} for {100 * POWER:.0f} % power"
 
 
@@ -58,6 +60,7 @@ def enough_for_all(sizes: Sequence[RequiredSampleSize]) -> RequiredSampleSize:
         max((size.seeds for size in sizes), key=lambda need: need.number),
         max((size.problems for size in sizes), key=lambda need: need.number),
         any(size.too_close for size in sizes),
+        any(size.clustered for size in sizes),
     )
 
 
@@ -74,9 +77,10 @@ def required_sample_size(spreads: Sequence[Spread], distance: float) -> Required
     found = RequiredSampleSize(
         Needed(seeds, min(fewer[0], seeds), more[0]) if seeds > k else Needed(),
         Needed(problems, min(fewer[1], problems), more[1]) if problems > n else Needed(),
+        clustered=spreads[0].clustered,
     )
     wider = Needed(n + 1, n + 1, n + 1)  # Wilson's form is a little wider than what is solved here
-    return found if found.seeds.number or found.problems.number else RequiredSampleSize(problems=wider)
+    return found if found.seeds.number or found.problems.number else replace(found, problems=wider)
 
 
 def _sizes(spreads: Sequence[Spread], distance: float) -> tuple[float, float]:

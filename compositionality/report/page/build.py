@@ -143,7 +143,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
         headline=[figure for figure in shown if figure["name"] == "accuracy"],
         figures=[figure for figure in shown if figure["name"] != "accuracy"],
         missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
-        crossovers=content.crossovers(results.differences),
+        crossovers=content.crossovers(inputs, results.differences),
         failures=content.failure_table(results.failure_shares),
         samples=chosen,
         group_titles={group: group_title(group) for group in groups},

@@ -62,7 +62,7 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
     if sampled := inputs.seeds_with(PASS_AT_K):
         found = inputs.json(f"{PASS_AT_K}/{sampled[0]}/passk.json")
         each = f"{found['n_samples']:,} to each problem of {', '.join(found['models'])}"
-        rows.append(("For pass@k", f"{each}; {plural(len(sampled), 'seed')}"))
+        rows.append(("For pass@k", f"{each}; {inputs.counted(len(sampled))}"))
     times = [
         f"{_duration(seconds)}{where}"
         for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
@@ -297,15 +297,14 @@ def _comparison(one: Row, scale: float) -> dict[str, Any]:
     return {**one, **found, "known": True}
 
 
-def crossovers(differences: Sequence[Row]) -> list[dict[str, Any]]:
+def crossovers(inputs: Inputs, differences: Sequence[Row]) -> list[dict[str, Any]]:
     """Differences of pass@k at k = 1 and at the largest k, and in how many seeds the sign changes, at which k."""
     rows = []
     for row in differences:
         ends = [_with_interval(row["difference"][i], row["low"][i], row["high"][i]) for i in (0, -1)]
         crossed = [f"{one['k']:g}" for one in row["crossovers"] if one]
-        changes = (
-            f"{len(crossed)} of {plural(row['n_seeds'], 'seed')}: k = {', '.join(crossed)}" if crossed else "in none"
-        )
+        every = inputs.counted(len(row["crossovers"]))
+        changes = f"{len(crossed)} of {every}: k = {', '.join(crossed)}" if crossed else "in none"
         met = "; ".join(f"k = {one['k']}: {factor_text(one)}" for one in row["reranking"][:4]).replace("\n", ", ")
         rows.append({**row, "met": met, "first": ends[0], "last": ends[1], "largest": row["k"][-1], "changes": changes})
     return rows

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
+ONE_SEED = "one seed: how much other seeds would differ is not known"
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def training(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     title, rows = "Accuracy by level during RL", results.training
     if not rows:
         return MissingFigure("training", title, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=…")
-    seeds = _seeds(len(unique(rows, "seed")), "thick lines: their mean; thin lines: each seed")
+    seeds = _replicates(inputs, len(unique(rows, "seed")), "thick lines: their mean; thin lines: each of them")
     caption = (
         f"Validation problems, one completion each, {seeds}. No intervals: for those of the final models see “Accuracy "
         f"by level”.{_paper(inputs, '2', paper.TRAINING)}"
@@ -101,7 +102,7 @@ def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     names = [name for name in inputs.starting("runs/") if "/stage2-rl-" in name]
     caption = (
         "Share correct among the completions that a method samples from its training problems, against how many it "
-        f"has sampled so far, {_seeds(len(unique(rows, 'seed')), 'a line each')}. RL: a moving mean over a twentieth "
+        f"has sampled so far, {_replicates(inputs, len(unique(rows, 'seed')), 'a line each')}. RL: a moving mean over a twentieth "
         "of its steps. RFT: one mark an iteration, of the model that the iteration starts from, with its 95 % interval "
         "(Wilson, completions as independent). Arms learn from different problems (level 1, 2, or both): compare arms "
         f"on the same level.{_paper(inputs, '3', paper.BUDGET)}"
@@ -148,7 +149,7 @@ def functions(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
         return MissingFigure("functions", title, "bash bash/section45/failure_modes.sh")
     caption = (
         "Correct completions to outer(inner(x)); the first columns are the function alone (L1) and all steps at any "
-        f"level that apply it (step). {_seeds(len(inputs.seeds_with(FAILURES)), 'their mean')}; the number of "
+        f"level that apply it (step). {_replicates(inputs, len(inputs.seeds_with(FAILURES)), 'their mean')}; the number of "
         "completions is in the CSV; no intervals."
     )
     caption = caption[0].upper() + caption[1:]
@@ -188,4 +189,8 @@ def _paper(inputs: Inputs, figure: str, text: str) -> str:
 
 
 def _seeds(n: int, several: str) -> str:
-    return f"{plural(n, 'seed')} ({several})" if n > 1 else "one seed: how much other seeds would differ is not known"
+    return f"{plural(n, 'seed')} ({several})" if n > 1 else ONE_SEED
+
+
+def _replicates(inputs: Inputs, n: int, several: str) -> str:
+    return f"{inputs.counted(n)} ({several})" if n > 1 else ONE_SEED

@@ -20,6 +20,7 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object, read_text
 from compositionality.errors import UserError
+from compositionality.evaluate.tables import plural
 from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
 
 SEEDS = "section41_42/seeds.json"
@@ -138,6 +139,10 @@ class Inputs:
     def n_seeds(self) -> int:
         """How many seeds the study has, not counting their splits."""
         return max(int(row["n_seeds"]) for row in self.json(SEEDS)["accuracy"])
+
+    def counted(self, n: int) -> str:
+        """``3 seeds``; ``3 replicates`` of a study whose seeds have several splits."""
+        return plural(n, "replicate" if any("-" in name for name in self.seeds) else "seed")
 
     @property
     def title(self) -> str:

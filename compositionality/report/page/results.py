@@ -140,10 +140,10 @@ def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
 
 
 def _reranking(study: Evaluations, model: str, base: str, problems: ProblemSet) -> Iterator[Row]:
-    """For k of powers of two: at which budget factor, of powers of two, the base meets the model."""
+    """For k of powers of two: at which whole budget factor the base meets the model."""
     n = study.samples(problems)
     for k in powers(n // 2):
-        factors = powers(n // k)
+        factors = range(1, n // k + 1)
         parts = [(f"pass@{k}", f"pass@{k * factor}") for factor in factors]
         found = [study.contrast(model, base, problems, part=part, base_part=other) for part, other in parts]
         known = np.array([(one.value, one.low, one.high) for one in found if one])
