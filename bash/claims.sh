@@ -4,9 +4,8 @@
 # Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
 # Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
-# Of a registered study (bash/confirmatory.sh) each claim is marked as primary, secondary or exploratory; claims that were changed
-# since are refused, or with --post-hoc taken and marked.
-# Usage: [SEEDS=3] bash bash/claims.sh [--post-hoc] [markdown=results/README.md]
+# Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.
+# Usage: [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
 export SECTION=section41_42
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

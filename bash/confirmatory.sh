@@ -4,10 +4,12 @@
 # The registration and the code must be committed before, so that no test problem is older than what is claimed of it; all
 # replicates are run, whatever they show. As many jobs at a time as there are cores (LANES), each on one.
 # Each step that is there already is skipped; stopped at any moment, it continues when run again.
-# Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; default composition-1).
+# Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; default composition-2).
 # Writes data/NAME-seedN-splitM, checkpoints/… and results/… likewise, the page in results/NAME/report, and
 # results/records/NAME.json.
-# Usage: [REGISTRATION=composition-1] [DRY_RUN=1] bash bash/confirmatory.sh
+# Usage: [REGISTRATION=composition-2] [DRY_RUN=1] bash bash/confirmatory.sh [--post-hoc]
+# --post-hoc: claims that have changed since are decided again and marked; no key=value, no --force. Of the variables of
+# bash/env.sh only those of machine and folders may be given.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,4 +18,4 @@ source bash/functions.sh
 export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
 
-"${bound[@]}" "$PYTHON" examples/run_study.py registration="${REGISTRATION:-composition-1}" -- "$@"
+"${bound[@]}" "$PYTHON" examples/run_study.py registration="${REGISTRATION:-composition-2}" -- "$@"

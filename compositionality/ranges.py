@@ -80,7 +80,7 @@ def _out_of_range(schema: type[Any], values: Mapping[str, Any], prefix: str) -> 
 
 
 def _faults(kind: Any, value: Any) -> Iterator[str]:
-    if isinstance(value, list) and _plain(kind) in (int, float, str):
+    if isinstance(value, list | dict) and _plain(kind) in (int, float, str):
         yield "be one value"
     elif isinstance(value, float) and not math.isfinite(value):
         yield " and ".join(filter(None, ["be finite", range_of(kind).removeprefix("be ")]))

@@ -155,7 +155,7 @@ def _type_name(schema: type[Any], name: str) -> str:
     kind = get_type_hints(schema)[name]
     members = get_args(kind) if type(None) in get_args(kind) else (kind,)
     words = " | ".join("null" if member is type(None) else _class_name(member) for member in members)
-    limits = range_of(get_type_hints(schema, include_extras=True)[name]).removeprefix("be ")
+    limits = range_of(get_type_hints(schema, include_extras=True)[name]).removeprefix("be ").replace("not be", "not")
     return f"{words}, {limits}" if limits else words
 
 

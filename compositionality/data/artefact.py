@@ -307,7 +307,7 @@ def _finish_publishing(target: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a small file whole or not at all."""
     partial = beside(path, "partial")
-    partial.write_text(text)
+    partial.write_text(text, encoding="utf-8")
     _fsync(partial)
     os.replace(partial, path)
 

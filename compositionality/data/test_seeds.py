@@ -37,9 +37,10 @@ def check_not_registered(seed: int, path: Path = TEST_SEEDS) -> None:
 
 def _user(seed: int, path: Path) -> tuple[str, str]:
     """Who used it, and the first record; both empty if nobody has."""
-    known = read_yaml_mapping(path).get(str(seed)) if path.exists() else None
-    if known is None:
+    ledger = read_yaml_mapping(path) if path.exists() else {}
+    if str(seed) not in ledger:
         return "", ""
+    known = ledger[str(seed)]
     if not isinstance(known, dict) or not all(isinstance(known.get(key), str) for key in ("by", "record")):
         raise UserError(f"{path}: {seed}: give {{by: NAME, record: FILE}}")
     return known["by"], known["record"]
@@ -51,4 +52,4 @@ def note_test_seed(seed: int, by: str, record: str, path: Path = TEST_SEEDS) -> 
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if not text or str(seed) not in read_yaml_mapping(path):
         line = f"{seed}: {{by: {json.dumps(by)}, record: {json.dumps(record)}}}\n"
-        write_text(path, text + line)
+        write_text(path, f"{text.rstrip()}\n{line}".lstrip())

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import MarkedYAMLError, YAMLError  # type: ignore[import-untyped]
+from yaml import MarkedYAMLError, SafeLoader, YAMLError, compose  # type: ignore[import-untyped]
 
 from compositionality.errors import UserError
 
@@ -13,6 +13,7 @@ from compositionality.errors import UserError
 def read_yaml(path: Path) -> Any:
     """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
     try:
+        _refuse_repeated_keys(compose(path.read_text(encoding="utf-8"), SafeLoader), [])
         return OmegaConf.to_container(OmegaConf.load(path))
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
@@ -30,6 +31,20 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path}: not a mapping of keys to values")
     return {str(key): value for key, value in content.items()}
+
+
+def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
+    """MarkedYAMLError for a key that a mapping has twice: OmegaConf keeps the last of two numbers."""
+    if node is None or any(node is one for one in above) or isinstance(node.value, str):
+        return
+    known: set[str] = set()
+    for entry in node.value:
+        key, value = entry if isinstance(entry, tuple) else (None, entry)
+        if key is not None and isinstance(key.value, str):
+            if key.value in known:
+                raise MarkedYAMLError(problem=f"{key.value} is there twice; keep one", problem_mark=key.start_mark)
+            known.add(key.value)
+        _refuse_repeated_keys(value, [*above, node])
 
 
 def _reason(error: Exception) -> str:

@@ -13,7 +13,8 @@ from typing import Annotated, Any
 from omegaconf import MISSING, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from compositionality.data.artefact import Recipe, file_hash, new_artefact, verify
+from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
+from compositionality.data.json_files import check_shape
 from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import FOLDER as CLAIMS
@@ -23,6 +24,7 @@ FOLDER = Path(__file__).parents[1] / "config" / "registrations"
 STEP = "register_study"
 FROZEN, FROZEN_CLAIMS = "registration.yaml", "claims.yaml"
 MOST_PRIMARY = 6
+MOST_SEED = 10**9
 TUNING = range(10, 20)
 """Seeds that recipes are found with; a registered study has others."""
 
@@ -84,12 +86,16 @@ def _faults(found: Registration) -> Iterator[str]:
             yield f"{key}: {both[0]} is {'primary' if key == 'secondary' else 'among arms'} too; name it once"
     if not found.replicates:
         yield "replicates: none; give SEED: [FUNCTION_SPLIT, …]"
+    for key in ("primary", "secondary", "arms", "controls"):
+        names = getattr(found, key)
+        if twice := [name for name in names if names.count(name) > 1]:
+            yield f"{key}: {twice[0]} is named twice; name it once"
     owner: dict[int, int] = {}
     for seed, splits in found.replicates.items():
         if seed in TUNING:
             yield f"replicates: seed {seed}: seeds {TUNING[0]} to {TUNING[-1]} are kept for tuning; choose others"
-        if seed < 0 or not splits or min(splits) < 0:
-            yield f"replicates: {seed}: {splits}: a seed with one or more splits, from 0 on, is needed"
+        if not splits or not all(0 <= number < MOST_SEED for number in (seed, *splits)):
+            yield f"replicates: {seed}: {splits}: a seed with one or more splits, all from 0 to {MOST_SEED - 1:,}"
         for split in splits:
             if split in owner:
                 yield f"replicates: split {split} of seed {seed} is one of seed {owner[split]} too; name each once"
@@ -110,9 +116,11 @@ class Frozen:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """``registration``, its name or path; ``sha256`` of its file; ``commit``, which holds it."""
-        manifest = verify(self.folder) if self.folder.is_dir() else None
+        manifest = verify(self.folder) if self.folder.exists() else None
         if manifest is None or manifest.step != STEP:
             raise UserError(f"{self.folder}: no registration of a study; bash/confirmatory.sh makes it")
+        kept = dict.fromkeys(("registration", "sha256", "commit"), str)
+        check_shape(manifest.settings, kept, manifest_path(self.folder), "restore the folder from a copy")
         return dict(manifest.settings)
 
     @cached_property
@@ -144,7 +152,7 @@ def freeze(name: str, commit: str, folder: Path) -> Frozen:
     path = registration_path(name)
     facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
     frozen, claims = Frozen(folder), claims_path(read_registration(path).claims)
-    if folder.is_dir() and frozen.facts:
+    if folder.exists() and frozen.facts:
         if frozen.facts["registration"] != name:
             raise UserError(f"{folder.parent}: has results of registration {frozen.facts['registration']}, not {name}")
         for line in frozen.changed():

@@ -1,6 +1,7 @@
 """A study under a registration: what is registered becomes its variables and jobs, and nothing else does."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
@@ -28,33 +29,47 @@ FREE = {
 OF_ONE_SCRIPT = (
     *OF_A_STEP,
     *("RFT", "RFT_BUDGET", "RFT_FILTER", "CONTROL", "EVALUATE_ON", "ONLY"),
-    *("ITERATION", "START", "STUDY_ENGINE", "LEFT_OUT", "PROBLEM_SEED", "REPLICATES", "PLAN", "SOURCE_MODEL"),
+    *("ITERATION", "START", "STUDY_ENGINE", "LEFT_OUT", "PROBLEM_SEED", "REPLICATES", "REPLICATE", "PLAN"),
+    *("SOURCE_MODEL", "EVALUATION", "LIST_STEPS", "DRY_STEPS", "MARKDOWN"),
 )
 """Variables that scripts read and bash/env.sh does not set for all of them."""
+POST_HOC = "--post-hoc"
 
 
 def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) -> tuple[list[Job], dict[str, str]]:
     """The jobs of a registered study and its variables; its registration is kept beside its results (but for DRY_RUN).
 
-    Its test seed is entered in the ledger before the first test problem is made. UserError for a registration that may
-    not be run (``registered``), a test seed that another recipe used, and a setting beside the registration.
+    Its test seed is entered in the ledger before the first test problem is made. With the one word ``--post-hoc`` the
+    last jobs alone: claims, which may have changed, page and record. UserError for a registration that may not be run
+    (``registered``), a test seed that something else used, and a setting beside the registration.
     """
-    if words:
+    post_hoc = list(words) == [POST_HOC]
+    if words and not post_hoc:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
-    found = registered(name)
-    if foreign := [key for key in OF_ONE_SCRIPT if given.get(key)]:
+    found = registered(name, post_hoc=post_hoc)
+    if foreign := [key for key in OF_ONE_SCRIPT if key in given]:
         raise UserError(f"{foreign[0]}={given[foreign[0]]}: a registered study takes no such variable; leave it out")
     variables = variables_of(found, given)
     results = Path(variables["RESULTS_DIR"])
-    if (results / "registration").is_dir():
-        found.freeze(results)
-    check_test_seed(found.content.test_seed, found.identity)
-    if not variables.get("DRY_RUN"):
-        found.freeze(results)
-        note_test_seed(found.content.test_seed, found.identity, f"{variables['STUDY']}.json")
     content = found.content
     replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
-    return replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls), variables
+    jobs = replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls)
+    if post_hoc:
+        return _decided_again(jobs), variables
+    if (results / "registration").exists():
+        found.freeze(results)
+    check_test_seed(content.test_seed, found.identity)
+    if not variables.get("DRY_RUN"):
+        found.freeze(results)
+        note_test_seed(content.test_seed, found.identity, f"{variables['STUDY']}.json")
+    return jobs, variables
+
+
+def _decided_again(jobs: Sequence[Job]) -> list[Job]:
+    """Claims, page and record, one after the other."""
+    words = {"claims": (POST_HOC,), "report": (), "record": ("--force",)}
+    last = [job for job in jobs if job.script in words]
+    return [replace(job, words=words[job.script], after=tuple(range(n))) for n, job in enumerate(last)]
 
 
 def variables_of(found: Registered, given: Mapping[str, str]) -> dict[str, str]:

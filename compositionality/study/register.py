@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from omegaconf import MISSING
 
 from compositionality.ranges import NonEmptyStr
+from compositionality.study.confirmatory import registered_study
 from compositionality.study.registration import register, registered
 
 
@@ -22,6 +23,7 @@ def register_study(settings: RegisterSettings) -> None:
         print(f"{register(settings.registration)}: hashes written; commit it, then run bash/confirmatory.sh")
         return
     found = registered(settings.registration)
+    registered_study(settings.registration, [], {"DRY_RUN": "1"})
     splits = sum(map(len, found.content.replicates.values()))
     print(
         f"{settings.registration}: {splits} replicates of {len(found.content.replicates)} seeds, commit {found.commit}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config.profile import load_profile
-from compositionality.data.artefact import file_hash, write_text
+from compositionality.data.artefact import beside, file_hash, remove, write_text
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED
@@ -56,13 +56,15 @@ class Registered:
         return frozen
 
 
-def registered(name: str) -> Registered:
+def registered(name: str, *, post_hoc: bool = False) -> Registered:
     """UserError for a registration that does not fit its study or its hashes, or is not committed as it is, and for
-    code that is not committed."""
+    code that is not committed. ``post_hoc``: its claims may have changed."""
     path = registration_path(name)
     found = read_registration(path)
     check_fits(path, found)
     for key, expected in hashes_of(found).items():
+        if post_hoc and key.startswith("claims"):
+            continue
         if not getattr(found, key):
             raise UserError(f"{path}: {key}: not there yet; run {AGAIN}{name} and commit it")
         if getattr(found, key) != expected:
@@ -83,9 +85,23 @@ def register(name: str) -> Path:
     found = replace(read_registration(path), claims_sha256="", recipe_sha256="")
     check_fits(path, found)
     text = re.sub(r"^(claims|recipe)_sha256:.*\n?", "", read_text(path, "save it as UTF-8"), flags=re.MULTILINE)
-    lines = "".join(f"{key}: {value}\n" for key, value in hashes_of(found).items())
-    write_text(path, text.rstrip("\n") + "\n" + lines)
+    claims, recipe = hashes_of(found).values()
+    text = f"{text.rstrip()}\nclaims_sha256: {claims}\nrecipe_sha256: {recipe}\n"
+    if not _reads_back(beside(path, "new"), text, replace(found, claims_sha256=claims, recipe_sha256=recipe)):
+        raise UserError(f"{path}: no place for hashes at its end; write one key a line, as composition-2.yaml does")
+    write_text(path, text)
     return path
+
+
+def _reads_back(place: Path, text: str, wanted: Registration) -> bool:
+    """True if ``text``, in a file at ``place`` for a moment, is the registration ``wanted``."""
+    try:
+        write_text(place, text)
+        return read_registration(place) == wanted
+    except UserError:
+        return False
+    finally:
+        remove(place)
 
 
 def hashes_of(found: Registration) -> dict[str, str]:

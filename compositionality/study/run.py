@@ -78,7 +78,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if words and "LEFT_OUT" not in os.environ:
         jobs = with_overrides(jobs, words, settings.study or " ".join(settings.scripts))
     runner = Runner(jobs, backend)
-    if "BEGAN" in os.environ:
+    if os.environ.get("BEGAN", "").isdecimal():
         runner.began = int(os.environ["BEGAN"])
     if not dry:
         study = variables["SECTION"] if settings.registration else settings.study

@@ -54,6 +54,9 @@ def test_a_registration_is_typed(tmp_path: Path) -> None:
         ({"primary": list("abcdefg")}, "primary: 7 claims; one to 6"),
         ({"secondary": ["gain"]}, "secondary: gain is primary too"),
         ({"controls": ["rl-level2"]}, "controls: rl-level2 is among arms too"),
+        ({"arms": ["rl", "rl"]}, "arms: rl is named twice; name it once"),
+        ({"primary": [{"a": 1}]}, "primary"),
+        ({"replicates": {10**10: [64]}}, "replicates: 10000000000: .* all from 0 to 999,999,999"),
         ({"stopping": "when it is significant"}, "stopping=when it is significant: must be one of none"),
         ({"test_seed": -1}, "test_seed=-1"),
         ({"test_seed": "???"}, "no value for test_seed"),
@@ -81,19 +84,34 @@ def test_what_a_study_runs_under_is_kept_and_does_not_change(tmp_path: Path) -> 
 @pytest.fixture
 def study(tmp_path: Path) -> ClaimsSettings:
     """Two seeds under a registration; the claims are in claims.yaml."""
-    problems = problem_file(tmp_path / "heldout.parquet", {LEVEL: 100})
     seeds = []
     for seed in range(2):
+        problems = problem_file(tmp_path / f"heldout{seed}.parquet", {LEVEL: 100}, str(seed), split=61 + seed)
         outcomes = {"stage1": {LEVEL: right(20 + seed, 100)}, "rl": {LEVEL: right(60 + seed, 100)}}
         outcomes |= {"noise": {LEVEL: right(10, 100)}} if seed == 0 else {}
         seeds.append(
             f"accuracy/seed{seed}:{evaluation(tmp_path / f'run{seed}', {'heldout': problems}, outcomes, seed)}"
         )
-    freeze(str(registration(tmp_path, controls=["noise"])), "c0ffee", tmp_path / "registration")
+    given = registration(tmp_path, controls=["noise"], replicates={0: [61], 1: [62]})
+    freeze(str(given), "c0ffee", tmp_path / "registration")
     return ClaimsSettings(
         seeds, tmp_path / "claims.json", str(tmp_path / "claims.yaml"), str(tmp_path / "table.md"),
         registration=str(tmp_path / "registration"),
     )  # fmt: skip
+
+
+def test_other_replicates_than_the_registered_are_refused(study: ClaimsSettings, tmp_path: Path) -> None:
+    freeze(str(registration(tmp_path)), "c0ffee", tmp_path / "other")
+    study.registration = str(tmp_path / "other")
+    with pytest.raises(
+        UserError, match="results: accuracy: without seed 20 split 61, seed 20 split 62, seed 21 split 63"
+    ):
+        decide_claims(study)
+
+
+def test_the_claims_are_those_of_the_registration(study: ClaimsSettings) -> None:
+    study.claims = ""
+    assert standings(decided(study))["gain"] == "primary"
 
 
 def decided(settings: ClaimsSettings) -> dict[str, Any]:

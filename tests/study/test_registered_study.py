@@ -88,6 +88,29 @@ def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
     assert register(str(path)).read_text() == first
 
 
+def test_a_file_that_would_be_no_yaml_with_hashes_stays_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_text(path.read_text() + "...\n")
+    before = path.read_text()
+    with pytest.raises(UserError, match=r"small.yaml: no place for hashes at its end; write one key a line"):
+        register(str(path))
+    assert path.read_text() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed: Path, tmp_path: Path) -> None:
+    given = {"RESULTS_DIR": str(tmp_path / "results")}
+    registered_study(str(committed), [], given)
+    claims = tmp_path / "claims.yaml"
+    claims.write_text(claims.read_text().replace("0.05", "0.04"))
+    git(tmp_path, "commit", "-q", "-am", "other thresholds")
+    with pytest.raises(UserError, match="claims_sha256: the claims' file is not what was registered"):
+        registered_study(str(committed), [], given)
+    jobs, _ = registered_study(str(committed), ["--post-hoc"], given)
+    told = [(job.script, job.words, job.after) for job in jobs]
+    assert told == [("claims", ("--post-hoc",), ()), ("report", (), (0,)), ("record", ("--force",), (0, 1))]
+
+
 def test_a_committed_registration_may_be_run(committed: Path) -> None:
     found = registered(str(committed))
     assert found.commit == git(committed.parent, "rev-parse", "HEAD")

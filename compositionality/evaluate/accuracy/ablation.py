@@ -45,7 +45,7 @@ def summarise_ablation(settings: AblationSettings) -> Path:
     content = {"level": settings.level, "rows": rows}
     text = json.dumps(content, indent=1) + "\n"
     with exclusive(settings.output):
-        write_derived(settings.output, Recipe(STEP, content), lambda path: path.write_text(text))
+        write_derived(settings.output, Recipe(STEP, content), lambda path: path.write_text(text, encoding="utf-8"))
     frame = _table(rows)
     if settings.markdown:
         lines = ["", *markdown_lines(frame), ""]

@@ -76,7 +76,7 @@ def summarise(settings: SummariseSettings) -> Path:
     recipe = _recipe(study, summary)
     table = output.with_suffix(".parquet")
     with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text), force=settings.force)
+        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
         write_derived(
             table,
             recipe,

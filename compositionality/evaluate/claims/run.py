@@ -21,7 +21,7 @@ from compositionality.evaluate.claims.tables import claims_markdown, print_claim
 from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
-from compositionality.evaluate.registration import Frozen
+from compositionality.evaluate.registration import Frozen, Registration
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import Metric
@@ -44,7 +44,7 @@ class ClaimsSettings:
 
     results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed
     output: Path = MISSING  # claims.json; claims.csv lies beside it
-    claims: str = "composition"  # file in compositionality/config/claims, without .yaml, or a path
+    claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
     markdown: str = ""  # file with a place for the table
     place: str = "claims"  # name of that place
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
@@ -63,7 +63,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     recipe = _recipe(results, content)
     table = output.with_suffix(".csv")
     with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text), force=settings.force)
+        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
         rows = pd.DataFrame(_flat(content))
         write_derived(table, recipe, lambda path: rows.to_csv(path, index=False), force=settings.force)
     if settings.markdown:
@@ -77,7 +77,7 @@ def check(settings: ClaimsSettings) -> Catalogue:
     """The claims of the settings. UserError for an output or claims that cannot be."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json; the csv file lies beside it")
-    catalogue = read_catalogue(settings.claims)
+    catalogue = read_catalogue(_claims_of(settings))
     _standings(settings, catalogue)
     return catalogue
 
@@ -103,7 +103,14 @@ def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | No
         if settings.post_hoc:
             raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
         return None
-    return standings_of(Frozen(Path(settings.registration)), settings.claims, catalogue, post_hoc=settings.post_hoc)
+    return standings_of(
+        Frozen(Path(settings.registration)), _claims_of(settings), catalogue, post_hoc=settings.post_hoc
+    )
+
+
+def _claims_of(settings: ClaimsSettings) -> str:
+    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    return settings.claims or (frozen.registration.claims if frozen else "composition")
 
 
 def _as_registered(settings: ClaimsSettings, catalogue: Catalogue) -> Catalogue:
@@ -141,11 +148,14 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
     if not settings.results:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
     found, notes = {}, []
-    controls = Frozen(Path(settings.registration)).registration.controls if settings.registration else []
+    registered = Frozen(Path(settings.registration)).registration if settings.registration else None
+    controls = registered.controls if registered else []
     for name, of in catalogue.results.items():
         if given[name]:
             arms, rest_of_arms = shared_arms(given[name], of.metric)
             found[name] = read_evaluations(given[name], arms, of.metric)
+            if registered:
+                _check_replicates(name, found[name], registered)
             rest = [arm for arm in rest_of_arms if arm not in controls]
             notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
             if of_some := [arm for arm in rest_of_arms if arm in controls]:
@@ -153,6 +163,16 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
                 found[name] = replace(found[name], of_some=some)
                 notes += [f"{', '.join(of_some)}: in {len(some.seeds)} of {len(given[name])} replicates."]
     return found, notes
+
+
+def _check_replicates(name: str, found: Evaluations, registered: Registration) -> None:
+    """UserError unless these are all the replicates that were registered, and no others."""
+    wanted = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
+    there = {(one.seed, one.function_split) for one in found.seeds}
+    for what, which in (("without", wanted - there), ("with", there - wanted)):
+        if which:
+            words = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(which))
+            raise UserError(f"results: {name}: {what} {words}; give those of the registration, all and no others")
 
 
 def _with_arms(inputs: Sequence[str], arms: Sequence[str], metric: Metric) -> Evaluations:

@@ -67,6 +67,9 @@ def _summarise(output: Path, table: Path, *, force: bool) -> Row:
     recipe = Recipe(STEP, {"rules": RULES, "columns": table_of_counts.column_names}, {"labels": table})
     write_derived(output / BY_PROBLEM, recipe, lambda path: write_table(table_of_counts, path), force=force)
     write_derived(
-        output / SUMMARY, Recipe(STEP, {"content": content}, inputs), lambda path: path.write_text(text), force=force
+        output / SUMMARY,
+        Recipe(STEP, {"content": content}, inputs),
+        lambda path: path.write_text(text, encoding="utf-8"),
+        force=force,
     )
     return summary

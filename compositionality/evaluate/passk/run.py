@@ -255,7 +255,7 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
             "missing": list(_missing(answers, settings.n_samples)),
             **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),
         }
-        path.write_text(json.dumps(content, ensure_ascii=False) + "\n")
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def write_long(path: Path) -> None:
         rows = [row for part in curves()[:2] for row in _long(part)]

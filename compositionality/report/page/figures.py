@@ -100,9 +100,10 @@ def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
         command = "bash bash/section41_42/run_all.sh, then report.py with checkpoints=… data=…"
         return MissingFigure("budget", title, command)
     names = [name for name in inputs.starting("runs/") if "/stage2-rl-" in name]
+    lines = _replicates(inputs, len(unique(rows, "seed")), "a line each")
     caption = (
         "Share correct among the completions that a method samples from its training problems, against how many it "
-        f"has sampled so far, {_replicates(inputs, len(unique(rows, 'seed')), 'a line each')}. RL: a moving mean over a twentieth "
+        f"has sampled so far, {lines}. RL: a moving mean over a twentieth "
         "of its steps. RFT: one mark an iteration, of the model that the iteration starts from, with its 95 % interval "
         "(Wilson, completions as independent). Arms learn from different problems (level 1, 2, or both): compare arms "
         f"on the same level.{_paper(inputs, '3', paper.BUDGET)}"
@@ -147,9 +148,10 @@ def functions(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     title, rows = "Accuracy by function and by pair", results.by_function
     if not rows:
         return MissingFigure("functions", title, "bash bash/section45/failure_modes.sh")
+    means = _replicates(inputs, len(inputs.seeds_with(FAILURES)), "their mean")
     caption = (
         "Correct completions to outer(inner(x)); the first columns are the function alone (L1) and all steps at any "
-        f"level that apply it (step). {_replicates(inputs, len(inputs.seeds_with(FAILURES)), 'their mean')}; the number of "
+        f"level that apply it (step). {means}; the number of "
         "completions is in the CSV; no intervals."
     )
     caption = caption[0].upper() + caption[1:]
