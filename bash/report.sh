@@ -14,7 +14,7 @@ OUTPUT=${OUTPUT:-$RESULTS_DIR/report}
 
 # In a registered study $DATA_DIR and $CKPT_DIR are what the names of all its folders begin with.
 first=${REPLICATES:-} first=${first%% *} end=""
-if [[ -n $first ]]; then end=-seed${first/:/-split}; fi
+if [[ -n $first ]]; then end=-seed${first/:/-split} end=${end%-split0}; fi
 
 there() { [[ -e $1 || -n ${DRY_RUN:-} ]]; }
 

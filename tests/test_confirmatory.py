@@ -17,7 +17,7 @@ profile: small
 claims: composition
 primary: [H2-deeper]
 arms: [rl-level2, rft]
-controls: [rl-level2-shuffled]
+controls: [rl-level2-random]
 replicates: {20: [61, 62], 21: [63, 64]}
 test_seed: 2031
 failed: a step ends in an error
@@ -107,20 +107,25 @@ def test_every_replicate_has_its_commands(clone: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_a_confirmatory_study_for_real(clone: Path) -> None:
     """From nothing to a record that names registration and commit; then a threshold is changed."""
-    register(clone, REGISTRATION.replace(", 21: [63, 64]", ""))
+    register(clone, REGISTRATION.replace("{20: [61, 62], 21: [63, 64]}", "{20: [61], 21: [62]}"))
     made = commit(clone)
     done = start(clone, "bash/confirmatory.sh")
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((clone / "results/records/small.json").read_text())
     assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 2031)
     assert {row["claim"]: row["standing"] for row in record["claims"]}["H2-deeper"] == "primary"
-    assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed20-split62"]
+    assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed21-split62"]
     page = (clone / "results/small/report/index.html").read_text()
     assert all(part in page for part in ("every problem was solved again", "if one job ran at a time", "stage1-rft"))
     claims = clone / "compositionality/config/claims/composition.yaml"
     claims.write_text(
         claims.read_text().replace("base: [rl-level1, stage1]}", "base: [rl-level1, stage1], threshold: 0.1}", 1)
     )
+    commit(clone)
     done = start(clone, "bash/confirmatory.sh")
     assert done.returncode == 2
     assert "claims_sha256: the claims' file is not what was registered" in done.stderr
+    done = start(clone, "bash/confirmatory.sh", "--post-hoc")
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((clone / "results/records/small.json").read_text())
+    assert {row["claim"]: row["standing"] for row in record["claims"]}["H2"] == "post hoc"

@@ -179,13 +179,16 @@ def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str
     end = "-iteration0" if arm == "rft-16" else ""
     output = f"checkpoints/tiny/tuning-seed12/stage2-{arm}-lr3e-4{end}"
     assert [(one["trainer.output"], one["optim.lr"]) for one in runs] == [(output, "3e-4")]
+    starts = {one["model.path"] for one in runs} | {one["trainer.output"] + "/final" for one in of(told, "train_sft")}
+    assert "checkpoints/tiny/tuning-seed12/stage1-rft/final" in starts
+    assert "checkpoints/tiny/stage1-rft/final" not in starts
     (evaluated,) = of(told, "evaluate")
     assert evaluated["models"] == f"[3e-4:{output}/final]"
     assert "validation" in evaluated["problems"]
     assert "test_" not in evaluated["problems"]
     assert {one["seed"] for one in of(told, "pretrain_tiny")} == {"12"}
     refused = run(f"{SECTION}/tune_lr.sh", PROFILE="tiny", TUNING_SEEDS="3", DRY_RUN="1")
-    assert (refused.returncode, "seeds below 10 are those of results" in refused.stderr) == (2, True)
+    assert (refused.returncode, "the seeds kept for tuning are 10 to 19" in refused.stderr) == (2, True)
 
 
 def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() -> None:

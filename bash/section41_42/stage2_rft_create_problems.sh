@@ -11,10 +11,10 @@ OUTPUT=${OUTPUT:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/problems}
 case $RFT_BUDGET in
   original) size=(rows_per_chunk="$RFT_PROMPTS") ;;
   problems)
-    problems=$("$PYTHON" -m compositionality.study problems rft-matched)
+    problems=$("$PYTHON" -m compositionality.study problems "${ARM_NAME:-rft-matched}")
     size=(rows_per_chunk=$((problems / RFT_ITERATIONS))) ;;
   *)
-    budget=$("$PYTHON" -m compositionality.study budget rft-matched)
+    budget=$("$PYTHON" -m compositionality.study budget "${ARM_NAME:-rft-matched}")
     size=(rollout_budget="$budget" n_samples="$RFT_SAMPLES") ;;
 esac
 

@@ -11,7 +11,7 @@ MODEL_PATH=${MODEL_PATH:-$before}
 DATA=${DATA:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/iteration$ITERATION/data}
 OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}
 hold_out "$DATA"
-length=$("$PYTHON" -m compositionality.study length rft-matched) # RL's steps or tokens, or nothing
+length=$("$PYTHON" -m compositionality.study length "${ARM_NAME:-rft-matched}") # RL's steps or tokens, or nothing
 
 run train_sft experiment=section41_42/stage2_rft_train engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_file="$DATA/train.parquet" "${held_out[@]}" data.seed=$((SEED + 1)) ${length:+"$length"} \

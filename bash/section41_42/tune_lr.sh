@@ -13,7 +13,7 @@ ARM=${ARM:-rl-level2} RATES=${RATES:-1e-4 3e-4 1e-3} TUNING_SEEDS=${TUNING_SEEDS
 folders=("$DATA_DIR" "$CKPT_DIR" "$RESULTS_DIR") results=()
 unset MODEL_PATH
 for seed in $TUNING_SEEDS; do
-  if [[ ! $seed =~ ^[1-9][0-9]+$ ]]; then fail "TUNING_SEEDS=$TUNING_SEEDS: seeds below 10 are those of results; give others"; fi
+  if [[ ! $seed =~ ^1[0-9]$ ]]; then fail "TUNING_SEEDS=$TUNING_SEEDS: the seeds kept for tuning are 10 to 19"; fi
   export SEED=$seed DATA_DIR=${folders[0]}/tuning-seed$seed CKPT_DIR=${folders[1]}/tuning-seed$seed \
     RESULTS_DIR=${folders[2]}/tuning-seed$seed/$ARM ONLY="stage2_level2/train validation_heldout validation_trained"
   export SEED_CKPT_DIR=$CKPT_DIR

@@ -86,8 +86,8 @@ class StringProblems:
 
     mode: str = MISSING
     levels: PositiveInt = MISSING
-    test_levels: list[int] = MISSING
-    ordered_levels: list[int] = MISSING
+    test_levels: list[PositiveInt] = MISSING
+    ordered_levels: list[PositiveInt] = MISSING
     stage1_count: PositiveInt = MISSING
     stage2_count: PositiveInt = MISSING
     test_per_level: PositiveInt = MISSING

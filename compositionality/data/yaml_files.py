@@ -10,6 +10,20 @@ from yaml import MarkedYAMLError, SafeLoader, YAMLError, compose  # type: ignore
 from compositionality.errors import UserError
 
 
+def yaml_path(folder: Path, name: str) -> Path:
+    """The file that a name in ``folder``, or a path that ends in .yaml, stands for."""
+    return Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+
+
+def named_yaml(folder: Path, key: str, name: str) -> Path:
+    """The same. UserError that names what ``folder`` has if there is no such file."""
+    path = yaml_path(folder, name)
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
+        raise UserError(f"{key}={name}: no such file; known are {known}, or give a path that ends in .yaml")
+    return path
+
+
 def read_yaml(path: Path) -> Any:
     """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
     try:

@@ -205,8 +205,10 @@ def read_class_counts(path: Path) -> dict[tuple[str, str], ProblemCounts]:
 
 
 def _parts(path: Path, table: pa.Table) -> Iterator[tuple[tuple[str, str], "pd.DataFrame"]]:
+    sizes: dict[str, int] = {}
     for (model, problems), part in table.to_pandas().groupby(["model", "problems"], sort=False):
-        if list(part["problem"]) != list(range(len(part))):
+        size = sizes.setdefault(problems, len(part))
+        if len(part) != size or list(part["problem"]) != list(range(size)):
             raise UserError(f"{path}: {model} on {problems}: rows missing or twice; make it again with --force")
         yield (model, problems), part
 

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
-from compositionality.data.yaml_files import read_yaml_mapping
+from compositionality.data.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import FOLDER as CLAIMS
 from compositionality.ranges import NonEmptyStr, OneOf, Seed, check_ranges
@@ -53,11 +53,7 @@ class Registration:
 
 def registration_path(name: str) -> Path:
     """From a name in ``config/registrations`` or a path. UserError if there is no such file."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml"))) or "none"
-        raise UserError(f"registration={name}: no such file; known are {known}, or give a path that ends in .yaml")
-    return path
+    return named_yaml(FOLDER, "registration", name)
 
 
 def read_registration(path: Path) -> Registration:
@@ -104,7 +100,7 @@ def _faults(found: Registration) -> Iterator[str]:
 
 def claims_path(name: str) -> Path:
     """The file that ``claims: name`` stands for."""
-    return Path(name) if name.endswith((".yaml", ".yml")) else CLAIMS / f"{name}.yaml"
+    return yaml_path(CLAIMS, name)
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,11 @@ def share_cell(row: Row, value: str = "accuracy") -> str:
 def by_seed(row: Row, sign: str = "") -> str:
     """The values of several seeds in %, ``60 66 65``; of splits that are theirs alone, ``58/62 66/66 61/69``."""
     seeds = row.get("splits") or [[value] for value in row.get("values") or ()]
-    return " ".join("/".join(f"{100 * one:{sign}.0f}" for one in splits) for splits in seeds) if len(seeds) > 1 else ""
+    return (
+        " ".join("/".join(f"{100 * one:{sign}.0f}" for one in splits) for splits in seeds)
+        if sum(map(len, seeds)) > 1
+        else ""
+    )
 
 
 def level_name(level: int, group: str, *, with_group: bool = False) -> str:

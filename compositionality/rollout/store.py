@@ -46,6 +46,8 @@ SCHEMA = pa.schema(
         ("answer", pa.string()),
     ]
 )
+GAPS = ("answer",)
+"""Columns that may be empty."""
 
 Identity = tuple[str, str, dict[str, str]]
 
@@ -229,7 +231,7 @@ def read_rollouts(folder: Path) -> Iterator[pa.Table]:
     """The rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
     manifest = rollout_manifest(folder)
     for name in sorted(manifest.files):
-        yield read_table(folder / name, SCHEMA.names)
+        yield read_table(folder / name, SCHEMA.names, types=SCHEMA, gaps=GAPS)
 
 
 def read_by_problem(folder: Path) -> Iterator[tuple[int, pa.Table]]:

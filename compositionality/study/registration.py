@@ -128,8 +128,11 @@ def check_fits(path: Path, found: Registration) -> None:
         study = load_study(found.study)
         for name in (*found.arms, *found.controls):
             find_arm(study, name)
-        load_profile(found.profile, found.engine)
+        profile = load_profile(found.profile, found.engine)
         catalogue = read_catalogue(found.claims)
+        splits = [split for of in found.replicates.values() for split in of if split]
+        if splits and profile.string.mode == "paper":
+            raise UserError(f"replicates: split {splits[0]}: the paper's problems have one division of the functions")
         for fault in _claim_faults(found, study, catalogue):
             raise UserError(fault)
         catalogue.with_primary(found.primary)

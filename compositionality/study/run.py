@@ -75,7 +75,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     )
     if isinstance(backend, Ray) and variables["ENGINE"] == "verl":
         backend.lanes = 1  # each of its trainings takes the GPUs of all nodes
-    if words and "LEFT_OUT" not in os.environ:
+    if words and not settings.registration and "LEFT_OUT" not in os.environ:
         jobs = with_overrides(jobs, words, settings.study or " ".join(settings.scripts))
     runner = Runner(jobs, backend)
     if os.environ.get("BEGAN", "").isdecimal():

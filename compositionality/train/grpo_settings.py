@@ -103,7 +103,7 @@ class GrpoRewardSettings:
     """From verdict to reward."""
 
     shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long
-    control: ControlName = "none"  # negative controls: shuffled over the step; random, as often 1; for format alone
+    control: ControlName = "none"  # shuffled: permuted over the step; random: as often 1; format: 1 if readable
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
 

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.yaml_files import read_yaml_mapping
+from compositionality.data.yaml_files import named_yaml, read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
 from compositionality.evaluate.parts import is_pass_at_k
@@ -62,10 +62,7 @@ class Catalogue:
 
 def read_catalogue(name: str) -> Catalogue:
     """From a name in ``config/claims`` or a path. UserError that names file, claim and key for what cannot be read."""
-    path = Path(name) if name.endswith((".yaml", ".yml")) else FOLDER / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in FOLDER.glob("*.yaml")))
-        raise UserError(f"claims={name}: no such file; known are {known}, or give a path that ends in .yaml")
+    path = named_yaml(FOLDER, "claims", name)
     content = read_yaml_mapping(path)
     try:
         check_keys(content, _FILE_KEYS, "results")

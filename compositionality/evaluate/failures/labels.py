@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import Stratum
+from compositionality.evaluate.counts import REASONS, Stratum
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.store import read_rollouts
 from compositionality.stats.intervals import Counts
@@ -64,6 +64,8 @@ def responses_of(shard: pa.Table, problems: Problems) -> Iterator[tuple[int, int
     ):
         if not 0 <= problem < len(problems.strata):
             raise UserError(f"{problems.path}: has no row {problem}, which the rollouts answer; collect them again")
+        if reason not in REASONS:
+            raise UserError(f"{problems.path}: row {problem}: {reason!r} is no verdict; collect its rollouts again")
         yield problem, sample, Completion(text, n_tokens, finish_reason), Verdict(score, Reason(reason), answer)
 
 

@@ -15,7 +15,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
 from compositionality.evaluate.counts import Strata, Stratum, Tally, strata_of, tally
-from compositionality.rollout.store import rollout_manifest
+from compositionality.rollout.store import SCHEMA, rollout_manifest
 from compositionality.stats.intervals import Counts
 
 STEP = "passk_problems"
@@ -138,7 +138,7 @@ def _chosen(folder: Path, rows: Counts, seen: NDArray[np.uint8]) -> Iterator[pa.
     place = np.full(int(rows.max()) + 1, -1, np.int64)
     place[rows] = np.arange(len(rows))
     for name in sorted(rollout_manifest(folder).files):
-        shard = read_table(folder / name, ROLLOUT_COLUMNS)
+        shard = read_table(folder / name, ROLLOUT_COLUMNS, types=SCHEMA)
         problem, sample = shard["problem"].to_numpy(), shard["sample"].to_numpy()
         if sample.min() < 0 or sample.max() >= seen.shape[1] or problem.min() < 0:
             raise UserError(f"{folder / name}: names a sample or a problem that is none; collect them again")

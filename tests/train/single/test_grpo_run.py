@@ -13,7 +13,7 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
 from compositionality.train.common.checkpoints import best_step, complete_steps, scores
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.metrics import read_metrics, trained
 from compositionality.train.common.model_texts import with_old_config_keys
 from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.common.training_report import report_of, rl_report
@@ -60,8 +60,9 @@ def test_the_model_says_what_its_training_did(small, whole):
     assert report.groups_with_signal == sum(row["training/filter_groups/kept"] for row in steps)
     assert report.updates_without_signal == sum(row["training/filter_groups/kept"] == 0 for row in steps)
     assert 0 < report.tokens < sum(row["perf/trained_tokens"] for row in steps)  # those count the prompts too
-    trained = [row for row in steps if "actor/entropy" in row]
-    ends = [round(trained[place]["actor/entropy"], 4) for place in (0, -1)]
+    assert trained(whole / "metrics.jsonl")["updates"] == report.updates - report.updates_without_signal
+    with_entropy = [row for row in steps if "actor/entropy" in row]
+    ends = [round(with_entropy[place]["actor/entropy"], 4) for place in (0, -1)]
     assert [report.first_entropy, report.last_entropy] == ends
     assert not report.changed_nothing
 
