@@ -1,4 +1,4 @@
-"""The code of README, "Use it with other tools", on problems made here: right completions score 1, wrong ones 0."""
+"""The code of compositionality/reward/README.md on problems made here: right completions score 1, wrong ones 0."""
 
 import asyncio
 import importlib.util
@@ -18,7 +18,9 @@ from compositionality.data.problems import to_table
 from compositionality.types import Problem
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
+README = (
+    (ROOT / "compositionality/reward/README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
+)
 PROBLEMS = [
     Problem(
         "string-trained-level2",
