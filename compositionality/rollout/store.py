@@ -46,8 +46,8 @@ SCHEMA = pa.schema(
         ("answer", pa.string()),
     ]
 )
-GAPS = ("answer",)
-"""Columns that may be empty."""
+GAPS = ("level", "group", "answer")
+"""Columns that may be empty: nothing but a reader's eye goes by them."""
 
 Identity = tuple[str, str, dict[str, str]]
 
