@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compositionality.stats.intervals import CONFIDENCE, Floats
+from compositionality.stats.intervals import CONFIDENCE, Floats, numbered
 from compositionality.stats.rare import TIE, doubt, paired_score
 
 Rows = NDArray[np.int64]
@@ -41,7 +41,7 @@ def shares_drawn(strata: Sequence[Rows], clusters_P: Rows, draws: int, seed: int
     weights_RP = np.zeros((draws, len(clusters_P)))
     size = sum(len(rows) for rows in strata)
     for rows in strata:
-        place = _numbered(clusters_P[rows])
+        place = numbered(clusters_P[rows])
         n = int(place.max()) + 1
         times_RP = random.multinomial(n, np.full(n, 1 / n), draws)[:, place]
         weights_RP[:, rows] = times_RP / times_RP.sum(axis=1, keepdims=True) * (len(rows) / size)
@@ -78,15 +78,9 @@ def band(
     )
 
 
-def _numbered(clusters_P: Rows) -> Rows:
-    """The clusters numbered from 0."""
-    place_P: Rows = np.unique(clusters_P, return_inverse=True)[1]
-    return place_P
-
-
 def _sums(values_PK: Floats, clusters_P: Rows) -> Floats:
     """(G, K)."""
-    place = _numbered(clusters_P)
+    place = numbered(clusters_P)
     summed_GK = np.zeros((int(place.max()) + 1, values_PK.shape[1]))
     np.add.at(summed_GK, place, values_PK)
     return summed_GK

@@ -78,11 +78,17 @@ def _few(judged_G: Floats, clusters: Counts | None) -> float:
     return n / (n - 1) * (student(n) / student(math.inf)) ** 2 if n > 1 else 1.0
 
 
+def numbered(clusters_P: Counts) -> Counts:
+    """The clusters numbered from 0."""
+    place_P: Counts = np.unique(clusters_P, return_inverse=True)[1]
+    return place_P
+
+
 def sums(values_P: Values, clusters: Counts | None) -> Floats:
     """Sums over the problems of every cluster, (G,)."""
     if clusters is None:
         return values_P.astype(float)
-    return np.bincount(np.unique(clusters, return_inverse=True)[1], values_P).astype(float)
+    return np.bincount(numbered(clusters), values_P).astype(float)
 
 
 def by_cluster(values: Floats, clusters: Counts | None) -> Floats:

@@ -49,7 +49,7 @@ def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) 
     found = registered(name, post_hoc=post_hoc)
     if foreign := [key for key in OF_ONE_SCRIPT if key in given]:
         raise UserError(f"{foreign[0]}={given[foreign[0]]}: a registered study takes no such variable; leave it out")
-    variables = variables_of(found, given)
+    variables = registered_variables(found, given)
     results = Path(variables["RESULTS_DIR"])
     content = found.content
     replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
@@ -72,7 +72,7 @@ def _decided_again(jobs: Sequence[Job]) -> list[Job]:
     return [replace(job, words=words[job.script], after=tuple(range(n))) for n, job in enumerate(last)]
 
 
-def variables_of(found: Registered, given: Mapping[str, str]) -> dict[str, str]:
+def registered_variables(found: Registered, given: Mapping[str, str]) -> dict[str, str]:
     """The variables of bash/env.sh. UserError for one that was given and is not as registered."""
     content, name = found.content, Path(found.name).stem
     chosen = {

@@ -13,6 +13,8 @@ from compositionality.types import Study
 
 OF_A_STEP = ("MODEL_PATH", "MODEL_NAME", "MODELS", "PROBLEMS", "TRAIN_FILES", "VAL_FILES", "DATA", "INPUTS", "OUTPUT")
 """Variables of single scripts, which a study does not hand on to all of its scripts."""
+FOLDERS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY")
+"""Of these each run of a study has its own."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +59,31 @@ class Request:
 def of_seed(variables: Mapping[str, str], number: int) -> dict[str, str]:
     """The variables of the ``number``-th seed from SEED on; seeds after the first have folders with -seedN."""
     seed = int(variables["SEED"]) + number
-    mine = {key: value for key, value in variables.items() if key not in OF_A_STEP}
     source = variables.get("SOURCE_MODEL", "")  # with a chat template that is not its own, the base is made of it
     if variables.get("CHAT_TEMPLATE", OWN) != OWN:
         base, source = variables["BASE_MODEL"], variables.get("MODEL_PATH") or source
     else:
         base = variables.get("MODEL_PATH") or variables["BASE_MODEL"]
-    if number:
-        for key in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY"):
-            mine[key] = f"{variables[key]}-seed{seed}"
-        mine["SEED_CKPT_DIR"] = mine["CKPT_DIR"]
-        base = base if base != f"{variables['CKPT_DIR']}/base" else f"{mine['CKPT_DIR']}/base"
-    mine |= {"SEED": str(seed), "SEEDS": "1", "WANDB_TAGS": f"seed{seed}", "BASE_MODEL": base}
-    mine |= {"SOURCE_MODEL": source} if source else {}
+    own = {"SEED": str(seed), "WANDB_TAGS": f"seed{seed}", **({"SOURCE_MODEL": source} if source else {})}
+    if not number:
+        return of_one_run(variables, "", BASE_MODEL=base, **own)
+    shared = f"{variables['CKPT_DIR']}-seed{seed}"
+    return of_one_run(
+        variables, f"-seed{seed}", SEED_CKPT_DIR=shared, BASE_MODEL=in_folder(base, variables, shared), **own
+    )
+
+
+def of_one_run(variables: Mapping[str, str], ending: str, **changes: str) -> dict[str, str]:
+    """The variables of one run of a study, whose folders end in ``ending``: the study's but for ``changes``."""
+    mine = {key: value for key, value in variables.items() if key not in OF_A_STEP}
+    mine |= {key: f"{variables[key]}{ending}" for key in FOLDERS}
+    mine |= {"SEEDS": "1", **changes}
     return {**mine, MARK: mark(mine)}
+
+
+def in_folder(base: str, variables: Mapping[str, str], folder: str) -> str:
+    """The base model of a run whose own is made in ``folder``; another one stays where it is."""
+    return f"{folder}/base" if base == f"{variables['CKPT_DIR']}/base" else base
 
 
 def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:

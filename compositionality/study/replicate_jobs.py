@@ -4,30 +4,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from compositionality.study.arms import load_study
-from compositionality.study.environment import MARK, mark
-from compositionality.study.jobs import OF_A_STEP, Job, Request, seed_jobs
+from compositionality.study.jobs import OF_A_STEP, Job, Request, in_folder, of_one_run, seed_jobs
 from compositionality.study.replicates import VARIABLE, Replicate
 from compositionality.types import Study
 
-FOLDERS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR", "COUNTDOWN_RESULTS_DIR", "STUDY")
 
-
-def variables_of(variables: Mapping[str, str], one: Replicate) -> dict[str, str]:
+def of_replicate(variables: Mapping[str, str], one: Replicate) -> dict[str, str]:
     """The variables of a replicate, from those of the whole study."""
-    mine = {key: value for key, value in variables.items() if key not in OF_A_STEP and key != VARIABLE}
     shared = f"{variables['CKPT_DIR']}-{Replicate(one.seed).name}"
-    base = variables["BASE_MODEL"]
-    mine |= {key: f"{variables[key]}-{one.name}" for key in FOLDERS}
-    mine |= {
-        "SEED": str(one.seed),
-        "SEEDS": "1",
-        "FUNCTION_SPLIT": str(one.split),
-        "SEED_CKPT_DIR": shared,
-        "BASE_MODEL": f"{shared}/base" if base == f"{variables['CKPT_DIR']}/base" else base,
-        "REPLICATE": one.name.removeprefix("seed"),
-        "WANDB_TAGS": one.name,
-    }
-    return {**mine, MARK: mark(mine)}
+    study = {key: value for key, value in variables.items() if key != VARIABLE}
+    return of_one_run(
+        study,
+        f"-{one.name}",
+        SEED=str(one.seed),
+        FUNCTION_SPLIT=str(one.split),
+        SEED_CKPT_DIR=shared,
+        BASE_MODEL=in_folder(variables["BASE_MODEL"], variables, shared),
+        REPLICATE=one.name.removeprefix("seed"),
+        WANDB_TAGS=one.name,
+    )
 
 
 def replicate_jobs(
@@ -43,9 +38,9 @@ def replicate_jobs(
     for one in replicates:
         first = one.seed not in shared
         if first:
-            jobs += _of_seed(study, request, variables_of(variables, Replicate(one.seed)), len(jobs))
+            jobs += _of_seed(study, request, of_replicate(variables, Replicate(one.seed)), len(jobs))
             shared[one.seed] = len(jobs) - 1
-        mine = variables_of(variables, one)
+        mine = of_replicate(variables, one)
         mine["ARMS"] = " ".join([*variables["ARMS"].split(), *(controls if first else [])])
         jobs += _of_split(study, request, mine, len(jobs), shared[one.seed])
         ends += [len(jobs) - 2, len(jobs) - 1]

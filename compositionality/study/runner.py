@@ -68,7 +68,7 @@ class Runner:
     async def _job(self, job: Job, lane: int) -> int:
         side_by_side = self.backend.lanes is None or (job.one_lane and self.backend.lanes > 1)
         write = lane_writer(job.lane) if side_by_side else None
-        tell, started, seed = write or say, time.monotonic(), replicate_of(job)
+        tell, started, seed = write or say, time.monotonic(), label_of(job)
         self.starts.setdefault(seed, started)
         command = " ".join([f"bash/{job.script}.sh", *job.words])
         tell(f"== {self._clock()}  {command}")
@@ -101,7 +101,7 @@ class Runner:
         return f"{passed // 60:02d}:{passed % 60:02d}"
 
 
-def replicate_of(job: Job) -> str:
+def label_of(job: Job) -> str:
     """What its times are recorded for: its seed, with the split of the functions in a study of several."""
     return job.variables.get("REPLICATE") or os.environ.get("REPLICATE") or job.variables.get("SEED", "0")
 

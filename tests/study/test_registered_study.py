@@ -16,7 +16,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER, read_registration
 from compositionality.study import confirmatory
 from compositionality.study import registration as module
-from compositionality.study.confirmatory import registered_study, variables_of
+from compositionality.study.confirmatory import registered_study, registered_variables
 from compositionality.study.registration import check_fits, register, registered
 
 GOOD: dict[str, Any] = {
@@ -151,8 +151,8 @@ def test_a_registered_study_takes_no_settings(committed: Path) -> None:
         ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
     ):
         with pytest.raises(UserError, match=said):
-            variables_of(found, given)
-    variables = variables_of(found, {"LANES": "3", "RESULTS_DIR": "elsewhere", "HOME": "/root", "SEEDS": "1"})
+            registered_variables(found, given)
+    variables = registered_variables(found, {"LANES": "3", "RESULTS_DIR": "elsewhere", "HOME": "/root", "SEEDS": "1"})
     assert (variables["LANES"], variables["RESULTS_DIR"], variables["DATA_DIR"]) == ("3", "elsewhere", "data/small")
     assert (variables["TEST_SEED"], variables["ARMS"]) == ("31", "rl-level2 rl-level1")
 
@@ -183,7 +183,7 @@ def test_claims_are_not_registered_anew_for_the_same_test_problems(committed: Pa
 
 
 @pytest.mark.parametrize("key", ["RFT_FILTER", "MODEL_PATH", "EVALUATE_ON", "ONLY", "TRAIN_FILES", "CONTROL"])
-def test_variables_of_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
+def test_registered_variables_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
     with pytest.raises(UserError, match=f"{key}=paper: a registered study takes no such variable; leave it out"):
         registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results"), key: "paper"})
     assert not (tmp_path / "results").exists()

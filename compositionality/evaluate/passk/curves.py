@@ -6,21 +6,18 @@ Legend: P problems, R draws, K values of k; the last column of values is coverag
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import Counted, ProblemCounts
-from compositionality.evaluate.passk.reranking import powers, reranking_row
+from compositionality.evaluate.passk.reranking import DIGITS, Row, powers, reranking_row
 from compositionality.stats.bootstrap import TAIL, Band, Rows, band, drawn_means, shares_drawn
 from compositionality.stats.intervals import Floats
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 from compositionality.stats.rare import TIE
 
-DIGITS = 6
 POOLED = 0
-Row = dict[str, Any]
 Pairs = Sequence[tuple[str, str]]
 """(checkpoint, base): the difference is the checkpoint − the base."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from compositionality.stats.intervals import Floats
 
 DIGITS = 6
+"""Of the figures in passk.json."""
 Row = dict[str, Any]
 
 

@@ -27,8 +27,9 @@ from compositionality.evaluate.counts import (
     read_counts,
 )
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.passk.curves import Pairs, Row, curves_of, largest_k
+from compositionality.evaluate.passk.curves import Pairs, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
+from compositionality.evaluate.passk.reranking import Row
 from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all, rows_of
 from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_curves
