@@ -19,7 +19,7 @@ primary: [H2-deeper]
 arms: [rl-level2, rft]
 controls: [rl-level2-random]
 replicates: {20: [61, 62], 21: [63, 64]}
-test_seed: 2031
+test_seed: 3031
 failed: a step ends in an error
 """
 PROFILE = "title: answers enough that some are right\nbase: smoke\nrft: {stage1_samples: 32}\n"
@@ -80,7 +80,7 @@ def test_nothing_is_made_before_the_registration_is_committed(clone: Path) -> No
     made = commit(clone)
     done = start(clone, "bash/confirmatory.sh", TEST_SEED="2027")
     assert done.returncode == 2
-    assert "TEST_SEED=2027: registered is 2031 (small); leave it out" in done.stderr
+    assert "TEST_SEED=2027: registered is 3031 (small); leave it out" in done.stderr
     assert not (clone / "results/small").exists()
     checked = [sys.executable, "examples/register.py", "registration=small", "--check"]
     said = subprocess.run(
@@ -95,7 +95,7 @@ def test_every_replicate_has_its_commands(clone: Path) -> None:
     quick = {"PYTHON": str(ROOT / "tests" / "dry_python"), "REAL_PYTHON": sys.executable, "DRY_RUN": "1"}
     told = commands(start(clone, "bash/confirmatory.sh", **quick))
     tests = [values(command) for command in told if values(command).get("output", "").endswith("/test_heldout.parquet")]
-    assert [one["seed"] for one in tests] == ["2031"] * 4
+    assert [one["seed"] for one in tests] == ["3031"] * 4
     starts = {values(command)["model.path"] for command in told if command[0] == "train_grpo"}
     assert starts == {f"checkpoints/small-seed{seed}/stage1-rft/final" for seed in (20, 21)}
     (claims,) = (values(command) for command in told if command[0] == "claims")
@@ -112,7 +112,7 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     done = start(clone, "bash/confirmatory.sh")
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((clone / "results/records/small.json").read_text())
-    assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 2031)
+    assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 3031)
     assert {row["claim"]: row["standing"] for row in record["claims"]}["H2-deeper"] == "primary"
     assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed21-split62"]
     page = (clone / "results/small/report/index.html").read_text()
