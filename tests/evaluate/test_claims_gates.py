@@ -114,6 +114,17 @@ def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() ->
     assert found["H3"]["reason"] == told
 
 
+def test_p19_an_effect_that_is_found_needs_no_other_arm_to_show_that_one_could_be() -> None:
+    """RL on level 1 gains 40 points on held-out functions, where RL on level 2 gains nothing."""
+    claims = some("H1")
+
+    def backwards(_: str, group: str, level: int, arm: str) -> float:
+        gains = level > 1 and arm == {"heldout": "rl-level1", "trained": "rl-level2"}[group]
+        return 0.9 if level == 1 else 0.2 + 0.4 * gains
+
+    assert decisions(rows(study(claims, backwards, Design(seeds=8, n=800)), claims)) == {"H1": NO}
+
+
 def test_p19_a_lasting_0_is_no_gain_only_where_another_arm_gains() -> None:
     def chance(_: str, group: str, level: int, arm: str) -> float:
         return works(_, group, level, arm) if level < 3 else 0.3 * (arm == "rl-level2" and learns)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from passk_folders import problem_file, rollout_folder, rows_of
 
@@ -13,8 +14,10 @@ from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import read_counts
+from compositionality.evaluate.parts import passed
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
 from compositionality.rollout.engines.base import Chat, SamplingOptions
+from compositionality.stats.nested import Answers
 from compositionality.types import Completion
 
 LEVELS = [1, 2, 1, 2, 1, 2]
@@ -251,3 +254,13 @@ def test_settings_on_the_command_line() -> None:
 def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         read_prior(prior)
+
+
+def test_a_problem_with_a_verdict_missing_has_no_pass_at_all_samples_and_the_others_have() -> None:
+    answers = Answers(np.array([1, 1, 0]), np.array([4, 3, 4]))
+    value, judged, _ = passed(answers, [4])
+    assert judged.tolist() == [1, 0, 1]
+    assert value[[0, 2]].tolist() == [1.0, 0.0]
+    value, judged, _ = passed(answers, [2, 1])
+    assert judged.tolist() == [1, 1, 1]
+    assert value.tolist() == pytest.approx([1 / 2 - 1 / 4, 2 / 3 - 1 / 3, 0.0])
