@@ -253,15 +253,26 @@ def write_derived(target: Path, recipe: Recipe, body: Callable[[Path], object], 
 
     UserError only where another step made ``target``.
     """
+    return bool(write_all_derived({target: body}, recipe, force=force))
+
+
+def write_all_derived(
+    bodies: Mapping[Path, Callable[[Path], object]], recipe: Recipe, *, force: bool = False
+) -> list[Path]:
+    """The same for several targets that belong together, all checked before the first is written; those written."""
+    wanted = [target for target in bodies if not _is_derived(target, recipe, force=force)]
+    for target in wanted:
+        with new_artefact(target, recipe) as partial:
+            bodies[target](partial)
+    return wanted
+
+
+def _is_derived(target: Path, recipe: Recipe, *, force: bool) -> bool:
     old = read_manifest(target) if target.is_file() else None
     if old is not None and old.step == recipe.step:
         step, settings, inputs = recipe.identity()
         force = force or (old.step, old.settings, old.inputs) != (step, json.loads(settings), inputs)
-    if is_done(target, recipe, force=force):
-        return False
-    with new_artefact(target, recipe) as partial:
-        body(partial)
-    return True
+    return is_done(target, recipe, force=force)
 
 
 def publish(partial: Path, target: Path, identity: tuple[str, str, dict[str, str]], facts: Mapping[str, Any]) -> None:

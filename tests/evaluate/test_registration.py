@@ -133,6 +133,13 @@ def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: p
     assert "gain (primary)" in capsys.readouterr().out
 
 
+def test_p21_a_table_of_somebody_else_leaves_no_half_of_the_pair(study: ClaimsSettings) -> None:
+    study.output.with_suffix(".csv").write_text("mine")
+    with pytest.raises(UserError, match=r"claims.csv: "):
+        decide_claims(study)
+    assert not study.output.exists()
+
+
 def test_changed_claims_are_refused_or_marked(study: ClaimsSettings) -> None:
     claims = Path(study.claims)
     text = CLAIMS.replace("base: stage1, threshold: 0.05", "base: stage1, threshold: 0.01").replace(

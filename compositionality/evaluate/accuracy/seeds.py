@@ -1,7 +1,7 @@
 """Results over several seeds: accuracy and differences of arms, with intervals over problems and over seeds."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -11,7 +11,7 @@ import pyarrow as pa
 from omegaconf import MISSING
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
+from compositionality.data.artefact import Recipe, config_hash, exclusive, write_all_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM
@@ -76,13 +76,11 @@ def summarise(settings: SummariseSettings) -> Path:
     recipe = _recipe(study, summary)
     table = output.with_suffix(".parquet")
     with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
-        write_derived(
-            table,
-            recipe,
-            lambda path: write_table(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)), path),
-            force=settings.force,
-        )
+        bodies: dict[Path, Callable[[Path], object]] = {
+            output: lambda path: path.write_text(text, encoding="utf-8"),
+            table: lambda path: write_table(pa.Table.from_pylist(rows, schema=pa.schema(COLUMNS)), path),
+        }
+        write_all_derived(bodies, recipe, force=settings.force)
     if settings.markdown:
         write_between_marks(Path(settings.markdown), settings.place, summary_markdown(summary))
     print_summary(summary, new_console())

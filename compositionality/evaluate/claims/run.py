@@ -1,7 +1,7 @@
 """Claims compared with the results of a study: claims.json, claims.csv, a table."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pandas as pd
 from omegaconf import MISSING
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_derived
+from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
@@ -63,9 +63,12 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     recipe = _recipe(results, content)
     table = output.with_suffix(".csv")
     with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
         rows = pd.DataFrame(_flat(content))
-        write_derived(table, recipe, lambda path: rows.to_csv(path, index=False), force=settings.force)
+        bodies: dict[Path, Callable[[Path], object]] = {
+            output: lambda path: path.write_text(text, encoding="utf-8"),
+            table: lambda path: rows.to_csv(path, index=False),
+        }
+        write_all_derived(bodies, recipe, force=settings.force)
     if settings.markdown:
         write_between_marks(Path(settings.markdown), settings.place, claims_markdown(content))
     print_claims(content, new_console(markup=True))
