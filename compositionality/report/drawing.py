@@ -41,6 +41,8 @@ _THEME = {INK: "--ink", "#000000": "--ink", MUTED: "--muted", GRID: "--line", PA
 _WIDTH = re.compile(r' width="([\d.]+)pt"')
 _LARGEST, _SMALLEST = 4 / 3 * 1.15, 4 / 3 * 0.8
 """Pixels of the page for a point of the figure; a figure that would be smaller scrolls in its frame."""
+_PAGE = 1100
+"""Pixels of a wide page: there the widest figure is seen whole."""
 
 
 def save(make: "Callable[[], Figure]", formats: Sequence[str], stamp: str = "") -> dict[str, bytes]:
@@ -82,7 +84,7 @@ def inline_svg(svg: bytes, name: str) -> str:
     start, _, rest = text.partition(">")
     width = float(_WIDTH.findall(start)[0])
     start = re.sub(r' (width|height)="[^"]*"', "", start)
-    size = f"max-width: {width * _LARGEST:.0f}px; min-width: {width * _SMALLEST:.0f}px"
+    size = f"max-width: {width * _LARGEST:.0f}px; min-width: {min(width * _SMALLEST, _PAGE):.0f}px"
     return f'{start} role="img" aria-labelledby="{name}-title" style="{size}">{rest}'
 
 
