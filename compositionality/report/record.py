@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import code_version, file_hash, write_text
+from compositionality.data.artefact import code_version, file_hash, read_manifest, write_text
 from compositionality.data.git import check_ancestor, hash_at
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.data.yaml_files import read_yaml
@@ -82,6 +82,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     return {
         "command": settings.command,
         "code": code_version(),
+        "runs_by_code": codes_of([Path(path) for _, path in _named("runs", settings.runs)]),
         "machine": machine(),
         "versions": versions(),
         "notes": settings.notes,
@@ -93,6 +94,12 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         **(_claims(Path(settings.claims)) if settings.claims else {}),
         **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }
+
+
+def codes_of(runs: Sequence[Path]) -> list[str]:
+    """The versions of the code that made the models of these run folders, each once: one, unless it changed between."""
+    folders = [folder for run in runs for folder in (run, run / "final") if folder.is_dir()]
+    return sorted({made.code for folder in folders if (made := read_manifest(folder))})
 
 
 def _registration(frozen: Frozen) -> dict[str, Any]:

@@ -30,6 +30,8 @@ def run_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "stage2-rl-level2"
     folder.mkdir()
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in STEPS))
+    with new_artefact(folder / "final", Recipe("train_grpo", {})) as partial:
+        partial.mkdir()
     return folder
 
 
@@ -43,6 +45,7 @@ def test_a_record_holds_everything(tmp_path: Path) -> None:
     )  # fmt: skip
     record = json.loads(write_record(made).read_text())
     assert record["config"]["grpo"] == {"model": {"path": "base"}, "optim": {"lr": 0.0003}}
+    assert record["runs_by_code"] == [record["code"]]
     assert record["times_s"] == {"seed0": {"pretrain": 120.5, "rl": 42.25}}
     assert record["runs"]["stage2-rl-level2"] == {
         "steps": 2, "timing_s/step mean": 2.5, "critic/score/mean first, last": [0.1, 0.4],
