@@ -3,7 +3,7 @@
 # model. Three runs a variant (SEEDS), seeds SEED … of models and training, all on the problems of the first: validation problems,
 # 500 a level. ablation_variant.sh says what each variant changes.
 # Reads nothing. Writes data, checkpoints and results under …/ablation (-seed1/ablation …), and $RESULTS_DIR/ablation/ablation.json.
-# Tiny: two and a half hours on 2 cores. VARIANTS="recipe wide": only these.
+# Tiny: hours on 2 cores. VARIANTS="recipe wide": only these.
 # Usage: [SEEDS=1] bash bash/section41_42/ablation.sh [--force] [markdown=results/README.md]  (the table into its place there)
 export SEEDS=${SEEDS:-3}
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

@@ -3,7 +3,7 @@
 # their summary. Each step that is there already is skipped; stopped at any moment, it continues when run again.
 # Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
 # $RESULTS_DIR, and for the seeds after the first the same names with -seed1, -seed2 …
-# Tiny: about 12 minutes a seed on 2 cores. Paper: days on a node of 8 GPUs.
+# Paper: days on a node of 8 GPUs.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 "${bound[@]}" "$PYTHON" examples/run_study.py study=section41_42 seeds="$SEEDS" summary=true -- "$@"

@@ -1,6 +1,7 @@
 """What a model says of the training that made it: totals of the metrics, iterations together, no invention."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import mark_complete, publish_models, record_score
-from compositionality.train.common.training_report import report_of, rl_report, sft_report
+from compositionality.train.common.training_report import report_from, report_of, rl_report, sft_report
 from compositionality.types import TrainingReport
 
 VERL = [
@@ -102,3 +103,11 @@ def test_a_model_of_others_has_no_report_and_a_damaged_one_is_named(tmp_path: Pa
     assert read_manifest(path)
     with pytest.raises(UserError, match=r"final/manifest.json: facts: training: updates, .* are needed; train or"):
         report_of(path)
+
+
+@pytest.mark.parametrize("value", ["10", [1], float("nan")])
+def test_p18_what_is_not_a_number_is_named(value: Any) -> None:
+    whole = asdict(TrainingReport(updates=10))
+    assert report_from(whole, "accuracy.json") == TrainingReport(updates=10)
+    with pytest.raises(UserError, match=r"^accuracy.json: updates=.* is not a number; train or evaluate again"):
+        report_from({**whole, "updates": value}, "accuracy.json")

@@ -87,7 +87,7 @@ def report_from(content: Any, where: str) -> TrainingReport:
         raise UserError(f"{where}: {', '.join(NAMES)} are needed; train or evaluate again with --force")
     for name, value in content.items():
         if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
-            raise UserError(f"{where}: {name}={value!r} is no number; train or evaluate again with --force")
+            raise UserError(f"{where}: {name}={value!r} is not a number; train or evaluate again with --force")
     return TrainingReport(**content)
 
 
