@@ -102,23 +102,27 @@ def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None
 
 
 def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | None:
-    if not settings.registration:
+    frozen = _frozen(settings)
+    if frozen is None:
         if settings.post_hoc:
             raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
         return None
-    return standings_of(
-        Frozen(Path(settings.registration)), _claims_of(settings), catalogue, post_hoc=settings.post_hoc
-    )
+    return standings_of(frozen, _claims_of(settings), catalogue, post_hoc=settings.post_hoc)
+
+
+def _frozen(settings: ClaimsSettings) -> Frozen | None:
+    """The registration that the study ran under, if it did."""
+    return Frozen(Path(settings.registration)) if settings.registration else None
 
 
 def _claims_of(settings: ClaimsSettings) -> str:
-    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    frozen = _frozen(settings)
     return settings.claims or (frozen.registration.claims if frozen else "composition")
 
 
 def _as_registered(settings: ClaimsSettings, catalogue: Catalogue) -> Catalogue:
     """With the primary claims of the registration, where there is one."""
-    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    frozen = _frozen(settings)
     return catalogue.with_primary(frozen.registration.primary) if frozen else catalogue
 
 
@@ -151,7 +155,8 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
     if not settings.results:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
     found, notes = {}, []
-    registered = Frozen(Path(settings.registration)).registration if settings.registration else None
+    frozen = _frozen(settings)
+    registered = frozen.registration if frozen else None
     controls = registered.controls if registered else []
     for name, of in catalogue.results.items():
         if given[name]:
