@@ -2,11 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from compositionality.data.artefact import verify
 from compositionality.study.arms import load_study
 from compositionality.study.jobs import OF_A_STEP, Job, Request, in_folder, of_one_run, seed_jobs
 from compositionality.study.replicates import VARIABLE, Replicate
 from compositionality.types import Study
+
+RESULTS = (
+    *("section41_42/accuracy.json", "section41_42/accuracy.parquet", "section41_42/by_problem.parquet"),
+    *("section44/passk.json", "section44/by_problem.parquet"),
+    *("section45/failure_modes.json", "section45/labels.parquet", "section45/by_problem.parquet"),
+)
+"""What a whole study reads of each replicate."""
 
 
 def of_replicate(variables: Mapping[str, str], one: Replicate) -> dict[str, str]:
@@ -30,18 +39,20 @@ def replicate_jobs(
 ) -> list[Job]:
     """All jobs, each in one lane: seeds side by side, then their splits; ``controls`` in the first split of each seed.
 
-    An order in which one after the other would do.
+    An order in which one after the other would do. None for a replicate that ``is_complete``.
     """
     study, jobs = load_study(request.study), list[Job]()
+    firsts = {one.seed: one for one in reversed(replicates)}.values()
     shared: dict[int, int] = {}
     ends: list[int] = []
     for one in replicates:
-        first = one.seed not in shared
-        if first:
+        mine = of_replicate(variables, one)
+        mine["ARMS"] = " ".join([*variables["ARMS"].split(), *(controls if one in firsts else [])])
+        if is_complete(Path(mine["RESULTS_DIR"]), [*study.evaluated, *mine["ARMS"].split()]):
+            continue
+        if one.seed not in shared:
             jobs += _of_seed(study, request, of_replicate(variables, Replicate(one.seed)), len(jobs))
             shared[one.seed] = len(jobs) - 1
-        mine = of_replicate(variables, one)
-        mine["ARMS"] = " ".join([*variables["ARMS"].split(), *(controls if first else [])])
         jobs += _of_split(study, request, mine, len(jobs), shared[one.seed])
         ends += [len(jobs) - 2, len(jobs) - 1]
     whole = {key: value for key, value in variables.items() if key not in OF_A_STEP}
@@ -52,6 +63,18 @@ def replicate_jobs(
         jobs.append(Job(script, request.words, whole, tuple(ends), one_lane=True, depth=1, timed=False))
         ends = [len(jobs) - 1]
     return jobs
+
+
+def is_complete(results: Path, arms: Sequence[str]) -> bool:
+    """True if a replicate's results are there, of all ``arms``: then its models and completions may lie elsewhere.
+
+    UserError for a result that has been altered.
+    """
+    files = [results / name for name in RESULTS]
+    if not all(file.is_file() for file in files):
+        return False
+    evaluated = [verify(file) for file in files][1].settings["models"]
+    return set(arms) <= set(evaluated)
 
 
 def _of_seed(study: Study, request: Request, variables: Mapping[str, str], first: int) -> Iterator[Job]:

@@ -1,12 +1,15 @@
 """Jobs of a study of replicates: what a seed's splits share is made once, each job takes one lane."""
 
+from pathlib import Path
+
 import pytest
 
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.study.arms import of_seeds
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request
-from compositionality.study.replicate_jobs import replicate_jobs
+from compositionality.study.replicate_jobs import RESULTS, replicate_jobs
 from compositionality.study.replicates import Replicate, read_replicates
 
 REPLICATES = [Replicate(20, 61), Replicate(20, 62), Replicate(21, 63)]
@@ -72,3 +75,32 @@ def test_split_0_is_the_seeds_own(jobs: list[Job]) -> None:
     assert read_replicates("20:61 3:0") == [Replicate(20, 61), Replicate(3, 0)]
     with pytest.raises(UserError, match="REPLICATES=a:1: words SEED:SPLIT"):
         read_replicates("a:1")
+
+
+def results_of(folder: Path, arms: list[str]) -> None:
+    """Results of a replicate as far as ``is_complete`` reads them."""
+    for name in RESULTS:
+        with new_artefact(folder / name, Recipe("made", {"models": arms})) as partial:
+            partial.write_text(name)
+
+
+def test_a_complete_replicate_is_not_run_again(tmp_path: Path) -> None:
+    named = {key: f"{tmp_path}/{folder}/x" for key, folder in zip(NAMED, ("d", "c", "r"), strict=True)}
+    variables = environment({"PROFILE": "smoke", "ARMS": "rl-level2 rft", **named})
+
+    def left() -> list[tuple[str, str]]:
+        jobs = replicate_jobs(Request("section41_42", 3), variables, REPLICATES, ["rl-level2-shuffled"])
+        assert [job.script for job in jobs[-4:]] == ["section41_42/summarise", "claims", "report", "record"]
+        assert all(after < number for number, job in enumerate(jobs) for after in job.after)
+        return [(job.script.partition("/")[2], job.variables["REPLICATE"]) for job in jobs[:-4]]
+
+    everything, arms = left(), ["stage1", "base", "rl-level2", "rft"]
+    results_of(tmp_path / "r/x-seed20-split61", arms)
+    assert left() == everything  # the first split of a seed has the control too
+    results_of(tmp_path / "r/x-seed20-split61", [*arms, "rl-level2-shuffled"])
+    assert left() == [job for job in everything if job[1] != "20-split61"]  # the base is there for the other split
+    results_of(tmp_path / "r/x-seed20-split62", arms)
+    assert left() == [job for job in everything if job[1].startswith("21")]
+    (tmp_path / "r/x-seed20-split62" / RESULTS[0]).write_text("altered")
+    with pytest.raises(UserError, match=r"accuracy\.json: altered"):
+        left()
