@@ -15,9 +15,9 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.create_problems import problem_settings
-from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges, check_values
+from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
