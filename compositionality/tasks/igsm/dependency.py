@@ -121,7 +121,7 @@ class _Graph:
                     pending.add(parent)
                     wanted = [one for one in free if one in pending]
                 free = wanted
-            current = self._choose(draws, free, pending, strength)
+            current = self._choose(draws, free, pending, strength if current else 0.0)
             remaining.remove(current)
             for parent in self._parents(current):
                 children[parent] -= 1
@@ -170,7 +170,7 @@ class _Graph:
         operations, kept = self.operations[one], list(self.attached[one])
         size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
         others = [other for other in self.order[:place] if other not in self.attached[one]]
-        has_constant = size > len(kept) and (not others or unit(draws) < 0.5)
+        has_constant = size + (operations == 1) > len(kept) and (not others or unit(draws) < 0.5)
         while len(kept) + has_constant < size:
             pick = draws.below(len(others) + (not has_constant))
             if pick == len(others):

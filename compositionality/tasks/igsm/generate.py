@@ -1,7 +1,8 @@
 """Problems by random access: a pure function of (options, split, seed, index).
 
-A problem's *template* is its graph of dependencies with what its equations do, without names and constants. Every
-template belongs to one split by its hash, so that no solution seen in training is asked for with other numbers.
+A problem's *template* is its graph of dependencies with what its equations do, without names and constants. From four
+operations on every template belongs to one split by its hash, so that no solution seen in training is asked for with
+other numbers. With fewer there are too few templates (1, 4 and 27 or so): there the problem itself belongs to a split.
 """
 
 from collections import Counter
@@ -17,10 +18,13 @@ from compositionality.tasks.igsm.graph import Problem, Quantity
 from compositionality.tasks.igsm.names import Names, draw_names, read_systems
 from compositionality.tasks.igsm.options import LARGEST, IgsmOptions
 from compositionality.tasks.igsm.structure import unit
+from compositionality.tasks.igsm.wording import compact_prompt
 
 BINS = {"train": range(15), "validation": range(15, 18), "test": range(18, 22), "pretrain": range(22, 23)}
 """Of the templates' hashes modulo 23, which a split has; iGSM keeps 0 to 15 or 16 for training."""
 N_BINS = 23
+SPLIT_BY_TEMPLATE = 4
+"""The least level whose templates are split."""
 PATIENCE = 2000
 _SAMPLE = 300
 
@@ -49,14 +53,14 @@ class IgsmGenerator:
             raise UserError(f"split={split}: no such split; known: {', '.join(BINS)}")
         options = self.options
         draws = Draws(f"igsm/{options.content()}/{split}/{seed}/{index}".encode())
-        level = self._level(draws, index)
+        level = self.level(draws, index)
         kept = answer_shares(options, level)
         for _ in range(PATIENCE):
             problem = _draw(draws, options, level)
             if problem is None or unit(draws) >= kept.get(problem.answer, 1.0):
                 continue
             template = template_of(problem)
-            if int(template, 16) % N_BINS in BINS[split]:
+            if bin_of(problem, level, template) in BINS[split]:
                 names = draw_names(draws, read_systems(options.names), 1 + _coarsest(problem))
                 return IgsmItem(level, index, problem, names, template)
         raise UserError(
@@ -64,7 +68,8 @@ class IgsmGenerator:
             f"(now {options.most_edges}) or a larger most_common (now {options.most_common})"
         )
 
-    def _level(self, draws: Draws, index: int) -> int:
+    def level(self, draws: Draws, index: int) -> int:
+        """By the law: the levels take turns, or the smaller of two draws."""
         levels = self.options.levels
         if self.options.law == "equal":
             return levels[index % len(levels)]
@@ -81,6 +86,12 @@ def _draw(draws: Draws, options: IgsmOptions, level: int) -> Problem | None:
     rest = list(found.equations)
     mixed = [rest.pop(draws.below(len(rest))) for _ in range(len(rest))]
     return Problem({one: found.equations[one] for one in mixed}, found.asked, found.order, found.modulus)
+
+
+def bin_of(problem: Problem, level: int, template: str) -> int:
+    """Which of the 23 bins the problem is in."""
+    text = template if level >= SPLIT_BY_TEMPLATE else sha256(compact_prompt(problem).encode()).hexdigest()
+    return int(text, 16) % N_BINS
 
 
 def _coarsest(problem: Problem) -> int:
