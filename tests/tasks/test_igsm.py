@@ -11,18 +11,10 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.behaviours import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.behaviours import (
-    ANALYSIS_LEVELS,
-    BRIDGE,
-    VANILLA,
-    Behaviours,
-    flat,
-    other_order,
-    other_premises,
-    plan_steps,
-)
+from compositionality.tasks.igsm.behaviours import other_order, other_premises, plan_steps
 from compositionality.tasks.igsm.dependency import MOST_PARENTS
 from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmGenerator, IgsmItem
 from compositionality.tasks.igsm.graph import Problem as Graph
@@ -31,7 +23,7 @@ from compositionality.tasks.igsm.names import BUILT_IN, read_systems
 from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
 from compositionality.tasks.igsm.solution import write_solution
-from compositionality.tasks.igsm.task import graph_in, solution
+from compositionality.tasks.igsm.task import graph_in
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 
 SIZES = {
@@ -143,11 +135,13 @@ def test_names_are_many_and_each_text_is_well_formed() -> None:
 
 
 BEHAVIOURS = {
-    "vanilla": VANILLA,
+    "plain": PLAIN,
     "BRIDGE": BRIDGE,
     "subgoals": Behaviours(subgoals=True),
     "analysis": Behaviours(analysis=flat(0.5)),
     "reflection": Behaviours(reflection=0.3),
+    "reordered": Behaviours(reordered=True),
+    "padded": Behaviours(padded=True),
     "all of it": Behaviours(subgoals=True, analysis=ANALYSIS_LEVELS[4], reflection=0.9),
 }
 
@@ -160,7 +154,7 @@ def test_no_solution_states_a_wrong_value(name: str, behaviours: str) -> None:
         options = replace(SIZES[name], style=style, process=True)
         for index in range(10):
             problem = TASK.problem(options, "train", 1, index)
-            text = solution(problem, BEHAVIOURS[behaviours], seed=index)
+            text = TASK.solution(problem, BEHAVIOURS[behaviours], index)
             assert TASK.judge(text, problem.ground_truth).score == 1, text
             for chain in re.findall(r"\w+ = (.+)\.$" if style == "text" else r"^\w+=(.+)$", text, re.MULTILINE):
                 forms = [form for form in chain.split("=") if not re.search("[A-Za-z]", form)]
@@ -203,7 +197,7 @@ def test_other_orders_have_the_same_answer() -> None:
         for other in (other_order(item.problem, draws), other_premises(item.problem, draws)):
             assert other.answer == item.problem.answer
             assert set(other.order) == set(item.problem.order)
-            write_solution(other, item.names, BRIDGE, draws)
+            write_solution(other, item.names, BRIDGE, b"key")
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
@@ -253,3 +247,25 @@ def test_a_row_without_its_graph_is_refused() -> None:
     for graph in ("{}", "[]", '{"facts": ["b1a0=x"], "order": ["b1a0"], "modulus": 0}'):
         with pytest.raises(UserError, match="its metadata hold no graph"):
             graph_in(replace(problem, metadata={"graph": graph}))
+
+
+@pytest.mark.parametrize("style", ["text", "compact"])
+def test_padding_makes_a_plain_solution_as_long_as_with_all_behaviours(style: str) -> None:
+    for index in range(20):
+        problem = TASK.problem(IgsmOptions(style=style), "train", 1, index)
+        padded, whole, plain = (
+            TASK.solution(problem, behaviours, 3) for behaviours in (Behaviours(padded=True), BRIDGE, PLAIN)
+        )
+        assert len(padded) == max(len(whole), len(plain))
+        assert [line for line in padded.split("\n") if line in plain.split("\n")] == plain.split("\n")
+    with pytest.raises(UserError, match="padded=true: neutral text in place of behaviours"):
+        Behaviours(padded=True, subgoals=True)
+
+
+def test_a_reworded_problem_is_the_same() -> None:
+    problem = TASK.problem(IgsmOptions(process=True), "train", 1, 0)
+    other = TASK.reworded(problem, 1)
+    assert other.prompt != problem.prompt
+    assert sorted(other.prompt.split("\n")) == sorted(problem.prompt.split("\n"))
+    assert TASK.asks_its_truth(other)
+    assert TASK.judge(TASK.solution(other, BRIDGE, 0), problem.ground_truth).score == 1

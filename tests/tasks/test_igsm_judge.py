@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from compositionality.errors import UserError
+from compositionality.tasks.behaviours import BRIDGE, PLAIN, Behaviours
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.behaviours import BRIDGE, VANILLA, Behaviours
 from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.tasks.igsm.task import graph_in, solution
+from compositionality.tasks.igsm.task import graph_in
 from compositionality.types import LENGTH, Completion, Problem
 
 OPTIONS = IgsmOptions(levels=(9,), process=True)
@@ -153,7 +153,7 @@ def test_p04_a_chain_with_a_fault_scores_nothing_though_its_answer_is_right(styl
     change, reason = FOUL[foul]
     for index in range(12):
         row = problem(style, index)
-        lines = solution(row, VANILLA).split("\n")
+        lines = TASK.solution(row, PLAIN, 0).split("\n")
         try:
             text = "\n".join(change(lines))
         except StopIteration:
@@ -170,7 +170,7 @@ def test_p04_a_chain_with_a_fault_scores_nothing_though_its_answer_is_right(styl
 
 def test_a_letter_stands_for_one_quantity() -> None:
     row = problem("text")
-    lines = solution(row, VANILLA).split("\n")
+    lines = TASK.solution(row, PLAIN, 0).split("\n")
     letter, other = (re.search(r"([A-Za-z]) = ", line)[1] for line in lines[:2])  # type: ignore[index]
     lines[1] = re.sub(rf"\b{other}\b", letter, lines[1])
     assert TASK.judge("\n".join(lines), row.ground_truth).reason == "illegal"
@@ -178,21 +178,21 @@ def test_a_letter_stands_for_one_quantity() -> None:
 
 def test_a_right_chain_with_another_answer_is_wrong() -> None:
     row = problem("text")
-    text = solution(row, BRIDGE)
+    text = TASK.solution(row, BRIDGE, 0)
     assert TASK.judge(re.sub(r"boxed\{(-?)(\d)", r"boxed{\g<1>1\2", text), row.ground_truth).reason == "wrong"
 
 
 def test_a_quantity_that_the_problem_does_not_know_is_illegal() -> None:
     row = problem("compact")
-    assert TASK.judge(f"d9c9=1\n{solution(row, VANILLA)}", row.ground_truth).reason == "illegal"
+    assert TASK.judge(f"d9c9=1\n{TASK.solution(row, PLAIN, 0)}", row.ground_truth).reason == "illegal"
     words = problem("text")
-    text = f"- Let Z be the number of Flying Pigs in each Second Sun. Z = 1.\n{solution(words, VANILLA)}"
+    text = f"- Let Z be the number of Flying Pigs in each Second Sun. Z = 1.\n{TASK.solution(words, PLAIN, 0)}"
     assert TASK.judge(text, words.ground_truth).reason == "illegal"
 
 
 def test_faults_are_diagnosed_where_they_are() -> None:
     row = answer_only(problem("compact", 1))
-    lines = solution(row, Behaviours(subgoals=True)).split("\n")
+    lines = TASK.solution(row, Behaviours(subgoals=True), 0).split("\n")
     wrong = [*lines[:-1], re.sub(r"\d$", lambda last: str((int(last[0]) + 1) % 10), lines[-1])]
     text = "\n".join(wrong)
     found = TASK.diagnose(row, Completion(text, 9, "stop"), TASK.judge(text, row.ground_truth))

@@ -1,56 +1,21 @@
-"""Which steps a written solution takes: the plain one, and behaviours that can be injected into it (BRIDGE).
+"""Which steps a written solution takes: the plain one, and with behaviours injected.
 
 - *subgoals*: an equation is worked out one operation at a time;
 - *analysis*: what the problem says of a quantity is repeated before it is worked out;
 - *reflection*: now and then a quantity is tried that cannot be known yet, noticed, and left for later.
 
-No step states a wrong value. Probabilities and mechanics are those of the paper's released code (README.md).
+No step states a wrong value. Mechanics are those of the paper's released code (README.md).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compositionality.errors import UserError
+from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.graph import Problem, Quantity, evaluate, numbers_in
 from compositionality.tasks.igsm.structure import unit
 
-ANALYSIS_LEVELS = (
-    (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-    (0.0, 0.0, 0.1, 0.4, 0.8, 1.0),
-    (0.0, 0.1, 0.4, 0.8, 1.0, 1.0),
-    (0.0, 0.4, 0.8, 1.0, 1.0, 1.0),
-    (0.0, 1.0, 1.0, 1.0, 1.0, 1.0),
-)
-"""Chance of an analysis by how many terms an equation has, a constant among them: the code's levels 0 to 4."""
 _TO_REDUNDANT = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviours:
-    """What is injected; nothing by default. ``analysis``: chances by the number of terms, ``reflection``: by step."""
-
-    subgoals: bool = False
-    analysis: tuple[float, ...] = ANALYSIS_LEVELS[0]
-    reflection: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, chances in (("analysis", self.analysis), ("reflection", (self.reflection,))):
-            if not all(0 <= chance <= 1 for chance in chances):
-                raise UserError(f"{name}={list(chances)}: give probabilities from 0 to 1")
-
-    def analysis_chance(self, terms: int) -> float:
-        """Of an equation with so many terms."""
-        return self.analysis[min(terms, len(self.analysis) - 1)]
-
-
-def flat(chance: float) -> tuple[float, ...]:
-    """The same chance of an analysis for every equation that names a quantity."""
-    return (0.0, *[chance] * 5)
-
-
-VANILLA = Behaviours()
-BRIDGE = Behaviours(subgoals=True, analysis=ANALYSIS_LEVELS[2], reflection=0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +94,11 @@ def other_order(problem: Problem, draws: Draws) -> Problem:
         free = [one for one in left if not any(parent in left for parent in problem.parents(one))]
         order.append(draws.choice(free))
         left.remove(order[-1])
-    return Problem(problem.equations, problem.asked, (*order, problem.asked), problem.modulus)
+    return replace(problem, order=(*order, problem.asked))
 
 
 def other_premises(problem: Problem, draws: Draws) -> Problem:
     """The same problem, its premises in another order."""
     rest = list(problem.equations)
     mixed = [rest.pop(draws.below(len(rest))) for _ in range(len(rest))]
-    return Problem({one: problem.equations[one] for one in mixed}, problem.asked, problem.order, problem.modulus)
+    return replace(problem, equations={one: problem.equations[one] for one in mixed})

@@ -6,7 +6,7 @@ other numbers. With fewer there are too few templates (1, 4 and 27 or so): there
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
@@ -85,7 +85,7 @@ def _draw(draws: Draws, options: IgsmOptions, level: int) -> Problem | None:
         return found
     rest = list(found.equations)
     mixed = [rest.pop(draws.below(len(rest))) for _ in range(len(rest))]
-    return Problem({one: found.equations[one] for one in mixed}, found.asked, found.order, found.modulus)
+    return replace(found, equations={one: found.equations[one] for one in mixed})
 
 
 def bin_of(problem: Problem, level: int, template: str) -> int:

@@ -15,6 +15,8 @@ from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, va
 from compositionality.tasks.igsm.graph import Item, Problem, Quantity, evaluate, numbers_in, quantity
 from compositionality.tasks.igsm.names import Names
 
+FILLER = "~"
+"""A line of these is neutral: no step of a compact completion."""
 MOST_LINES = 200
 LONGEST_LINE = 2000
 _CODE = re.compile(r"[b-d]\d[a-d]\d?")
@@ -87,7 +89,7 @@ def check_chain(text: str, problem: Problem, names: Names | None) -> Finding:
 def read_lines(text: str, names: Names | None) -> Iterator[Line | None]:
     """The steps of a completion in the compact style (no ``names``) or in English; None for a line that is none."""
     if names is None:
-        yield from map(_compact_line, text.split("\n"))
+        yield from (_compact_line(line) for line in text.split("\n") if line.strip(FILLER))
         return
     items = names.items()
     categories = {word: place for place, layer in enumerate(names.layers) for word in (layer.noun, layer.plural)}

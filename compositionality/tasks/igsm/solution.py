@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from string import ascii_letters
 
+from compositionality.tasks.behaviours import BRIDGE, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.behaviours import Behaviours, Step, plan_steps, values_along
+from compositionality.tasks.igsm.behaviours import Step, other_order, plan_steps, values_along
 from compositionality.tasks.igsm.graph import Expression, Problem, Quantity, numbers_in, steps_of
 from compositionality.tasks.igsm.names import Names
+from compositionality.tasks.igsm.process import FILLER
 from compositionality.tasks.igsm.wording import capital, compact, phrase, premise
 
 _BEGIN = (
@@ -20,15 +22,37 @@ _LOCKED = (
     "For that I need {missing} first, so it has to wait.",
     "That cannot be worked out before {missing}. I go back.",
 )
+_FILLER_WORDS = "so far so good, "
+_LEAST_FILLER = 3
 _SAYS = ("It is said that {premise}.", "According to the facts {premise}.")
 
 
-def write_solution(problem: Problem, names: Names | None, behaviours: Behaviours, draws: Draws) -> str:
-    """A whole right completion with these behaviours; in the compact style without names."""
+def write_solution(problem: Problem, names: Names | None, behaviours: Behaviours, key: bytes) -> str:
+    """A whole right completion with these behaviours, all choices drawn from ``key``; in codes without names."""
+    draws = Draws(key)
+    if behaviours.reordered:
+        problem = other_order(problem, draws)
     steps = plan_steps(problem, behaviours, draws)
     if names is None:
-        return compact_solution(problem, steps, subgoals=behaviours.subgoals)
-    return text_solution(problem, names, steps, draws, subgoals=behaviours.subgoals)
+        text = compact_solution(problem, steps, subgoals=behaviours.subgoals)
+    else:
+        text = text_solution(problem, names, steps, draws, subgoals=behaviours.subgoals)
+    if not behaviours.padded:
+        return text
+    length = len(write_solution(problem, names, BRIDGE, key))
+    return _padded(text, length, FILLER if names is None else _FILLER_WORDS)
+
+
+def _padded(text: str, length: int, filler: str) -> str:
+    """With lines of neutral text between the steps, as long as ``length`` characters if it is shorter."""
+    lines, missing = text.split("\n"), length - len(text)
+    slots = min(len(lines) - 1, missing // (1 + _LEAST_FILLER)) or int(missing > 1)
+    sizes = [missing * (slot + 1) // slots - missing * slot // slots for slot in range(slots)]
+    fillers = [(filler * size)[: size - 1] for size in sizes]
+    between = [part for line, one in zip(lines, fillers, strict=False) for part in (line, one)]
+    if len(lines) == 1 and fillers:
+        return f"{fillers[0]}\n{text}"
+    return "\n".join([*between, *lines[len(fillers) :]])
 
 
 def compact_solution(problem: Problem, steps: Sequence[Step], *, subgoals: bool) -> str:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compositionality.errors import UserError
+from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.behaviours import VANILLA, Behaviours
+from compositionality.tasks.igsm.behaviours import other_premises
 from compositionality.tasks.igsm.graph import Problem as Graph
 from compositionality.tasks.igsm.judge import judge_igsm
 from compositionality.tasks.igsm.names import Names
@@ -68,7 +70,19 @@ class IgsmTask(Task):
 
     def gold(self, problem: Problem) -> str:
         """The plain solution."""
-        return solution(problem, VANILLA)
+        return self.solution(problem, PLAIN, 0)
+
+    def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
+        """A right completion with behaviours injected; the same choices for all behaviours where they have the same."""
+        graph, names = graph_in(problem)
+        return write_solution(graph, names, behaviours, f"igsm/solution/{seed}/{problem.prompt}".encode())
+
+    def reworded(self, problem: Problem, seed: int) -> Problem:
+        """The same problem with its premises in another order; none may differ where there are few."""
+        graph, names = graph_in(problem)
+        other = other_premises(graph, Draws(f"igsm/premises/{seed}/{problem.prompt}".encode()))
+        metadata = {**problem.metadata, "graph": json.dumps(graph_of(other, names))}
+        return replace(problem, prompt=prompt_of(other, names), metadata=metadata)
 
     def identity(self, problem: Problem) -> Identity:
         """The prompt; its template, which no two splits share, is the composition."""
@@ -113,13 +127,6 @@ class IgsmTask(Task):
 
 
 TASK = IgsmTask()
-
-
-def solution(problem: Problem, behaviours: Behaviours, seed: int = 0) -> str:
-    """A right completion of a problem with these behaviours injected; another one for each ``seed``."""
-    graph, names = graph_in(problem)
-    draws = Draws(f"igsm/solution/{seed}/{problem.prompt}".encode())
-    return write_solution(graph, names, behaviours, draws)
 
 
 def graph_in(problem: Problem) -> tuple[Graph, Names | None]:
