@@ -29,13 +29,14 @@ class IgsmOptions:
     redundant: bool = True  # state what the question does not need too
     shuffled: bool = True  # the premises, else each after those it depends on
     most_common: float = 0.06  # share of problems at most with the same answer; 1: as they come
+    group: str = "igsm"  # name of this set of problems: igsm, ood …
     names: str = ""  # YAML file of naming systems; empty: ours
     style: str = "text"  # of the prompt: text or compact
     process: bool = False  # judge the whole chain of a completion, not its answer alone
 
     def content(self) -> list[tuple[str, Any]]:
         """The options that decide which problems are drawn, where they are not the defaults."""
-        words = ("style", "process", "names", "levels")
+        words = ("style", "process", "names", "levels", "group")
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in words and value != default]
 
@@ -43,6 +44,8 @@ class IgsmOptions:
         """UserError for options that make no sense."""
         check_choice("style", self.style, STYLES)
         check_choice("law", self.law, LAWS)
+        if not self.group.isidentifier():
+            raise UserError(f"group={self.group}: give a word")
         levels = self.levels
         if not levels or len(set(levels)) < len(levels) or not all(level in OPERATIONS for level in levels):
             raise UserError(

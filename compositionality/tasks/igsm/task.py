@@ -26,7 +26,6 @@ from compositionality.types import Completion, Diagnosis, Failure, Problem, Reas
 if TYPE_CHECKING:
     from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem
 
-GROUP = "igsm"
 _FAILURES = {
     Fault.UNREADABLE: Failure.FORMAT,
     Fault.ARITHMETIC: Failure.ATOMIC,
@@ -158,4 +157,4 @@ def _row(item: "IgsmItem", options: IgsmOptions, seed: int) -> Problem:
     prompt = prompt_of(item.problem, names)
     truth = ground_truth(item.problem, names, process=options.process)
     metadata = {"seed": seed, "template": item.template, "graph": json.dumps(graph_of(item.problem, names))}
-    return Problem(f"igsm-level{item.level}", item.level, GROUP, prompt, truth, item.index, metadata)
+    return Problem(f"igsm-level{item.level}", item.level, options.group, prompt, truth, item.index, metadata)
