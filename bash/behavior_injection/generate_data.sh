@@ -14,8 +14,7 @@ for level in $IGSM_TEST_LEVELS; do if ((level > hardest)); then hard+=("$level")
 create() { run create_problems task=igsm output="$OUTPUT/$1.parquet" levels="[${2// /,}]" workers="$CORES" "${@:3}"; }
 
 create sft "$IGSM_TRAIN_LEVELS" law="$IGSM_LAW" split=train seed="$SEED" count="$IGSM_SFT_COUNT" "$@"
-create rl "$IGSM_TRAIN_LEVELS" law="$IGSM_LAW" split=train seed=$((SEED + 100000)) count="$IGSM_RL_COUNT" \
-  avoid="[$(list "$OUTPUT/sft.parquet")]" "$@"
+create rl "$IGSM_TRAIN_LEVELS" law="$IGSM_LAW" split=train seed=$((SEED + 100000)) count="$IGSM_RL_COUNT" "$@"
 create validation "$IGSM_VALIDATION_LEVELS" split=validation seed="$SEED" count="$IGSM_VALIDATION_COUNT" "$@"
 create test "${easy[*]}" split=test seed="$TEST_SEED" count=$((${#easy[@]} * IGSM_TEST_PER_LEVEL)) "$@"
 if ((${#hard[@]})); then
