@@ -24,7 +24,7 @@ _ATTENTION = re.compile(r"self_attn\.[qkvo]_proj\.weight$")
 Gradients = Mapping[str, Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass
 class ProjectionSettings:
     """How gradients become features."""
 
@@ -34,13 +34,17 @@ class ProjectionSettings:
     rank: PositiveInt = 64  # of the LoRA adapters
     seed: NonNegativeInt = 0  # of signs, places and adapters
 
+    def check(self) -> None:
+        """UserError for sizes that do not fit."""
+        if self.kind != "exact" and self.size % self.repeats:
+            raise UserError(f"projection.size={self.size}: not a multiple of projection.repeats={self.repeats}")
+
 
 class Projection:
     """From gradients by name to one vector of features."""
 
     def __init__(self, settings: ProjectionSettings) -> None:
-        if settings.kind != "exact" and settings.size % settings.repeats:
-            raise UserError(f"projection.size={settings.size}: not a multiple of projection.repeats={settings.repeats}")
+        settings.check()
         self.settings = settings
         self._places: dict[tuple[str, int], tuple[Tensor, Tensor]] = {}
         self._adapters: dict[str, Tensor] = {}

@@ -46,18 +46,19 @@ class InfluenceSettings:
     problems: Path = MISSING  # the problem file that they answer
     output: Path = MISSING  # folder of the results
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
-    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"
-    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"
+    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo, queries with signal alone
+    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # what one token weighs
     temperature: PositiveFloat = 1.0  # at which the completions were sampled
     max_tokens: PositiveInt = 1024  # of a completion; loss_aggregation=dr_grpo divides by it
     micro_batch_tokens: PositiveInt = 16384  # tokens with padding in one pass
-    projection: ProjectionSettings = field(default_factory=ProjectionSettings)
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)  # how gradients are kept
     force: bool = False  # replace a result that was made from something else
 
 
 def influence(settings: InfluenceSettings) -> Path:
     """Write ``output``/influence.parquet (a row a query) and influence.json (means); print the means by accuracy."""
     check_ranges(settings)
+    settings.projection.check()
     rollout_manifest(settings.rollouts)
     model = resolve_model(settings.model)
     table = settings.output / "influence.parquet"
@@ -81,6 +82,7 @@ def influence(settings: InfluenceSettings) -> Path:
 def check(settings: InfluenceSettings) -> None:
     """A dry run's: settings, and the model if it is there."""
     check_ranges(settings)
+    settings.projection.check()
     if is_to_be_checked(settings.model, dry=True):
         check_model(settings.model)
 

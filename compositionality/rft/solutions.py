@@ -30,9 +30,7 @@ class SolutionSettings:
     output: NonEmptyStr = MISSING  # folder for train.parquet
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
     subgoals: bool = False  # steps worked out one operation at a time
-    analysis: Annotated[int, Interval(ge=0, le=len(ANALYSIS_LEVELS) - 1)] = (
-        0  # how often the problem's words are repeated
-    )
+    analysis: Annotated[int, Interval(ge=0, le=4)] = 0  # level of how often the problem's words are repeated
     analysis_chance: Fraction | None = None  # instead, of each step the same chance
     reflection: Fraction = 0.0  # before so many steps something is tried in vain
     padded: bool = False  # plain, with neutral text until as long as with all behaviours
