@@ -265,6 +265,14 @@ def test_p03_a_chain_of_no_ops_is_never_made() -> None:
         StringGenerator(StringOptions(ids=(22,), levels=(2,))).problem("train", 1, 0)
 
 
+def test_every_division_of_the_functions_has_deep_problems() -> None:
+    """Of division 87 one chain of eight trained functions in 130 is sound within ten characters."""
+    options = replace(TINY, style="compact", levels=(8,), function_split=87, drop=(0, 3), alphabet="abcdefghij")
+    task = StringGenerator(replace(options, input_length=(3, 6), max_length=10, frozen_parameters=True))
+    problems = [task.problem("test", 2032, index) for index in range(6)]
+    assert all(len(problem.metadata["functions"]) == 8 for problem in problems)
+
+
 def test_a_level_with_too_few_problems_is_said() -> None:
     task = StringGenerator(StringOptions(ids=(17,), alphabet="abcdefgh", input_length=(3, 3)))
     with pytest.raises(UserError, match="level 1 has only"):
