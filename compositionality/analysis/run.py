@@ -111,6 +111,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
     )
     if settings.advantage == "dapo":  # queries without signal are no part of the objective
         queries = [query for query in queries if query.is_mixed]
+    check_memory(sum(one.numel() for one in policy.parameters()), len(queries), settings.projection)
     updates_QF = torch.stack(list(updates(policy, queries, Projection(settings.projection), how)))
     everywhere, others = influence(updates_QF).tolist(), influence(updates_QF, itself=False).tolist()
     norms = updates_QF.norm(dim=1).tolist()
@@ -129,6 +130,21 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
     ]
     names, means_LL = between(updates_QF, [f"{query.problem.group} L{query.problem.level}" for query in queries])
     return rows, {"labels": names, "means": means_LL.tolist()}
+
+
+def check_memory(parameters: int, queries: int, projection: ProjectionSettings) -> None:
+    """UserError if the features of all queries, with the places and signs of a sketch, are more than is free."""
+    import psutil
+
+    exact = projection.kind == "exact"
+    numbers = queries * (parameters if exact else projection.size)
+    tables = 0 if exact else 5 * projection.repeats * parameters
+    needed, free = 2 * 4 * numbers + tables, psutil.virtual_memory().available
+    if needed > free:
+        raise UserError(
+            f"projection.kind={projection.kind}: the gradients of {queries} queries take {needed / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB are free; lower limit" + (", or take projection.kind=sketch" if exact else "")
+        )
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 
 from compositionality.analysis.influence import influence
 from compositionality.analysis.projection import Projection, ProjectionSettings
-from compositionality.analysis.run import InfluenceSettings
+from compositionality.analysis.run import InfluenceSettings, check_memory
 from compositionality.analysis.run import influence as run_influence
 from compositionality.analysis.updates import Query, UpdateSettings, samples_of, update, updates
 from compositionality.data.artefact import Recipe, new_artefact
@@ -169,3 +169,11 @@ def test_dapo_leaves_out_queries_without_signal(model_folder: Path, collected: d
 def test_completions_that_teach_nothing_are_one_line(model_folder: Path, collected: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="under two problems have both right and wrong completions"):
         run_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
+
+
+def test_gradients_larger_than_memory_are_one_line() -> None:
+    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or take projection\.kind=sketch"):
+        check_memory(10**9, 1000, ProjectionSettings())
+    with pytest.raises(UserError, match="are free; lower limit$"):
+        check_memory(10**12, 1000, ProjectionSettings("sketch"))
+    check_memory(10**6, 100, ProjectionSettings("sketch"))
