@@ -138,7 +138,7 @@ def check_memory(parameters: int, queries: int, projection: ProjectionSettings) 
 
     exact = projection.kind == "exact"
     numbers = queries * (parameters if exact else projection.size)
-    tables = 0 if exact else 5 * projection.repeats * parameters
+    tables = 5 * projection.repeats * parameters if projection.kind == "sketch" else 0
     needed, free = 2 * 4 * numbers + tables, psutil.virtual_memory().available
     if needed > free:
         raise UserError(

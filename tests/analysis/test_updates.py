@@ -174,6 +174,6 @@ def test_completions_that_teach_nothing_are_one_line(model_folder: Path, collect
 def test_gradients_larger_than_memory_are_one_line() -> None:
     with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or take projection\.kind=sketch"):
         check_memory(10**9, 1000, ProjectionSettings())
-    with pytest.raises(UserError, match="are free; lower limit$"):
+    with pytest.raises(UserError, match=r"are free; lower limit$"):
         check_memory(10**12, 1000, ProjectionSettings("sketch"))
     check_memory(10**6, 100, ProjectionSettings("sketch"))
