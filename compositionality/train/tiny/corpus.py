@@ -23,7 +23,7 @@ the names, knows how to compose other functions, and composes targets only as fa
 Stage 1 teaches the names, and what RL adds to that is what the study measures.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Annotated, Any
@@ -49,7 +49,7 @@ from compositionality.tasks.string.prompts import (
     compact_trace,
     run_steps,
 )
-from compositionality.train.tiny.draws import Exchange, between, pick, text_of
+from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
@@ -114,14 +114,9 @@ class Corpus:
         for share, text in ((self.mix.countdown, self._numbers), (self.mix.igsm, self._graphs)):
             if share and rng.random() < share:
                 return text.exchange(rng)
-        draw = rng.random()
-        for share, kind in self._kinds():
-            if draw < share:
-                return kind(rng)
-            draw -= share
-        return self.visible_calls(rng)
+        return by_share(rng, self._kinds())
 
-    def _kinds(self) -> tuple[tuple[float, Callable[[Random], Exchange]], ...]:
+    def _kinds(self) -> tuple[tuple[float, Kind], ...]:
         mix = self.mix
         return (
             (mix.echo, self.echo),
@@ -129,6 +124,7 @@ class Corpus:
             (mix.visible_chain, self.visible_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
             (mix.target_calls, lambda rng: self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])),
+            (1.0, self.visible_calls),
         )
 
     def echo(self, rng: Random) -> Exchange:

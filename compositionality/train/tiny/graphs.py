@@ -8,7 +8,7 @@
 What a problem of several steps needs beyond that, finding out which quantities come first, is left to fine-tuning.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 from compositionality.tasks.igsm.graph import (
@@ -23,7 +23,7 @@ from compositionality.tasks.igsm.graph import (
     steps_of,
 )
 from compositionality.tasks.igsm.wording import compact
-from compositionality.train.tiny.draws import Exchange, between, pick
+from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick
 
 CALCULATIONS, LOOK_UPS, TOTALS = 0.35, 0.1, 0.15
 """Shares of this text; steps by an equation are what they leave."""
@@ -42,7 +42,7 @@ class GraphText:
             for owner in range(_SIZE)
             for item in range(_SIZE)
         ]
-        self.shares: tuple[tuple[float, Callable[[Random], Exchange]], ...] = (
+        self.shares: tuple[tuple[float, Kind], ...] = (
             (CALCULATIONS, self.calculation),
             (LOOK_UPS, self.look_up),
             (TOTALS, self.total),
@@ -51,12 +51,7 @@ class GraphText:
 
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the shares."""
-        draw = rng.random()
-        for share, kind in self.shares:
-            if draw < share:
-                return kind(rng)
-            draw -= share
-        raise AssertionError("the shares add up to more than 1")
+        return by_share(rng, self.shares)
 
     def calculation(self, rng: Random) -> Exchange:
         """An expression of one to four numbers, as equations and totals have it."""
