@@ -383,7 +383,8 @@ class Study:
     """What is compared: the stages before the arms in order, and the arms in the order of the tables.
 
     ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
-    ``evaluated``: those that are not trained but evaluated all the same.
+    ``evaluated``: those that are not trained but evaluated all the same. ``ending``: of the names of its folders, where
+    a profile makes it a base model of its own. ``owns``: tasks whose sizes and settings in a profile it alone reads.
     """
 
     title: str
@@ -391,3 +392,5 @@ class Study:
     arms: dict[str, Arm]
     evaluated: list[str]
     trained: list[str] = field(default_factory=list)
+    ending: str = ""
+    owns: list[str] = field(default_factory=list)

@@ -15,9 +15,9 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.create_problems import problem_settings
-from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges, check_values
+from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
@@ -32,6 +32,7 @@ SCHEMAS = {
     "gpu_check": "compositionality.report.gpu_check.run:GpuCheckSettings",
     "merge_data": "compositionality.rft.merge:MergeSettings",
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
+    "influence": "compositionality.analysis.run:InfluenceSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "report": "compositionality.report.page.inputs:ReportSettings",
     "set_chat_template": "compositionality.train.common.chat_template:ChatTemplateSettings",
@@ -40,6 +41,7 @@ SCHEMAS = {
     "summarise_seeds": "compositionality.evaluate.accuracy.seeds:SummariseSettings",
     "train_grpo": "compositionality.train.grpo_settings:GrpoSettings",
     "train_sft": "compositionality.train.sft_settings:SftSettings",
+    "write_solutions": "compositionality.rft.solutions:SolutionSettings",
 }
 """Entry points that a profile may hold settings of, with the dataclass of their keys."""
 CREATE = "create_problems/"
@@ -114,6 +116,24 @@ class CountdownProblems:
 
 
 @dataclass
+class IgsmProblems:
+    """Sizes of behaviour injection; the level is how many operations a problem needs. Defaults: the paper's.
+
+    ``train_levels`` are those of SFT and RL, as often as the ``law`` has them. Test problems that are harder than all
+    of these are a group of their own, *ood*.
+    """
+
+    train_levels: list[PositiveInt] = field(default_factory=lambda: [15, 16, 17, 18, 19, 20])
+    law: str = "min-of-two"
+    validation_levels: list[PositiveInt] = field(default_factory=lambda: [21, 22, 23, 24, 25])
+    test_levels: list[PositiveInt] = field(default_factory=lambda: [20, 25])
+    sft_count: PositiveInt = 2000
+    rl_count: PositiveInt = 10000
+    validation_count: PositiveInt = 500
+    test_per_level: PositiveInt = 500
+
+
+@dataclass
 class Rft:
     """Sizes of rejection fine-tuning: Stage 1's samples; iterations, prompts a chunk and samples of iterative RFT.
 
@@ -166,6 +186,7 @@ class Profile:
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
+    igsm: IgsmProblems = field(default_factory=IgsmProblems)
     rft: Rft = field(default_factory=Rft)
     controls: Controls = field(default_factory=Controls)
     passk: Passk = field(default_factory=Passk)

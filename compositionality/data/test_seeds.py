@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from compositionality.data.artefact import write_text
-from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
+from compositionality.yaml_files import read_yaml_mapping
 
 TEST_SEEDS = Path(__file__).parents[2] / "results" / "records" / "test_seeds.yaml"
 

@@ -15,10 +15,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
-from compositionality.data.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import FOLDER as CLAIMS
 from compositionality.ranges import NonEmptyStr, OneOf, Seed, check_ranges
+from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 
 FOLDER = Path(__file__).parents[1] / "config" / "registrations"
 STEP = "register_study"

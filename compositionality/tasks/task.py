@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
+from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
 from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
@@ -107,6 +108,21 @@ class Task(ABC):
     @abstractmethod
     def gold(self, problem: Problem) -> str:
         """A right completion, in the style that the problem asks for."""
+
+    def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
+        """A right completion with behaviours injected, another one for each ``seed``.
+
+        UserError for behaviours that the task does not know; by default it knows none.
+        """
+        del seed
+        if behaviours != PLAIN:
+            raise UserError(f"task {self.name} has no behaviours to inject into its solutions")
+        return self.gold(problem)
+
+    def reworded(self, problem: Problem, seed: int) -> Problem:
+        """The same problem in other words or another order, another one for each ``seed``. UserError if it has none."""
+        del problem, seed
+        raise UserError(f"task {self.name} has no other form of its problems")
 
     # ---- what data and evaluation ask
 

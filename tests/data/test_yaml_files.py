@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.data.yaml_files import read_yaml, read_yaml_mapping
 from compositionality.errors import UserError
+from compositionality.yaml_files import read_yaml, read_yaml_mapping
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
+from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.countdown import judge as judge_module
-from compositionality.tasks.countdown.expression import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.countdown.judge import judge_countdown
 from compositionality.tasks.countdown.prompts import compact_prompt, text_prompt
 from compositionality.tasks.countdown.truth import MAX_NUMBERS

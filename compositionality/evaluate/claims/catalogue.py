@@ -6,12 +6,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.yaml_files import named_yaml, read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
 from compositionality.evaluate.parts import is_pass_at_k
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
 from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH, Claim, Comparison, Metric, Origin, Rule
+from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LISTS = ("group", "level", "model", "base")

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.yaml_files import read_yaml_mapping
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import HUB_ID, read_config, text_config
+from compositionality.yaml_files import read_yaml_mapping
 
 KNOWN = Path(__file__).parents[2] / "config" / "models"
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}

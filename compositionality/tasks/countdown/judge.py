@@ -9,7 +9,7 @@ The numbers are checked before anything is computed, so the size of every value 
 from collections import Counter
 from typing import NamedTuple
 
-from compositionality.tasks.countdown.expression import (
+from compositionality.tasks.arithmetic import (
     MAX_LENGTH,
     SPACE,
     Token,

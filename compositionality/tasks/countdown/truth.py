@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.expression import MAX_DIGITS
+from compositionality.tasks.arithmetic import MAX_DIGITS
 from compositionality.tasks.countdown.prompts import OPERATORS
 
 MAX_NUMBERS = 16

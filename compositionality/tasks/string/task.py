@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from compositionality.errors import UserError
+from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.options import StringOptions, StringPaperOptions
 from compositionality.tasks.task import Column, Identity, Mode, Task
@@ -82,6 +83,17 @@ class StringTask(Task):
         from compositionality.tasks.string.diagnosis.program import read_program
 
         return read_program(problem.ground_truth, problem.prompt).gold_trace()
+
+    def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
+        """The compact trace with behaviours injected; in the JSON style the gold answer alone."""
+        _, style = read_ground_truth(problem.ground_truth)
+        if style == "json":
+            return super().solution(problem, behaviours, seed)
+        from compositionality.tasks.string.diagnosis.program import read_program
+        from compositionality.tasks.string.solution import write_solution
+
+        program = read_program(problem.ground_truth, problem.prompt)
+        return write_solution(program, behaviours, f"string/solution/{seed}/{problem.prompt}".encode())
 
     def identity(self, problem: Problem) -> Identity:
         """Expression and input; the composition's text and its behaviour."""

@@ -15,17 +15,20 @@ are others, none of which behaves like a target:
   from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
-For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`).
+For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
+injection all of it about single steps of iGSM (:mod:`compositionality.train.tiny.graphs`).
 
 **No target is ever composed with anything**, under any name. So the base model can carry out definitions, knows part of
 the names, knows how to compose other functions, and composes targets only as far as the one carries over to the other;
 Stage 1 teaches the names, and what RL adds to that is what the study measures.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge
 
 from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt
 from compositionality.tasks.string.functions import (
@@ -46,7 +49,8 @@ from compositionality.tasks.string.prompts import (
     compact_trace,
     run_steps,
 )
-from compositionality.train.tiny.draws import Exchange, between, pick, text_of
+from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
+from compositionality.train.tiny.graphs import GraphText
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
@@ -60,7 +64,8 @@ class Mix:
 
     With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
     ``countdown`` is the share of arithmetic and two-number Countdown in all of the text (the other shares are of what
-    it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number.
+    it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number;
+    ``igsm`` is the share of single steps of iGSM in what is left then.
     """
 
     echo: Fraction = 0.03  # of the text: inputs repeated
@@ -80,6 +85,8 @@ class Mix:
     two_numbers: Fraction = 0.02  # of that: games with two numbers
     other_games: Fraction = 0.5  # of that: other games
     largest_value: PositiveInt = 20  # largest number in them
+    igsm: Fraction = 0.0  # of all text: arithmetic and single steps of iGSM
+    modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:
         """The sum of the shares."""
@@ -96,6 +103,7 @@ class Corpus:
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
         self._numbers = NumberText(mix.largest_value, mix.two_numbers, mix.other_games, mix.deepest - 2)
+        self._graphs = GraphText(mix.modulus)
         self._all = self.targets + self.priors
         self._named = [frozen_operation(function) for function in ATOMS.values()] + self.priors
         signs = "123-«»" if mix.frozen_parameters else "12345-_|«»"
@@ -103,16 +111,12 @@ class Corpus:
 
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the mix."""
-        if self.mix.countdown and rng.random() < self.mix.countdown:
-            return self._numbers.exchange(rng)
-        draw = rng.random()
-        for share, kind in self._kinds():
-            if draw < share:
-                return kind(rng)
-            draw -= share
-        return self.visible_calls(rng)
+        for share, text in ((self.mix.countdown, self._numbers), (self.mix.igsm, self._graphs)):
+            if share and rng.random() < share:
+                return text.exchange(rng)
+        return by_share(rng, self._kinds())
 
-    def _kinds(self) -> tuple[tuple[float, Callable[[Random], Exchange]], ...]:
+    def _kinds(self) -> tuple[tuple[float, Kind], ...]:
         mix = self.mix
         return (
             (mix.echo, self.echo),
@@ -120,6 +124,7 @@ class Corpus:
             (mix.visible_chain, self.visible_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
             (mix.target_calls, lambda rng: self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])),
+            (1.0, self.visible_calls),
         )
 
     def echo(self, rng: Random) -> Exchange:

@@ -1,12 +1,13 @@
 """Fast draws from a ``random.Random``: its own ``choice`` and ``randint`` take three times as long."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Exchange = tuple[str, str]
 """A prompt and its response."""
+Kind = Callable[[Random], Exchange]
 
 
 def pick(rng: Random, items: Sequence[Item]) -> Item:
@@ -22,3 +23,13 @@ def between(rng: Random, low: int, high: int) -> int:
 def text_of(rng: Random, letters: Sequence[str], count: int) -> str:
     """``count`` of ``letters``."""
     return "".join([pick(rng, letters) for _ in range(count)])
+
+
+def by_share(rng: Random, shares: Sequence[tuple[float, Kind]]) -> Exchange:
+    """An exchange of one of these kinds, each drawn as often as its share says; the last takes what is left."""
+    draw = rng.random()
+    for share, kind in shares:
+        if draw < share:
+            return kind(rng)
+        draw -= share
+    return shares[-1][1](rng)

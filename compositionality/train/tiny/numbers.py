@@ -12,7 +12,7 @@ from collections.abc import Callable
 from random import Random
 
 from compositionality.tasks.countdown.prompts import OPERATORS, compact_line, compact_prompt
-from compositionality.train.tiny.draws import Exchange, between, pick
+from compositionality.train.tiny.draws import Exchange, between, by_share, pick
 
 ECHO = 0.05
 """Share of echoes in this text; sums are what the other shares leave."""
@@ -48,12 +48,7 @@ class NumberText:
 
     def exchange(self, rng: Random) -> Exchange:
         """One exchange, its kind drawn by the shares."""
-        draw = rng.random()
-        for share, kind in self.shares:
-            if draw < share:
-                return kind(rng)
-            draw -= share
-        raise AssertionError("the shares add up to more than 1")
+        return by_share(rng, self.shares)
 
     def problem(self, rng: Random) -> Exchange:
         """Two numbers, in either order, and the result of an operator; every operator as often as the others."""

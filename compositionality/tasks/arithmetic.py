@@ -1,4 +1,4 @@
-r"""The grammar of an answer: whole numbers, ``+ - * /`` and parentheses, nothing else.
+r"""The grammar of arithmetic that models write: whole numbers, ``+ - * /`` and parentheses, nothing else.
 
     expression := term (("+" | "-") term)*
     term       := signed (("*" | "/") signed)*

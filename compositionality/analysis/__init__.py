@@ -1,0 +1,1 @@
+"""What explains a result: the influence of single updates. Scaling laws follow."""

@@ -1,0 +1,173 @@
+"""``examples/influence.py``: from a model and its judged completions to the influence of each query.
+
+Names of tensors: Q queries, F features, L labels.
+"""
+
+# ruff: noqa: N806
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+from omegaconf import MISSING
+
+from compositionality.analysis.projection import ProjectionSettings
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_derived
+from compositionality.data.parquet import read_table, write_table
+from compositionality.errors import UserError
+from compositionality.ranges import NonNegativeInt, OneOf, PositiveFloat, PositiveInt, check_ranges
+from compositionality.rollout.model_folder import check_model, resolve_model
+from compositionality.rollout.store import rollout_manifest
+
+STEP = "influence"
+SCHEMA = pa.schema(
+    [
+        ("problem", pa.int64()),  # row of the problem file
+        ("level", pa.int64()),
+        ("group", pa.string()),
+        ("correct", pa.int64()),  # completions
+        ("samples", pa.int64()),
+        ("update_norm", pa.float64()),  # length of u(q)
+        ("influence", pa.float64()),  # of a step of rate 1 on the mean objective of all queries
+        ("influence_on_others", pa.float64()),
+    ]
+)
+
+
+@dataclass
+class InfluenceSettings:
+    """Settings of ``influence``. What decides an update has the names of train_grpo.py."""
+
+    model: str = MISSING  # a model folder or a Hub id
+    rollouts: Path = MISSING  # folder of its completions (collect_rollouts.py), several a problem
+    problems: Path = MISSING  # the problem file that they answer
+    output: Path = MISSING  # folder of the results
+    limit: NonNegativeInt = 0  # the first so many problems; 0: all
+    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo, queries with signal alone
+    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # what one token weighs
+    temperature: PositiveFloat = 1.0  # at which the completions were sampled
+    max_tokens: PositiveInt = 1024  # of a completion; loss_aggregation=dr_grpo divides by it
+    micro_batch_tokens: PositiveInt = 16384  # tokens with padding in one pass
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)  # how gradients are kept
+    force: bool = False  # replace a result that was made from something else
+
+
+def influence(settings: InfluenceSettings) -> Path:
+    """Write ``output``/influence.parquet (a row a query) and influence.json (means); print the means by accuracy."""
+    check_ranges(settings)
+    settings.projection.check()
+    rollout_manifest(settings.rollouts)
+    model = resolve_model(settings.model)
+    table = settings.output / "influence.parquet"
+    free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
+    own = {key: value for key, value in asdict(settings).items() if key not in free}
+    recipe = Recipe(STEP, own, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
+    with exclusive(settings.output):
+        if is_done(table, recipe, force=settings.force):
+            print(f"{table} is already there")
+        else:
+            rows, pairs = _measure(settings, model)
+            with new_artefact(table, recipe, {"co_influence": pairs}) as partial:
+                write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
+        content = summary(read_table(table).to_pylist())
+        derived = Recipe(STEP, {"format": "json"}, {"table": table})
+        write_derived(table.with_suffix(".json"), derived, lambda path: path.write_text(json.dumps(content, indent=1)))
+    print_summary(content)
+    return table
+
+
+def check(settings: InfluenceSettings) -> None:
+    """A dry run's: settings, and the model if it is there."""
+    check_ranges(settings)
+    settings.projection.check()
+    if is_to_be_checked(settings.model, dry=True):
+        check_model(settings.model)
+
+
+def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    import torch
+
+    from compositionality.analysis.influence import between, influence
+    from compositionality.analysis.projection import Projection
+    from compositionality.analysis.updates import UpdateSettings, read_queries, updates
+    from compositionality.train.common.processes import device
+    from compositionality.train.common.settings import ModelSettings
+    from compositionality.train.policy import Policy, load_model
+
+    tokenizer = check_model(model).tokenizer
+    queries = list(read_queries(settings.rollouts, settings.problems, tokenizer, settings.limit))
+    if sum(query.is_mixed for query in queries) < 2:
+        raise UserError(
+            f"{settings.rollouts}: under two problems have both right and wrong completions, so no update teaches "
+            "anything; collect more (n_samples) or choose other problems"
+        )
+    policy = Policy(load_model(ModelSettings(path=str(model))).to(device()))
+    advantage = "grpo" if settings.advantage == "dapo" else settings.advantage
+    how = UpdateSettings(
+        advantage, settings.loss_aggregation, settings.temperature, settings.max_tokens, settings.micro_batch_tokens
+    )
+    if settings.advantage == "dapo":  # queries without signal are no part of the objective
+        queries = [query for query in queries if query.is_mixed]
+    check_memory(sum(one.numel() for one in policy.parameters()), len(queries), settings.projection)
+    updates_QF = torch.stack(list(updates(policy, queries, Projection(settings.projection), how)))
+    everywhere, others = influence(updates_QF).tolist(), influence(updates_QF, itself=False).tolist()
+    norms = updates_QF.norm(dim=1).tolist()
+    rows = [
+        {
+            "problem": query.number,
+            "level": query.problem.level,
+            "group": query.problem.group,
+            "correct": query.n_correct,
+            "samples": len(query.correct),
+            "update_norm": norm,
+            "influence": value,
+            "influence_on_others": other,
+        }
+        for query, norm, value, other in zip(queries, norms, everywhere, others, strict=True)
+    ]
+    names, means_LL = between(updates_QF, [f"{query.problem.group} L{query.problem.level}" for query in queries])
+    return rows, {"labels": names, "means": means_LL.tolist()}
+
+
+def check_memory(parameters: int, queries: int, projection: ProjectionSettings) -> None:
+    """UserError if the features of all queries, with the places and signs of a sketch, are more than is free."""
+    import psutil
+
+    exact = projection.kind == "exact"
+    numbers = queries * (parameters if exact else projection.size)
+    tables = 5 * projection.repeats * parameters if projection.kind == "sketch" else 0
+    needed, free = 2 * 4 * numbers + tables, psutil.virtual_memory().available
+    if needed > free:
+        raise UserError(
+            f"projection.kind={projection.kind}: the gradients of {queries} queries take {needed / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB are free; lower limit" + (", or take projection.kind=sketch" if exact else "")
+        )
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Means over all queries, and over those with equal numbers of correct completions."""
+    samples = max(row["samples"] for row in rows)
+    whole = [row for row in rows if row["samples"] == samples]  # others lost some that were cut off
+    bins = [[row for row in whole if row["correct"] == count] for count in range(samples + 1)]
+    values = ("influence", "influence_on_others", "update_norm")
+    return {
+        "queries": len(rows),
+        "mixed": sum(0 < row["correct"] < row["samples"] for row in rows) / len(rows),
+        **{name: sum(row[name] for row in rows) / len(rows) for name in values},
+        "by_accuracy": [
+            {"correct": count, "samples": samples, "n": len(mine)}
+            | {name: sum(row[name] for row in mine) / len(mine) if mine else None for name in values}
+            for count, mine in enumerate(bins)
+        ],
+    }
+
+
+def print_summary(content: Mapping[str, Any]) -> None:
+    """A line for each number of correct completions."""
+    print(f"{content['queries']} queries, {content['mixed']:.1%} with right and wrong completions")
+    for row in content["by_accuracy"]:
+        value = "" if row["influence"] is None else f"  influence {row['influence']:.3g}"
+        print(f"{row['correct']}/{row['samples']} correct: {row['n']} queries{value}")

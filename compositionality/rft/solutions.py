@@ -1,0 +1,99 @@
+"""SFT rows from a task's own solutions, which no model samples: with behaviours injected, or in other orders."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from annotated_types import Interval
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import iterate_problems, read_problems
+from compositionality.errors import UserError
+from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
+from compositionality.rft.rows import to_table
+from compositionality.tasks.behaviours import ANALYSIS_LEVELS, Behaviours, flat
+from compositionality.tasks.registry import task_of
+from compositionality.types import Problem
+
+STEP = "write_solutions"
+
+
+@dataclass
+class SolutionSettings:
+    """Settings of ``write_solutions``. Without behaviours and orders: the plain solution of each problem."""
+
+    problems: NonEmptyStr = MISSING  # problem file
+    output: NonEmptyStr = MISSING  # folder for train.parquet
+    limit: NonNegativeInt = 0  # the first so many problems; 0: all
+    subgoals: bool = False  # steps worked out one operation at a time
+    analysis: Annotated[int, Interval(ge=0, le=4)] = 0  # level of how often the problem's words are repeated
+    analysis_chance: Fraction | None = None  # instead, of each step the same chance
+    reflection: Fraction = 0.0  # before so many steps something is tried in vain
+    padded: bool = False  # plain, with neutral text until as long as with all behaviours
+    prompt_orders: PositiveInt = 1  # rows of each problem: the prompt as it is, then in other orders (PP-Aug)
+    solution_orders: PositiveInt = 1  # rows of each problem: its solution, then others in other orders (RC-Aug)
+    seed: Seed = 1  # of all choices in the solutions
+    force: bool = False  # replace a result that was made from something else
+
+    def behaviours(self) -> Behaviours:
+        """What is injected. UserError for what does not go together."""
+        levels = ANALYSIS_LEVELS[self.analysis]
+        analysis = levels if self.analysis_chance is None else flat(self.analysis_chance)
+        return Behaviours(self.subgoals, analysis, self.reflection, padded=self.padded)
+
+
+def write_solutions(settings: SolutionSettings) -> Path:
+    """Write ``output``/train.parquet. UserError for a task that knows no such behaviours or orders."""
+    check(settings)
+    output = Path(settings.output)
+    free = ("problems", "output", "force")
+    kept = {key: value for key, value in asdict(settings).items() if key not in free}
+    recipe = Recipe(STEP, kept, {"problems": Path(settings.problems)})
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        facts: dict[str, Any] = {}
+        with new_artefact(output, recipe, facts) as partial:
+            partial.mkdir()
+            rows = list(_rows(settings))
+            write_table(to_table(rows), partial / "train.parquet")
+            lengths = [len(row["messages"][1]["content"]) for row in rows]
+            facts |= {"rows": len(rows), "mean_characters": sum(lengths) / max(1, len(lengths))}
+    print(f"{output}: {facts['rows']:,} rows, {facts['mean_characters']:,.0f} characters a solution")
+    return output
+
+
+def check(settings: SolutionSettings, *, dry: bool = False) -> None:
+    """UserError for settings that do not go together; of the problem file what is there."""
+    check_ranges(settings)
+    settings.behaviours()
+    if settings.prompt_orders > 1 and settings.solution_orders > 1:
+        raise UserError("prompt_orders, solution_orders: give one of the two")
+    if is_to_be_checked(settings.problems, dry=dry):
+        read_problems(Path(settings.problems))
+
+
+def _rows(settings: SolutionSettings) -> Iterator[dict[str, Any]]:
+    plain = settings.behaviours()
+    problems = iterate_problems(read_problems(Path(settings.problems)))
+    for number, problem in enumerate(islice(problems, settings.limit or None)):
+        task = task_of(problem.data_source)
+        for sample in range(settings.prompt_orders):
+            asked = task.reworded(problem, settings.seed + sample) if sample else problem
+            yield _row(number, asked, task.solution(problem, plain, settings.seed), sample)
+        for sample in range(1, settings.solution_orders):
+            other = Behaviours(plain.subgoals, plain.analysis, plain.reflection, reordered=True, padded=plain.padded)
+            yield _row(number, problem, task.solution(problem, other, settings.seed + sample), sample)
+
+
+def _row(number: int, problem: Problem, text: str, sample: int) -> dict[str, Any]:
+    turns = [{"role": "user", "content": problem.prompt}, {"role": "assistant", "content": text}]
+    skills = list(task_of(problem.data_source).skills(problem))
+    extra = {"index": problem.index, "split": problem.metadata.get("split"), "sample": sample, "skills": skills}
+    shared = {"data_source": problem.data_source, "level": problem.level, "group": problem.group}
+    return {"messages": turns, **shared, "problem": number, "extra_info": extra}

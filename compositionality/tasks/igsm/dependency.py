@@ -1,0 +1,234 @@
+"""Stages 1 to 5 of a problem: which quantities it needs, what each of them depends on, and what it states beside them.
+
+The law is that of iGSM as the paper on behaviour injection uses it; differences are in README.md.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp
+from statistics import NormalDist
+
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.igsm.graph import (
+    Equation,
+    Item,
+    Problem,
+    Quantity,
+    children_of,
+    expression_of_total,
+)
+from compositionality.tasks.igsm.structure import draw_structure, unit, weighted
+
+MOST_PARENTS = 4
+"""Of an instance, a constant among them."""
+_STAGE_3_TRIES = 50
+
+
+class Constants:
+    """Which constants may be drawn: 0 to 9, or with a modulus 0 to modulus − 1, as factors not 0."""
+
+    def __init__(self, modulus: int) -> None:
+        self.size, self.least_factor = modulus or 10, 1 if modulus else 0
+
+    def draw(self, draws: Draws, *, factor: bool) -> int:
+        """One constant."""
+        return draws.between(self.least_factor if factor else 0, self.size - 1)
+
+
+def draw_problem(draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool) -> Problem | None:
+    """One problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
+    first = max(draws.between(1, operations), draws.between(1, operations))
+    second = draws.between(first, operations)
+    for _ in range(_STAGE_3_TRIES):
+        instances = draw_structure(draws, operations, most_edges)
+        graph = _Graph(instances)
+        chosen = graph.totals(draws, first)
+        graph.add_instances(draws, chosen, second)
+        if graph.arrange(draws, chosen):
+            break
+    else:
+        return None
+    if not graph.raise_operations(draws, operations):
+        return None
+    return graph.finish(draws, Constants(modulus), modulus, redundant=redundant)
+
+
+class _Graph:
+    """A problem while it is drawn: ``parents`` so far, and ``order``, first the last quantity, then reversed."""
+
+    def __init__(self, instances: Sequence[Quantity]) -> None:
+        self.instances = list(instances)
+        self.children = children_of(instances)
+        self.abstract = {one: _parents(one, self.children) for one in _totals(self.children)}
+        self.attached: dict[Quantity, set[Quantity]] = {one: set() for one in instances}
+        self.order: list[Quantity] = []
+        self.operations: dict[Quantity, int] = {}
+
+    # ---- stages 1 and 2: what is needed
+
+    def totals(self, draws: Draws, budget: int) -> set[Quantity]:
+        """Totals with all that they are made of, the highest levels first, while the operations allow."""
+        chosen: set[Quantity] = set()
+        while True:
+            for level in sorted({_height(one) for one in self.abstract}, reverse=True):
+                unused = [one for one in self.abstract if _height(one) == level and one not in chosen]
+                grown = chosen | self._with_ancestors(draws.choice(unused)) if unused else chosen
+                if grown != chosen and self._cost(grown) <= budget:
+                    chosen = grown
+                    break
+            else:
+                return chosen
+
+    def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
+        """Instances at random until their operations are used up."""
+        unused = [one for one in self.instances if one not in chosen]
+        cost = self._cost(chosen)
+        while unused and cost < budget:
+            chosen.add(unused.pop(draws.below(len(unused))))
+            cost += 1
+
+    def _with_ancestors(self, one: Quantity) -> set[Quantity]:
+        found, waiting = {one}, [one]
+        while waiting:
+            fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in found]
+            found.update(fresh)
+            waiting += fresh
+        return found
+
+    def _cost(self, chosen: Iterable[Quantity]) -> int:
+        return sum(max(1, len(self.abstract.get(one, ())) - 1) for one in chosen)
+
+    # ---- stage 3: what depends on what, from the question backwards
+
+    def arrange(self, draws: Draws, chosen: set[Quantity]) -> bool:
+        """Put the chosen quantities in order so that the last needs all others; False if that fails."""
+        remaining, pending = sorted(chosen, key=_key), set[Quantity]()
+        strength = abs(NormalDist().inv_cdf(unit(draws)))
+        children = dict.fromkeys(remaining, 0)
+        for one in remaining:
+            for parent in self._parents(one):
+                children[parent] += 1
+        current: Quantity | None = None
+        while remaining:
+            free = [one for one in remaining if not children[one]]
+            if current is not None:
+                wanted = [one for one in free if one in pending]
+                if not wanted and current.is_abstract:
+                    return False
+                if not current.is_abstract and (not wanted or unit(draws) < 0.5):
+                    parent = self._choose(draws, remaining if wanted else free, pending, strength)
+                    if parent not in self.attached[current]:
+                        self.attached[current].add(parent)
+                    pending.add(parent)
+                    wanted = [one for one in free if one in pending]
+                free = wanted
+            current = self._choose(draws, free, pending, strength if current else 0.0)
+            remaining.remove(current)
+            for parent in self._parents(current):
+                children[parent] -= 1
+                pending.add(parent)
+            self.order.append(current)
+        self.order.reverse()
+        return True
+
+    def _parents(self, one: Quantity) -> Iterable[Quantity]:
+        return self.abstract[one] if one.is_abstract else self.attached[one]
+
+    def _choose(self, draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
+        """Totals, and what something waits for already, are preferred."""
+        logits = [strength * (one.is_abstract + (one in pending)) for one in among]
+        return among[weighted(draws, [exp(logit - max(logits)) for logit in logits])]
+
+    # ---- stage 4: how many operations each takes, and the other parents
+
+    def raise_operations(self, draws: Draws, operations: int) -> bool:
+        """Give instances more operations until there are ``operations`` in all; False if that cannot be."""
+        self.operations = {one: 1 for one in self.order if not one.is_abstract}
+        missing = operations - self._cost(self.order)
+        room = [(one, min(3, max(1, place)) - 1) for place, one in enumerate(self.order) if one in self.operations]
+        if not 0 <= missing <= sum(left for _, left in room):
+            return False
+        open_ = [one for one, left in room if left]
+        most = {one: left + 1 for one, left in room}
+        for _ in range(missing):
+            one = draws.choice(open_)
+            self.operations[one] += 1
+            if self.operations[one] == most[one]:
+                open_.remove(one)
+        return True
+
+    def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> Problem:
+        """Equations of the necessary instances, then of the others; the order of the text is that of drawing."""
+        equations = {}
+        for place, one in enumerate(self.order):
+            if not one.is_abstract:
+                equations[one] = self._equation(draws, one, place, constants)
+        if redundant:
+            self._add_redundant(draws, equations, constants)
+        return Problem(equations, self.order[-1], tuple(self.order), modulus)
+
+    def _equation(self, draws: Draws, one: Quantity, place: int, constants: Constants) -> Equation:
+        operations, kept = self.operations[one], list(self.attached[one])
+        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
+        others = [other for other in self.order[:place] if other not in self.attached[one]]
+        has_constant = size + (operations == 1) > len(kept) and (not others or unit(draws) < 0.5)
+        while len(kept) + has_constant < size:
+            pick = draws.below(len(others) + (not has_constant))
+            if pick == len(others):
+                has_constant = True
+            else:
+                kept.append(others.pop(pick))
+        return _combine(draws, kept, has_constant=has_constant, constants=constants)
+
+    # ---- stage 5: what is stated though nothing needs it
+
+    def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], constants: Constants) -> None:
+        """An equation for every other instance: half of them apart from the necessary ones, half depending on them."""
+        rest = [one for one in self.instances if one not in equations]
+        apart: list[Quantity] = []
+        known = list(self.order)
+        while rest:
+            one = rest.pop(draws.below(len(rest)))
+            is_apart = unit(draws) < 0.5
+            pool = list(apart) if is_apart else known + self._computable(known)
+            size = 1
+            while size < MOST_PARENTS and unit(draws) < 0.5:
+                size += 1
+            has_constant = not pool or unit(draws) < 0.5
+            parents: list[Quantity] = []
+            while pool and len(parents) + has_constant < size:
+                parents.append(pool.pop(draws.below(len(pool))))
+            equations[one] = _combine(draws, parents, has_constant=has_constant or not parents, constants=constants)
+            known.append(one)
+            if is_apart:
+                apart.append(one)
+
+    def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
+        """Totals whose parts are all known."""
+        there = set(known)
+        return [one for one, parents in self.abstract.items() if one not in there and there.issuperset(parents)]
+
+
+def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
+    """An equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
+    ordered = [parents.pop(draws.below(len(parents))) for _ in range(len(parents))]
+    minus = len(ordered) == 2 and unit(draws) < 0.5
+    times = has_constant and bool(ordered) and unit(draws) < 0.5
+    constant = constants.draw(draws, factor=times) if has_constant else None
+    return Equation(constant, tuple(ordered), times, minus)
+
+
+def _totals(children: Mapping[Item, Sequence[Item]]) -> list[Quantity]:
+    """Every total that there is: of each layer below an owner."""
+    return [Quantity(owner, layer) for owner in sorted(children) for layer in range(owner.layer)]
+
+
+def _parents(one: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:
+    return tuple(part for part in expression_of_total(one, children) if isinstance(part, Quantity))
+
+
+def _height(one: Quantity) -> int:
+    return one.owner.layer - one.layer
+
+
+def _key(one: Quantity) -> tuple[Item, int, int]:
+    return one.owner, one.layer, -1 if one.number is None else one.number

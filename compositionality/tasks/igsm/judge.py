@@ -1,0 +1,60 @@
+r"""Judging a completion: its final answer, and where the row asks for it its whole chain.
+
+*text*: the number in the last closed ``\boxed{…}`` or ``<answer>…</answer>``. *compact*: the number behind the last
+``=`` of the last line, which must be about the quantity in question. A number is written in plain digits, perhaps with
+a minus in front.
+"""
+
+import re
+
+from compositionality.tasks.igsm.process import Fault, check_chain
+from compositionality.tasks.igsm.truth import Truth, read_ground_truth
+from compositionality.types import Reason, Verdict
+
+MAX_LENGTH = 64_000
+_BOXES = (("\\boxed{", "}"), ("<answer>", "</answer>"))
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
+_REASONS = {
+    Fault.UNREADABLE: Reason.MALFORMED,
+    Fault.ARITHMETIC: Reason.WRONG_VALUE,
+    Fault.DEPENDENCIES: Reason.WRONG_NUMBERS,
+    Fault.UNFINISHED: Reason.WRONG,
+}
+
+
+def judge_igsm(response: str, ground_truth: str) -> Verdict:
+    """Judge a response; never raises on what a model wrote, linear in its length."""
+    truth = read_ground_truth(ground_truth)
+    answer = compact_answer(response, truth) if truth.style == "compact" else boxed_answer(response)
+    if answer is None:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if not _NUMBER.fullmatch(answer):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
+    if int(answer) != truth.answer or answer == "-0":
+        return Verdict(0.0, Reason.WRONG, answer)
+    if truth.problem is not None:
+        fault = check_chain(response, truth.problem, truth.names).fault if len(response) <= MAX_LENGTH else None
+        if fault or len(response) > MAX_LENGTH:
+            return Verdict(0.0, _REASONS.get(fault or Fault.UNREADABLE, Reason.ILLEGAL), answer)
+    return Verdict(1.0, Reason.CORRECT, answer)
+
+
+def compact_answer(response: str, truth: Truth) -> str | None:
+    """What stands behind the last ``=`` of the last line; None if that is not about the question."""
+    line = response.rpartition("\n")[2]
+    return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
+
+
+def boxed_answer(response: str) -> str | None:
+    """What the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
+    found = max(_last(response, opening, closing) for opening, closing in _BOXES)
+    return found[1].strip(" \n") or None
+
+
+def _last(response: str, opening: str, closing: str) -> tuple[int, str]:
+    """Where the last closed pair begins, and what is in it; -1 if there is none."""
+    start = response.rfind(opening, 0, max(response.rfind(closing), 0))
+    if start < 0:
+        return -1, ""
+    inside = response[start + len(opening) :]
+    return start, inside[: inside.find(closing)]

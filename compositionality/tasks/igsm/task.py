@@ -1,0 +1,160 @@
+"""iGSM behind the interface of all tasks."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from compositionality.errors import UserError
+from compositionality.tasks.behaviours import PLAIN, Behaviours
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.igsm.behaviours import other_premises
+from compositionality.tasks.igsm.graph import Problem as Graph
+from compositionality.tasks.igsm.judge import judge_igsm
+from compositionality.tasks.igsm.names import Names
+from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.process import Fault, check_chain
+from compositionality.tasks.igsm.reader import UnreadableError, nouns_of, read_prompt
+from compositionality.tasks.igsm.solution import write_solution
+from compositionality.tasks.igsm.truth import Truth, graph_of, ground_truth, read_graph, read_ground_truth
+from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
+from compositionality.tasks.stream import distinct_problems
+from compositionality.tasks.task import Column, Identity, Mode, Task
+from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
+
+if TYPE_CHECKING:
+    from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem
+
+_FAILURES = {
+    Fault.UNREADABLE: Failure.FORMAT,
+    Fault.ARITHMETIC: Failure.ATOMIC,
+    Fault.UNFINISHED: Failure.INCOMPLETE,
+}
+
+
+class IgsmTask(Task):
+    """Word problems over a graph of quantities; the level is how many operations the question needs."""
+
+    name = "igsm"
+    title = "iGSM"
+    data_sources = (r"igsm-level\d+",)
+    modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(IgsmOptions)}
+    styles = ("text", "compact")
+    too_few = "ask for fewer rows, more levels or more most_edges"
+    columns = (
+        Column("premises", lambda level: f"{level['premises']:.1f}"),
+        Column("steps", lambda level: f"{level['steps']:.1f}"),
+        Column("answer 0", lambda level: f"{level['zero']:.1%}"),
+    )
+
+    def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
+        """The problem at ``index``."""
+        return _row(_generator(options).item(split, seed, index), options, seed)
+
+    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
+        """Levels evenly filled; with law=min-of-two as often as the law has it."""
+        _generator(options)  # refuses bad options before any work
+        make = partial(self.candidates, options, split, seed)
+        evenly = options.law == "equal"
+        return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=evenly)
+
+    def judge(self, response: str, ground_truth: str) -> Verdict:
+        """The final answer, or the whole chain where the row asks for it."""
+        return judge_igsm(response, ground_truth)
+
+    def parse_truth(self, ground_truth: str) -> Truth:
+        """Answer, style, and the problem where the chain is judged."""
+        return read_ground_truth(ground_truth)
+
+    def gold(self, problem: Problem) -> str:
+        """The plain solution."""
+        return self.solution(problem, PLAIN, 0)
+
+    def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
+        """A right completion with behaviours injected; the same choices for all behaviours where they have the same."""
+        graph, names = graph_in(problem)
+        return write_solution(graph, names, behaviours, f"igsm/solution/{seed}/{problem.prompt}".encode())
+
+    def reworded(self, problem: Problem, seed: int) -> Problem:
+        """The same problem with its premises in another order; none may differ where there are few."""
+        graph, names = graph_in(problem)
+        other = other_premises(graph, Draws(f"igsm/premises/{seed}/{problem.prompt}".encode()))
+        metadata = {**problem.metadata, "graph": json.dumps(graph_of(other, names))}
+        return replace(problem, prompt=prompt_of(other, names), metadata=metadata)
+
+    def identity(self, problem: Problem) -> Identity:
+        """The prompt; its template, which no two splits share, is the composition."""
+        return Identity(problem.prompt, str(problem.metadata.get("template", "")) or None)
+
+    def asks_its_truth(self, problem: Problem) -> bool | None:
+        """The prompt is rendered again from the row's graph, and solved from its words alone."""
+        graph, names = graph_in(problem)
+        truth = read_ground_truth(problem.ground_truth)
+        if problem.prompt != prompt_of(graph, names):
+            return False
+        try:
+            answer = read_prompt(problem.prompt, nouns_of(names.layers if names else ())).answer()
+        except UnreadableError as error:
+            raise UserError(f"{problem.prompt[:60]!r} is no problem of this task: {error}") from error
+        return answer == truth.answer
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        """Sizes, and whether the question's level is right."""
+        graph, _ = graph_in(problem)
+        return {
+            **super().facts(problem),
+            "wrong_level": graph.level != problem.level,
+            "premises": len(graph.equations),
+            "steps": len(graph.order),
+            "zero": graph.answer == 0,
+        }
+
+    def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
+        """The first fault of the chain; a right answer is right whatever its chain."""
+        general = super().diagnose(problem, completion, verdict)
+        if general.failure not in (Failure.UNPARSED, Failure.CORRECT) or verdict.reason is Reason.ERROR:
+            return general
+        graph, names = graph_in(problem)
+        found = check_chain(completion.text, graph, names)
+        if found.fault is None:
+            return general
+        failure = _FAILURES.get(found.fault, Failure.INCORRECT)
+        if general.failure is Failure.CORRECT:
+            failure = Failure.CORRECT
+        return Diagnosis(failure, found.line, found.quantity and found.quantity.code, found.fault)
+
+
+TASK = IgsmTask()
+
+
+def graph_in(problem: Problem) -> tuple[Graph, Names | None]:
+    """The graph that a row keeps in its metadata. UserError for a row that is none of this task."""
+    try:
+        graph, names = read_graph(json.loads(problem.metadata["graph"]))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UserError(f"{problem.prompt[:60]!r}: its metadata hold no graph ({error!r})") from error
+    if graph is None:
+        raise UserError(f"{problem.prompt[:60]!r}: its metadata hold no graph; make the problem file again")
+    return graph, names
+
+
+def prompt_of(graph: Graph, names: Names | None) -> str:
+    """In English, or without names in the compact style."""
+    return text_prompt(graph, names) if names else compact_prompt(graph)
+
+
+@lru_cache(maxsize=64)
+def _generator(options: IgsmOptions) -> "IgsmGenerator":
+    from compositionality.tasks.igsm.generate import IgsmGenerator
+
+    return IgsmGenerator(options)
+
+
+def _row(item: "IgsmItem", options: IgsmOptions, seed: int) -> Problem:
+    """An item in words."""
+    names = item.names if options.style == "text" else None
+    prompt = prompt_of(item.problem, names)
+    truth = ground_truth(item.problem, names, process=options.process)
+    metadata = {"seed": seed, "template": item.template, "graph": json.dumps(graph_of(item.problem, names))}
+    return Problem(f"igsm-level{item.level}", item.level, options.group, prompt, truth, item.index, metadata)

@@ -1,0 +1,179 @@
+"""Updates of a real model: the trainer's own gradient, and what it changes."""
+
+# ruff: noqa: N806
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from compositionality.analysis.influence import influence
+from compositionality.analysis.projection import Projection, ProjectionSettings
+from compositionality.analysis.run import InfluenceSettings, check_memory
+from compositionality.analysis.run import influence as run_influence
+from compositionality.analysis.updates import Query, UpdateSettings, samples_of, update, updates
+from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.rollout.store import STEP, shard_table
+from compositionality.tasks.igsm import TASK
+from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.train.common.chat_rows import chat_row
+from compositionality.train.common.settings import ModelSettings
+from compositionality.train.grpo import Batch, policy_loss, set_loss_weights
+from compositionality.train.policy import Policy, load_model
+from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
+from compositionality.train.tiny.model import TinyConfig, build_model
+from compositionality.types import Completion, Problem, Reason, Verdict
+
+OPTIONS = IgsmOptions(levels=(3,), modulus=10, most_edges=6, most_common=1, style="compact")
+SAMPLES = 4
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[Problem]:
+    return [TASK.problem(OPTIONS, "train", 1, index) for index in range(5)]
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = corpus_tokenizer(Mix())
+    build_model(TinyConfig(layers=2, width=32, heads=2, feed_forward=64), tokenizer, 0).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def completions(problem: Problem, number: int) -> list[tuple[str, bool]]:
+    """Of problem ``number`` so many of its four completions are right."""
+    right = TASK.gold(problem)
+    return [(right if place < number else f"{right}{place}", place < number) for place in range(SAMPLES)]
+
+
+@pytest.fixture(scope="module")
+def policy(model_folder: Path) -> Policy:
+    return Policy(load_model(ModelSettings(path=str(model_folder))).double())
+
+
+@pytest.fixture(scope="module")
+def queries(problems: list[Problem], model_folder: Path) -> list[Query]:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model_folder)
+    made = []
+    for number, problem in enumerate(problems):
+        found = completions(problem, number)
+        rows = [
+            chat_row([{"role": "user", "content": problem.prompt}, {"role": "assistant", "content": text}], tokenizer)
+            for text, _ in found
+        ]
+        made.append(Query(number, problem, tuple(rows), tuple(right for _, right in found)))
+    return made
+
+
+def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query], how: UpdateSettings) -> float:
+    """Mean over queries of the surrogate with the old policy's log-probs."""
+    total = 0.0
+    with torch.no_grad():
+        for query in queries:
+            if not query.is_mixed:
+                continue
+            samples = samples_of(query, how.advantage)
+            set_loss_weights(samples, how.aggregation, how.max_tokens)
+            batch = Batch(samples)
+            logp_N, _ = policy(batch.tokens_BT, batch.loss_mask_BT, how.temperature)
+            old_N = old.setdefault(query.number, logp_N.clone())
+            advantage_N = batch.spread([sample.advantage for sample in samples])
+            weight_N = batch.spread([sample.loss_weight for sample in samples])
+            total -= float((weight_N * policy_loss(logp_N, old_N, advantage_N, 0.9, 9.0)).sum())
+    return total / len(queries)
+
+
+@pytest.mark.parametrize("aggregation", ["token", "sequence", "dr_grpo"])
+@pytest.mark.parametrize("advantage", ["grpo", "dr_grpo"])
+def test_t3_a_step_on_one_query_changes_the_objective_as_predicted(
+    policy: Policy, queries: list[Query], aggregation: str, advantage: str
+) -> None:
+    """What is missed falls with the square of the rate."""
+    how = UpdateSettings(advantage, aggregation)
+    found_QF = torch.stack(list(updates(policy, queries, Projection(ProjectionSettings()), how)))
+    assert [bool(one.any()) for one in found_QF] == [False, True, True, True, False]
+    old: dict[int, torch.Tensor] = {}
+    before = objective(policy, old, queries, how)
+    missed = []
+    for length in (0.04, 0.02):  # of the step
+        rate = length / float(found_QF[2].norm())
+        predicted = influence(found_QF, rate=rate)[2]
+        moved = copy.deepcopy(policy)
+        start = 0
+        for parameter in moved.parameters():
+            step = found_QF[2, start : start + parameter.numel()].view_as(parameter)
+            parameter.data += rate * step
+            start += parameter.numel()
+        missed.append(abs(objective(moved, old, queries, how) - before - float(predicted)))
+    assert missed[0] / missed[1] == pytest.approx(4, rel=0.35)
+
+
+def test_micro_batches_do_not_change_an_update(policy: Policy, queries: list[Query]) -> None:
+    exact = Projection(ProjectionSettings())
+    whole, cut = (update(policy, queries[2], exact, UpdateSettings(micro_batch_tokens=n)) for n in (10_000, 1))
+    torch.testing.assert_close(whole, cut, rtol=1e-5, atol=1e-8)
+
+
+@pytest.fixture
+def collected(problems: list[Problem], tmp_path: Path) -> dict[str, Any]:
+    """A problem file and judged completions of it."""
+    file = tmp_path / "problems.parquet"
+    write_table(to_table(problems, "train"), file)
+    found = [one for number, problem in enumerate(problems) for one in completions(problem, number)]
+    units = [(number, sample) for number in range(len(problems)) for sample in range(SAMPLES)]
+    verdicts = [Verdict(float(right), Reason.CORRECT if right else Reason.WRONG) for _, right in found]
+    done = [Completion(text, 9, "stop") for text, _ in found]
+    with new_artefact(tmp_path / "rollouts", Recipe(STEP, {})) as partial:
+        partial.mkdir()
+        groups = [(problems[number].level, problems[number].group) for number, _ in units]
+        write_table(shard_table(units, groups, done, verdicts), partial / "shard-00000.parquet")
+    return {"problems": file, "rollouts": tmp_path / "rollouts", "output": tmp_path / "out"}
+
+
+def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any], capsys: Any) -> None:
+    settings = InfluenceSettings(model=str(model_folder), **collected)
+    path = run_influence(settings)
+    rows = pq.read_table(path).to_pylist()
+    assert [row["correct"] for row in rows] == [0, 1, 2, 3, 4]
+    assert [row["influence"] != 0 for row in rows] == [False, True, True, True, False]
+    said = capsys.readouterr().out
+    assert "5 queries, 60.0% with right and wrong completions" in said
+    assert "2/4 correct: 1 queries  influence" in said
+    before = path.read_bytes()
+    run_influence(settings)
+    assert "already there" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    settings.projection = ProjectionSettings("lora", 512)
+    with pytest.raises(UserError, match="was made from other inputs"):
+        run_influence(settings)
+    settings.force = True
+    run_influence(settings)
+    assert path.read_bytes() != before
+
+
+def test_dapo_leaves_out_queries_without_signal(model_folder: Path, collected: dict[str, Any]) -> None:
+    path = run_influence(InfluenceSettings(model=str(model_folder), advantage="dapo", **collected))
+    assert pq.read_table(path)["correct"].to_pylist() == [1, 2, 3]
+
+
+def test_completions_that_teach_nothing_are_one_line(model_folder: Path, collected: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="under two problems have both right and wrong completions"):
+        run_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
+
+
+def test_gradients_larger_than_memory_are_one_line() -> None:
+    with pytest.raises(UserError, match=r"of 1000 queries take 8000\.0 GB, .* or take projection\.kind=sketch"):
+        check_memory(10**9, 1000, ProjectionSettings())
+    with pytest.raises(UserError, match=r"are free; lower limit$"):
+        check_memory(10**12, 1000, ProjectionSettings("sketch"))
+    check_memory(10**6, 100, ProjectionSettings("sketch"))

@@ -1,0 +1,224 @@
+"""The judge of iGSM: what counts as an answer, and that the judge of chains is fooled by none."""
+
+import json
+import re
+import time
+from dataclasses import replace
+
+import pytest
+
+from compositionality.errors import UserError
+from compositionality.tasks.behaviours import BRIDGE, PLAIN, Behaviours
+from compositionality.tasks.igsm import TASK
+from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.task import graph_in
+from compositionality.types import LENGTH, Completion, Problem
+
+OPTIONS = IgsmOptions(levels=(9,), process=True)
+
+
+def problem(style: str, index: int = 0) -> Problem:
+    return TASK.problem(replace(OPTIONS, style=style), "train", 1, index)
+
+
+def answer_only(row: Problem) -> Problem:
+    truth = json.loads(row.ground_truth)
+    return replace(row, ground_truth=json.dumps({key: truth[key] for key in ("answer", "asked", "style")}))
+
+
+TRUTH = json.dumps({"answer": 27, "asked": "b1a", "style": "text"})
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (r"\boxed{27}", "correct"),
+        ("so it is <answer>27</answer>", "correct"),
+        (r"\boxed{ 27 } and that is it", "correct"),
+        (r"\boxed{3}, no: \boxed{27}", "correct"),
+        (r"<answer>3</answer> \boxed{27}", "correct"),
+        (r"\boxed{27} and then \boxed{", "correct"),
+        (r"\boxed{27}, no: \boxed{3}", "wrong"),
+        (r"\boxed{27} <answer>3</answer>", "wrong"),
+        (r"\boxed{-27}", "wrong"),
+        (r"\boxed{27", "no_answer"),
+        (r"\boxed{}", "no_answer"),
+        ("27", "no_answer"),
+        ("boxed{27}", "no_answer"),
+        (r"\Boxed{27}", "no_answer"),
+        ("&lt;answer&gt;27&lt;/answer&gt;", "no_answer"),
+        ("b1a=27", "no_answer"),
+        *[
+            (rf"\boxed{{{text}}}", "malformed")
+            for text in (
+                *("27.0", "2.7e1", "+27", "--27", "- 27", "027", "2 7", "27,", "1,000", "26+1", "27 28", "0x1b"),
+                *("２７", "٢٧", "27\u200b", "twenty-seven", "{27", "\\text{27", "$27$", "27%", "nan", "9" * 16),
+                *("27 or 28", "27=27", "−27", "__import__('os')", "x" * 10_000),
+            )
+        ],
+    ],
+)
+def test_p04_what_counts_as_an_answer(response: str, reason: str) -> None:
+    verdict = TASK.judge(response, TRUTH)
+    assert (verdict.reason, verdict.score) == (reason, float(reason == "correct"))
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ("b0a0=20\nb0a1=7\nb1a=20+7=27", "correct"),
+        ("b1a=27", "correct"),
+        ("b1a=28", "wrong"),
+        ("b1a=26+1", "malformed"),
+        ("b1a=27 ", "malformed"),
+        ("b1a=+27", "malformed"),
+        ("b1a=27\n", "no_answer"),
+        ("b2a=27", "no_answer"),
+        ("27", "no_answer"),
+        (r"\boxed{27}", "no_answer"),
+        ("b1a?27", "no_answer"),
+    ],
+)
+def test_p04_what_counts_as_an_answer_in_the_compact_style(response: str, reason: str) -> None:
+    assert TASK.judge(response, json.dumps({**json.loads(TRUTH), "style": "compact"})).reason == reason
+
+
+def test_p04_long_texts_take_time_in_proportion() -> None:
+    row = problem("text")
+    for text in (r"\boxed{" * 300_000, r"\boxed{27}" * 100_000, "- Let k be the number of " * 80_000, "}" * 2_000_000):
+        began = time.perf_counter()
+        assert TASK.judge(text, row.ground_truth).score == 0
+        assert time.perf_counter() - began < 2
+
+
+# ---- the whole chain
+
+
+def first(lines: list[str], pattern: str) -> int:
+    return next(place for place, line in enumerate(lines) if re.search(pattern, line))
+
+
+def changed_value(lines: list[str]) -> list[str]:
+    """A wrong number at the end of the first line with an operation; what follows keeps the true one."""
+    place = first(lines, r"\d\s*[+*]\s*\d")
+    wrong = re.sub(r"\d(\.?)$", lambda last: f"{(int(last[0][0]) + 1) % 10}{last[1]}", lines[place])
+    return [*lines[:place], wrong, *lines[place + 1 :]]
+
+
+def without_first(lines: list[str]) -> list[str]:
+    return lines[1:]
+
+
+def twice(lines: list[str]) -> list[str]:
+    return [lines[0], *lines]
+
+
+def only_last(lines: list[str]) -> list[str]:
+    return lines[-2:] if lines[-1].startswith("So") else lines[-1:]
+
+
+def other_numbers(lines: list[str]) -> list[str]:
+    """The right value by other numbers, and one operation more."""
+    place = first(lines, r"=( ?)\d+ ?[+] ?\d+ ?=")
+    other = re.sub(r"=( ?)(\d+) ?[+] ?(\d+) ?=", r"=\1\2\1+\g<1>1\1+\1\3\1-\g<1>1\1=", lines[place])
+    return [*lines[:place], other, *lines[place + 1 :]]
+
+
+def prose(lines: list[str]) -> list[str]:
+    return [lines[0], "- now it gets interesting", *lines[1:]]
+
+
+def given_up(lines: list[str]) -> list[str]:
+    """A quantity that waits for nothing is given up."""
+    if lines[-1].startswith("So"):
+        said = re.sub(r" [A-Za-z] = .*", " I leave it for later.", lines[0])
+        return [said, *lines]
+    return [f"{lines[0].partition('=')[0]}?{lines[-1].partition('=')[0]}", *lines]
+
+
+FOUL = {
+    "a wrong value": (changed_value, "wrong_value"),
+    "a line left out": (without_first, "illegal"),
+    "a line twice": (twice, "illegal"),
+    "the last line alone": (only_last, "illegal"),
+    "other numbers": (other_numbers, "wrong_numbers"),
+    "prose": (prose, "malformed"),
+    "given up without need": (given_up, "illegal"),
+}
+
+
+@pytest.mark.parametrize("foul", FOUL)
+@pytest.mark.parametrize("style", ["text", "compact"])
+def test_p04_a_chain_with_a_fault_scores_nothing_though_its_answer_is_right(style: str, foul: str) -> None:
+    change, reason = FOUL[foul]
+    for index in range(12):
+        row = problem(style, index)
+        lines = TASK.solution(row, PLAIN, 0).split("\n")
+        try:
+            text = "\n".join(change(lines))
+        except StopIteration:
+            continue
+        if text.rpartition("=")[2] != "\n".join(lines).rpartition("=")[2]:
+            continue  # the only operation is the question's
+        assert TASK.judge(text, answer_only(row).ground_truth).score == 1
+        verdict = TASK.judge(text, row.ground_truth)
+        assert (verdict.reason, verdict.score) == (reason, 0.0), text
+        break
+    else:
+        pytest.fail("no problem to try it on")
+
+
+def test_a_letter_stands_for_one_quantity() -> None:
+    row = problem("text")
+    lines = TASK.solution(row, PLAIN, 0).split("\n")
+    letter, other = (re.search(r"([A-Za-z]) = ", line)[1] for line in lines[:2])  # type: ignore[index]
+    lines[1] = re.sub(rf"\b{other}\b", letter, lines[1])
+    assert TASK.judge("\n".join(lines), row.ground_truth).reason == "illegal"
+
+
+def test_a_right_chain_with_another_answer_is_wrong() -> None:
+    row = problem("text")
+    text = TASK.solution(row, BRIDGE, 0)
+    assert TASK.judge(re.sub(r"boxed\{(-?)(\d)", r"boxed{\g<1>1\2", text), row.ground_truth).reason == "wrong"
+
+
+def test_a_quantity_that_the_problem_does_not_know_is_illegal() -> None:
+    row = problem("compact")
+    assert TASK.judge(f"d9c9=1\n{TASK.solution(row, PLAIN, 0)}", row.ground_truth).reason == "illegal"
+    words = problem("text")
+    text = f"- Let Z be the number of Flying Pigs in each Second Sun. Z = 1.\n{TASK.solution(words, PLAIN, 0)}"
+    assert TASK.judge(text, words.ground_truth).reason == "illegal"
+
+
+def test_faults_are_diagnosed_where_they_are() -> None:
+    row = answer_only(problem("compact", 1))
+    lines = TASK.solution(row, Behaviours(subgoals=True), 0).split("\n")
+    wrong = [*lines[:-1], re.sub(r"\d$", lambda last: str((int(last[0]) + 1) % 10), lines[-1])]
+    text = "\n".join(wrong)
+    found = TASK.diagnose(row, Completion(text, 9, "stop"), TASK.judge(text, row.ground_truth))
+    assert (found.failure, found.step, found.skill) == ("atomic_error", len(lines), graph_in(row)[0].asked.code)
+    early = "\n".join(lines[1:])
+    kept = TASK.diagnose(row, Completion(early, 9, "stop"), TASK.judge(early, row.ground_truth))
+    assert (kept.failure, kept.fault) == ("correct", "used_before_known")
+    missing = TASK.diagnose(row, Completion(lines[0], 9, "stop"), TASK.judge(lines[0], row.ground_truth))
+    assert missing.failure == "format"
+    verdict = TASK.judge(text, row.ground_truth)
+    assert TASK.diagnose(row, Completion(text, 9, LENGTH), verdict).failure == "overlong"
+
+
+SOUND = {"answer": 2, "asked": "b1a", "style": "text"}
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        *("{broken", "[]", "{}"),
+        *[
+            json.dumps(SOUND | change)
+            for change in ({"answer": 2.5}, {"asked": "a1b"}, {"style": "prose"}, {"facts": ["b1a0=(("]})
+        ],
+    ],
+)
+def test_a_damaged_truth_is_refused(truth: str) -> None:
+    with pytest.raises(UserError, match="ground_truth"):
+        TASK.parse_truth(truth)

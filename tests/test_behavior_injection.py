@@ -1,0 +1,92 @@
+"""Behaviour injection: arms that are paired, one RL for all, folders of its own; all for real in the smallest sizes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bash_runs import dry, run, values
+
+from compositionality.data.parquet import read_table
+from compositionality.study.arms import load_study
+
+SECTION = "bash/behavior_injection"
+STUDY = load_study("behavior_injection")
+NAMES = [name.removeprefix("sft-") for name in STUDY.arms if name.startswith("sft-")]
+NOT_THE_ARMS_OWN = ("model.path", "trainer.output")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arms_share_problems_and_rl_and_differ_in_their_solutions(name: str) -> None:
+    sft, rl = STUDY.arms[f"sft-{name}"], STUDY.arms[f"rl-{name}"]
+    assert (sft.start, rl.start, rl.after) == ("base", f"sft-{name}", [f"sft-{name}"])
+    rows, trained = (values(one) for one in dry(f"{SECTION}/sft.sh", *sft.arguments, PROFILE="tiny"))
+    assert rows["problems"] == "data/tiny-injection/igsm_task/sft.parquet"
+    assert trained["data.train_file"] == f"{rows['output']}/train.parquet"
+    assert trained["trainer.output"] == f"checkpoints/tiny-injection/sft-{name}"
+    told, plain = (values(*dry(f"{SECTION}/rl.sh", one, PROFILE="tiny")) for one in (name, "vanilla"))
+    assert told["model.path"] == f"{trained['trainer.output']}/final"
+    for key in NOT_THE_ARMS_OWN:
+        told.pop(key), plain.pop(key)
+    assert told == plain
+
+
+def test_the_files_and_their_seeds() -> None:
+    for seed, study in (("0", "tiny-injection"), ("7", "tiny-injection-seed7")):
+        told = [values(one) for one in dry(f"{SECTION}/generate_data.sh", SEED=seed, PROFILE="tiny")]
+        folder = f"data/{study}/igsm_task/"
+        made = [(one["output"].removeprefix(folder), one["split"], one["seed"]) for one in told]
+        assert made == [
+            ("sft.parquet", "train", seed),
+            ("rl.parquet", "train", str(int(seed) + 100000)),
+            ("validation.parquet", "validation", seed),
+            ("test.parquet", "test", "2027"),
+            ("test_ood.parquet", "test", "2027"),
+        ]
+        assert told[-1]["group"] == "ood"
+
+
+def test_the_papers_sizes() -> None:
+    told = [values(one) for one in dry(f"{SECTION}/generate_data.sh", PROFILE="paper")]
+    assert [(one["levels"], one.get("law"), one["count"]) for one in told] == [
+        ("[15,16,17,18,19,20]", "min-of-two", "2000"),
+        ("[15,16,17,18,19,20]", "min-of-two", "10000"),
+        ("[21,22,23,24,25]", None, "500"),
+        ("[20]", None, "500"),
+        ("[25]", None, "500"),
+    ]
+
+
+def test_an_arm_of_ones_own_needs_keys_alone() -> None:
+    rows, trained = dry(f"{SECTION}/sft.sh", "mine", "analysis_chance=0.1", "trainer.steps=75", PROFILE="tiny")
+    assert values(rows)["analysis_chance"] == "0.1"
+    assert "trainer.steps" not in values(rows)
+    assert values(trained)["trainer.steps"] == "75"
+    for script in ("sft", "rl", "preprocess"):
+        done = run(f"{SECTION}/{script}.sh", PROFILE="tiny")
+        assert done.returncode != 0
+        assert "which arm?" in done.stderr
+
+
+def test_influence_of_models_that_are_not_there_is_one_line(tmp_path: Path) -> None:
+    done = run(f"{SECTION}/influence.sh", PROFILE="tiny", CKPT_DIR=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "sft-*/final; run: bash bash/behavior_injection/run_seed.sh" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
+    """From nothing to the table and the influences; a second time nothing is made again."""
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    for again in (False, True):
+        done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", **folders)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert (f"{folders['CKPT_DIR']}/rl-bridge/final is already there" in done.stdout) == again
+    summary = json.loads((tmp_path / "RESULTS_DIR/behavior_injection/seeds.json").read_text())
+    assert set(summary["models"]) == {"base", "sft-vanilla", "rl-vanilla", "sft-bridge", "rl-bridge"}
+    assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {("igsm", 2), ("igsm", 3), ("ood", 4)}
+    done = run(f"{SECTION}/influence.sh", PROFILE="smoke", **folders)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = read_table(tmp_path / "RESULTS_DIR/influence/sft-bridge/influence.parquet").to_pylist()
+    assert len(rows) == 24
+    assert any(row["influence"] for row in rows)
