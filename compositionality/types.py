@@ -292,6 +292,8 @@ ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
+    ``over``, a model and its base: by how much more than that pair differs.
+
     Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
     accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class.
     ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
@@ -308,12 +310,13 @@ class Comparison:
     part: str = CORRECT
     results: str = "accuracy"
     base_part: str = ""
+    over: tuple[str, ...] = ()
     gates: tuple[Gate, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The models that it needs."""
-        return (self.model, self.base) if self.base else (self.model,)
+        return (*((self.model, self.base) if self.base else (self.model,)), *self.over)
 
 
 class Origin(StrEnum):

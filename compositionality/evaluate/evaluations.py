@@ -17,8 +17,8 @@ from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.parts import counted, is_pass_at_k, ks_of, passed
-from compositionality.stats.intervals import Counts, Values
-from compositionality.stats.nested import Answers, contrast_nested, share_nested
+from compositionality.stats.intervals import Counts, Values, scaled
+from compositionality.stats.nested import Answers, contrast_nested, mean_of_both, share_nested
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
 from compositionality.train.common.training_report import report_from
 from compositionality.types import CORRECT, Estimate, Metric, TrainingReport
@@ -166,11 +166,26 @@ class Evaluations:
         times: float = 1.0,
         part: str = CORRECT,
         base_part: str = "",
+        over: Sequence[str] = (),
     ) -> Estimate | None:
-        """Accuracy (or another part) of a model − ``times`` × that of another one (or its ``base_part``)."""
+        """Accuracy (or another part) of a model − ``times`` × that of another one (or its ``base_part``).
+
+        ``over``, a model and its base: less their difference (without ``times`` and ``base_part``).
+        """
         mine, theirs = self._answers(model, problems, part), self._answers(base, problems, base_part or part)
         if mine is None or theirs is None:
             return None
+        if over:
+            other, other_base = (self._answers(name, problems, part) for name in over)
+            if other is None or other_base is None:
+                return None
+            half = self._contrast(mean_of_both(mine, other_base), mean_of_both(theirs, other), 1.0)
+            return half and scaled(half, 2.0)
+        return self._contrast(mine, theirs, times)
+
+    def _contrast(
+        self, mine: Sequence[Sequence[Answers]], theirs: Sequence[Sequence[Answers]], times: float
+    ) -> Estimate | None:
         if self.nested:
             return contrast_nested(mine, theirs, times)
         (found, judged, clusters), (of_base, base_judged, _) = _crossed(mine), _crossed(theirs)

@@ -12,6 +12,7 @@ Legend: P problems, G clusters; ``clusters``: a number for the cluster of every 
 # ruff: noqa: N803, N806
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,27 @@ def mean_change(change_P: Floats, least: float = -1.0, most: float = 1.0, cluste
         rare = rare_change(change_P, max(-least, most), clusters)
         low, high = low - unsure * max(low - rare.low, 0.0), high + unsure * max(rare.high - high, 0.0)
     return Estimate(value, len(change_P), Interval(max(least, low), min(most, high)))
+
+
+def scaled(estimate: Estimate, factor: float) -> Estimate:
+    """The estimate of ``factor`` times the same figure; ``factor`` is above 0."""
+
+    def times(interval: Interval) -> Interval:
+        return Interval(factor * interval.low, factor * interval.high)
+
+    spread = estimate.spread
+    if spread:
+        wider = {name: factor**2 * getattr(spread, name) for name in ("seeds", "problems", "pooled")}
+        spread = replace(spread, **wider)
+    return replace(
+        estimate,
+        value=factor * estimate.value,
+        over_problems=times(estimate.over_problems),
+        over_both=times(estimate.over_both) if estimate.over_both else None,
+        by_seed=tuple(factor * value for value in estimate.by_seed),
+        by_split=tuple(tuple(factor * value for value in splits) for splits in estimate.by_split),
+        spread=spread,
+    )
 
 
 def rare_change(change_P: Floats, largest: float, clusters: Counts | None) -> Interval:

@@ -30,6 +30,17 @@ class Answers(NamedTuple):
     clusters: Counts | None = None
 
 
+def mean_of_both(seeds: Sequence[Sequence[Answers]], others: Sequence[Sequence[Answers]]) -> list[list[Answers]]:
+    """The mean of two shares, problem by problem, each out of one; of problems that both have judged."""
+    return [[_mean(one, other) for one, other in zip(*both, strict=True)] for both in zip(seeds, others, strict=True)]
+
+
+def _mean(one: Answers, other: Answers) -> Answers:
+    both_P = (one.judged > 0) & (other.judged > 0)
+    values_P = one.counted / np.maximum(one.judged, 1) + other.counted / np.maximum(other.judged, 1)
+    return Answers(values_P / 2 * both_P, both_P.astype(np.int64), one.clusters)
+
+
 def share_nested(seeds: Sequence[Sequence[Answers]]) -> Estimate | None:
     """Mean over seeds of their mean share over splits; None if a replicate has none judged."""
     found = [[share(*one) for one in splits] for splits in seeds]

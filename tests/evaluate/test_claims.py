@@ -56,6 +56,27 @@ def test_composed_responses_are_a_part_of_accuracy() -> None:
     assert (judge(composed, found).decision, judge(correct, found).decision) == (YES, NO)
 
 
+def test_a_gain_over_another_gain() -> None:
+    """(60 − 20) − (35 − 25) = 30 points; halved, a threshold of 25 would be missed."""
+    found = study({"rl-a": [0.6, 0.58, 0.62], "sft-a": [0.2] * 3, "rl-b": [0.35] * 3, "sft-b": [0.25, 0.24, 0.26]})
+    gain = Comparison("heldout", 3, "rl-a", "sft-a", threshold=0.25, over=("rl-b", "sft-b"))
+    assert words(gain) == "heldout L3: rl-a − sft-a, over rl-b − sft-b, > 25"
+    outcome = judge(gain, found)
+    estimate = outcome.estimate
+    assert estimate is not None
+    assert estimate.value == pytest.approx(0.30, abs=0.003)
+    assert estimate.by_seed == pytest.approx((0.30, 0.27, 0.33), abs=0.004)
+    assert outcome.decision is not NO
+    assert judge(replace(gain, threshold=0.2), found).these_seeds is YES
+    assert judge(replace(gain, threshold=0.5), found).decision is NO
+    right = {arm: np.mean([seed.counts[arm, "test"].correct for seed in found.seeds], axis=0) for arm in found.models}
+    by_problem = right["rl-a"] - right["sft-a"] - (right["rl-b"] - right["sft-b"])
+    half = 1.966 * by_problem.std(ddof=1) / np.sqrt(N)
+    assert estimate.over_problems == pytest.approx((0.30 - half, 0.30 + half), abs=0.004)
+    missing = judge(replace(gain, over=("rl-c", "sft-b")), found)
+    assert (missing.decision, missing.missing) == (Decision.NOT_RUN, "rl-c")
+
+
 def test_rules_can_be_typed_on_any_keyboard() -> None:
     assert (Rule("<="), Rule("within")) == (Rule.AT_MOST, Rule.WITHIN)
     with pytest.raises(ValueError, match="nearly"):

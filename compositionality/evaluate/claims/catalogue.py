@@ -175,6 +175,9 @@ def _comparisons(
     check_keys(row, _COMPARISON_KEYS, "group", "level", "model")
     types = {"group": str, "level": int, "model": str, "base": str, "part": str, "threshold": float, "times": float}
     types["base_part"] = str
+    over = tuple(typed("over", str, arm) for arm in typed("over", list, row.get("over", [])))
+    if over and (len(over) != 2 or not row.get("base") or {"times", "base_part"} & row.keys()):
+        raise UserError("over: give a model and its base, beside model and base, without times and base_part")
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
     rest = {key: typed(key, types[key], row[key]) for key in ("part", "base_part", "threshold", "times") if key in row}
     rule, metric = one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
@@ -185,7 +188,7 @@ def _comparisons(
         raise UserError(f"part: {shown(wrong[0])} is not one of {ALL_SAMPLES}, {GROWTH}, pass@1, pass@2, …")
     for chosen in product(*values):
         group, level, model, base = (typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
-        yield Comparison(group, level, model, base, rule, metric=metric, results=where, gates=gates, **rest)
+        yield Comparison(group, level, model, base, rule, metric=metric, results=where, over=over, gates=gates, **rest)
 
 
 def words(one: Comparison) -> str:
@@ -197,4 +200,6 @@ def words(one: Comparison) -> str:
     if one.rule in (Rule.APART, Rule.EVERY_SEED):
         return f"{what} > {base}, {one.rule}"
     difference = f"{what} − {base}" if base else what
+    if one.over:
+        difference += f", over {one.over[0]} − {one.over[1]},"
     return f"{difference} {one.rule}{'' if one.rule is Rule.WITHIN else ' '}{100 * one.threshold:g}"

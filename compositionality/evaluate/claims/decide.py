@@ -146,7 +146,7 @@ def _estimate(comparison: Comparison, found: Evaluations, problems: ProblemSet) 
     if not comparison.base:
         return found.share(comparison.model, problems, comparison.part)
     parts = comparison.part, comparison.base_part
-    return found.contrast(comparison.model, comparison.base, problems, comparison.times, *parts)
+    return found.contrast(comparison.model, comparison.base, problems, comparison.times, *parts, comparison.over)
 
 
 def _decided(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
