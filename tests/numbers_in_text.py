@@ -7,7 +7,9 @@ So figures that are written together must be found together:
 
 - an interval, ``[a, b]`` or ``[a–b]``, as the bounds of one entry, with the figure before it in the same;
 - ``a, b and c`` and ``a–b`` in one entry;
-- ``a to b`` and ``a → b`` as the same figure of two entries that differ in one label at most, or as bounds;
+- ``a to b`` and ``a → b`` as the same figure of two entries that differ in one label at most, as bounds, or in one
+  sentence of an entry;
+- of trainings ``a–b`` also as the least and the largest of a figure of one arm over all replicates;
 - in a table, in entries that bear the names of the row and of the column, where entries have such names.
 
 Left out are code, links' targets, comments, table heads, what ``NOT_MEASURED`` says, whole numbers up to ``FEW`` that
@@ -57,9 +59,15 @@ class Entry:
     def has_interval(self, low: str, high: str) -> bool:
         return any(is_rounded(a, low, self.labels) and is_rounded(b, high, self.labels) for a, b in self.intervals)
 
+    def says(self, figures: Sequence[str]) -> bool:
+        """Whether one of its sentences has all of these figures."""
+        sentences = {key.partition("/")[0] for key in self.values if "/" in key}
+        mine = [[v for key, v in self.values.items() if key.startswith(f"{one}/")] for one in sentences]
+        return any(all(any(is_rounded(v, one, self.labels) for v in of) for one in figures) for of in mine)
+
     def fits(self, names: Sequence[str]) -> bool:
         """Whether it bears these names of a table, as far as they are a level or one of ``NAMES``."""
-        mine = {self.labels.get(key) for key in NAMES} | {f"L{self.labels.get('level')}"}
+        mine = {str(self.labels.get(key)) for key in NAMES} | {f"L{self.labels.get('level')}"}
         return mine.issuperset(names)
 
 
@@ -85,7 +93,7 @@ def entries(node: Any, outer: Mapping[str, Any] | None = None) -> Iterator[Entry
     """Every object of a record's JSON, with the labels of those around it."""
     labels = dict(outer or {})
     if isinstance(node, dict):
-        listed = {f"{key}.{i}": one for key, of in node.items() if isinstance(of, list) for i, one in enumerate(of)}
+        listed = {f"{key}.{i}": one for key, of in node.items() for i, one in enumerate(flattened(of))}
         mine = {**node, **listed}
         values = {key: value for key, value in mine.items() if is_number(value)}
         for key, text in mine.items():
@@ -96,6 +104,13 @@ def entries(node: Any, outer: Mapping[str, Any] | None = None) -> Iterator[Entry
         yield Entry(labels, values, intervals)
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from entries(child, labels)
+
+
+def flattened(node: Any) -> list[Any]:
+    """What a list and the lists in it hold; nothing of anything else."""
+    if not isinstance(node, list):
+        return []
+    return [one for each in node for one in (flattened(each) if isinstance(each, list) else [each])]
 
 
 def enumerate_said(key: str, text: str) -> Iterator[tuple[str, float]]:
@@ -110,7 +125,19 @@ def is_number(value: Any) -> bool:
 
 def read_records(folder: Path) -> dict[str, list[Entry]]:
     """The entries of every record, by its name."""
-    return {path.stem: list(entries(json.loads(path.read_text()))) for path in sorted(folder.glob("*.json"))}
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    return {name: [*entries(content), *ranges(content.get("training") or {})] for name, content in found.items()}
+
+
+def ranges(training: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[Entry]:
+    """For each arm the least and the largest of each figure of its trainings, by replicate."""
+    for arm in dict.fromkeys(arm for of in training.values() for arm in of):
+        figures: dict[str, list[float]] = {}
+        for key, value in ((key, value) for of in training.values() for key, value in of.get(arm, {}).items()):
+            if is_number(value):
+                figures.setdefault(key, []).append(value)
+        ends = {f"{key} {end.__name__}": end(values) for key, values in figures.items() for end in (min, max)}
+        yield Entry({"model": arm}, ends, ())
 
 
 def unfound(text: str, records: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -171,7 +198,9 @@ def is_there(group: tuple[str, ...], known: Sequence[Entry]) -> bool:
         return any(entry.has_interval(low, high) and all(map(entry.has, centre)) for entry in known)
     if kind == "together":
         return any(all(map(entry.has, figures)) for entry in known)
-    return any(entry.has_interval(*figures) for entry in known) or changes(*figures, known)
+    if any(entry.has_interval(*figures) or entry.says(figures) for entry in known):
+        return True
+    return changes(*figures, known)
 
 
 def changes(before: str, after: str, known: Sequence[Entry]) -> bool:
