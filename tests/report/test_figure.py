@@ -13,6 +13,7 @@ from compositionality.errors import UserError
 from compositionality.report.draw import FigureSettings, draw_accuracy
 from compositionality.report.paper import ACCURACY
 from compositionality.report.styles import arm_styles, group_title, study_styles
+from compositionality.study.arms import load_study
 
 STYLES = study_styles()
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
@@ -148,7 +149,7 @@ def test_arms_that_it_does_not_know_and_few_arms_are_drawn(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "arms", [tuple(STYLES)[:10], COUNTDOWN_ARMS, ("a", "b", "c"), ("stage1", "rl-level2", "new", "newer")]
+    "arms", [tuple(load_study("section41_42").arms)[:10], COUNTDOWN_ARMS, ("a", "b", "c"), ("stage1", "rl-level2", "new", "newer")]
 )
 def test_colours_and_markers_tell_the_arms_apart(arms: tuple[str, ...]) -> None:
     styles = arm_styles(arms).values()
