@@ -149,7 +149,13 @@ def test_arms_that_it_does_not_know_and_few_arms_are_drawn(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "arms", [tuple(load_study("section41_42").arms)[:10], COUNTDOWN_ARMS, ("a", "b", "c"), ("stage1", "rl-level2", "new", "newer")]
+    "arms",
+    [
+        tuple(load_study("section41_42").arms)[:10],
+        COUNTDOWN_ARMS,
+        ("a", "b", "c"),
+        ("stage1", "rl-level2", "new", "newer"),
+    ],
 )
 def test_colours_and_markers_tell_the_arms_apart(arms: tuple[str, ...]) -> None:
     styles = arm_styles(arms).values()
