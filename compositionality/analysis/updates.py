@@ -1,4 +1,4 @@
-"""The trainer's own update on one query: the gradient of its loss on that query's completions, as features.
+"""The update of one query: minus the gradient of the GRPO loss on its completions, as features.
 
 Names of tensors: Q queries, F features.
 """

@@ -4,7 +4,7 @@
 draw for many problems or tokens at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeVar
@@ -50,6 +50,11 @@ class Draws:
     def choice(self, items: Sequence[Chosen]) -> Chosen:
         """One of ``items``."""
         return items[self.below(len(items))]
+
+    def shuffled(self, items: Iterable[Chosen]) -> list[Chosen]:
+        """The items in a random order."""
+        left = list(items)
+        return [left.pop(self.below(len(left))) for _ in range(len(left))]
 
     def text(self, alphabet: str, length: int) -> str:
         """A string of ``length`` characters of ``alphabet``."""

@@ -17,8 +17,7 @@ from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.behaviours import other_order, other_premises, plan_steps
 from compositionality.tasks.igsm.dependency import MOST_PARENTS
 from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmGenerator, IgsmItem
-from compositionality.tasks.igsm.graph import Problem as Graph
-from compositionality.tasks.igsm.graph import Quantity
+from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import BUILT_IN, read_systems
 from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
@@ -41,7 +40,7 @@ def items(options: IgsmOptions, count: int, split: str = "train") -> Iterator[Ig
     return (generator.item(split, 1, index) for index in range(count))
 
 
-def needed(graph: Graph) -> set[Quantity]:
+def needed(graph: QuantityGraph) -> set[Quantity]:
     """What the question depends on, found from it backwards."""
     found, waiting = {graph.asked}, [graph.asked]
     while waiting:
@@ -65,7 +64,7 @@ def test_a_problem_is_what_its_level_says(name: str) -> None:
         assert SIZES[name].redundant or set(graph.equations) <= set(graph.order)
 
 
-def _terms(graph: Graph, one: Quantity) -> list[object]:
+def _terms(graph: QuantityGraph, one: Quantity) -> list[object]:
     return [part for part in graph.expression(one) if not isinstance(part, str)]
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.graph import Problem, Quantity, evaluate, numbers_in
+from compositionality.tasks.igsm.graph import Quantity, QuantityGraph, evaluate, numbers_in
 from compositionality.tasks.igsm.structure import unit
 
 _TO_REDUNDANT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SolutionStep:
     """One line of a solution: a quantity worked out, or (``missing``) tried though these are not known yet."""
 
     quantity: Quantity
@@ -28,12 +28,12 @@ class Step:
     again: bool = False  # it was tried before
 
 
-def plan_steps(problem: Problem, behaviours: Behaviours, draws: Draws) -> list[Step]:
+def plan_steps(problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> list[SolutionStep]:
     """The lines of a solution, the question's last."""
     return _Walk(problem, behaviours, draws).steps()
 
 
-def values_along(problem: Problem, steps: Sequence[Step]) -> dict[Quantity, int]:
+def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[Quantity, int]:
     """The values of all quantities that the steps work out."""
     values: dict[Quantity, int] = {}
     for step in steps:
@@ -43,14 +43,14 @@ def values_along(problem: Problem, steps: Sequence[Step]) -> dict[Quantity, int]
 
 
 class _Walk:
-    def __init__(self, problem: Problem, behaviours: Behaviours, draws: Draws) -> None:
+    def __init__(self, problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> None:
         self.problem, self.behaviours, self.draws = problem, behaviours, draws
         self.redundant = [one for one in problem.equations if one not in problem.order]
         self.solved: set[Quantity] = set()
         self.tried: set[Quantity] = set()
-        self.found: list[Step] = []
+        self.found: list[SolutionStep] = []
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[SolutionStep]:
         order, place = self.problem.order, 0
         while place < len(order):
             if order[place] in self.solved:
@@ -81,13 +81,13 @@ class _Walk:
         eligible = not one.is_abstract and any(isinstance(part, Quantity) for part in terms)
         count = sum(not isinstance(part, str) for part in terms)
         analysed = eligible and unit(self.draws) < self.behaviours.analysis_chance(count)
-        self.found.append(Step(one, analysed, missing, again=one in self.tried))
+        self.found.append(SolutionStep(one, analysed, missing, again=one in self.tried))
         self.tried.add(one)
         if not missing:
             self.solved.add(one)
 
 
-def other_order(problem: Problem, draws: Draws) -> Problem:
+def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """The same problem, worked out in another order (random topological, the question last)."""
     left, order = list(problem.order[:-1]), list[Quantity]()
     while left:
@@ -97,8 +97,6 @@ def other_order(problem: Problem, draws: Draws) -> Problem:
     return replace(problem, order=(*order, problem.asked))
 
 
-def other_premises(problem: Problem, draws: Draws) -> Problem:
+def other_premises(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """The same problem, its premises in another order."""
-    rest = list(problem.equations)
-    mixed = [rest.pop(draws.below(len(rest))) for _ in range(len(rest))]
-    return replace(problem, equations={one: problem.equations[one] for one in mixed})
+    return replace(problem, equations={one: problem.equations[one] for one in draws.shuffled(problem.equations)})

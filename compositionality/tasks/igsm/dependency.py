@@ -11,8 +11,8 @@ from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.graph import (
     Equation,
     Item,
-    Problem,
     Quantity,
+    QuantityGraph,
     children_of,
     expression_of_total,
 )
@@ -34,7 +34,9 @@ class Constants:
         return draws.between(self.least_factor if factor else 0, self.size - 1)
 
 
-def draw_problem(draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool) -> Problem | None:
+def draw_problem(
+    draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool
+) -> QuantityGraph | None:
     """One problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
     first = max(draws.between(1, operations), draws.between(1, operations))
     second = draws.between(first, operations)
@@ -156,7 +158,7 @@ class _Graph:
                 open_.remove(one)
         return True
 
-    def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> Problem:
+    def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> QuantityGraph:
         """Equations of the necessary instances, then of the others; the order of the text is that of drawing."""
         equations = {}
         for place, one in enumerate(self.order):
@@ -164,7 +166,7 @@ class _Graph:
                 equations[one] = self._equation(draws, one, place, constants)
         if redundant:
             self._add_redundant(draws, equations, constants)
-        return Problem(equations, self.order[-1], tuple(self.order), modulus)
+        return QuantityGraph(equations, self.order[-1], tuple(self.order), modulus)
 
     def _equation(self, draws: Draws, one: Quantity, place: int, constants: Constants) -> Equation:
         operations, kept = self.operations[one], list(self.attached[one])
@@ -210,7 +212,7 @@ class _Graph:
 
 def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
     """An equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
-    ordered = [parents.pop(draws.below(len(parents))) for _ in range(len(parents))]
+    ordered = draws.shuffled(parents)
     minus = len(ordered) == 2 and unit(draws) < 0.5
     times = has_constant and bool(ordered) and unit(draws) < 0.5
     constant = constants.draw(draws, factor=times) if has_constant else None

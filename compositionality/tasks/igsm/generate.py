@@ -6,15 +6,16 @@ other numbers. With fewer there are too few templates (1, 4 and 27 or so): there
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws
+from compositionality.tasks.igsm.behaviours import other_premises
 from compositionality.tasks.igsm.dependency import draw_problem
-from compositionality.tasks.igsm.graph import Problem, Quantity
+from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import Names, draw_names, read_systems
 from compositionality.tasks.igsm.options import LARGEST, IgsmOptions
 from compositionality.tasks.igsm.structure import unit
@@ -35,7 +36,7 @@ class IgsmItem:
 
     level: int
     index: int
-    problem: Problem
+    problem: QuantityGraph
     names: Names
     template: str
 
@@ -76,29 +77,27 @@ class IgsmGenerator:
         return min(draws.between(min(levels), max(levels)) for _ in range(2))
 
 
-def _draw(draws: Draws, options: IgsmOptions, level: int) -> Problem | None:
+def _draw(draws: Draws, options: IgsmOptions, level: int) -> QuantityGraph | None:
     """One problem with an answer in bounds, its premises in the order of the text; None where the draw fails."""
     found = draw_problem(draws, level, options.most_edges, options.modulus, redundant=options.redundant)
     if found is None or abs(found.answer) >= LARGEST:
         return None
     if not options.shuffled:
         return found
-    rest = list(found.equations)
-    mixed = [rest.pop(draws.below(len(rest))) for _ in range(len(rest))]
-    return replace(found, equations={one: found.equations[one] for one in mixed})
+    return other_premises(found, draws)
 
 
-def bin_of(problem: Problem, level: int, template: str) -> int:
+def bin_of(problem: QuantityGraph, level: int, template: str) -> int:
     """Which of the 23 bins the problem is in."""
     text = template if level >= SPLIT_BY_TEMPLATE else sha256(compact_prompt(problem).encode()).hexdigest()
     return int(text, 16) % N_BINS
 
 
-def _coarsest(problem: Problem) -> int:
+def _coarsest(problem: QuantityGraph) -> int:
     return max(one.owner.layer for one in problem.equations)
 
 
-def template_of(problem: Problem) -> str:
+def template_of(problem: QuantityGraph) -> str:
     """sha256 of the question's graph: kind and equation of each quantity, terms of a sum in any order, no numbers."""
     known: dict[Quantity, str] = {}
     for one in problem.order:

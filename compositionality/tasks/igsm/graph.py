@@ -83,7 +83,7 @@ Expression = tuple["str | int | Quantity", ...]
 
 
 @dataclass(frozen=True)
-class Problem:
+class QuantityGraph:
     """``equations`` of all instances that are stated, in the order of the text; ``asked``: the quantity in question.
 
     ``order``: the necessary quantities, each after those that it depends on, the asked one last. ``modulus`` 0: plain

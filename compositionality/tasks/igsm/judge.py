@@ -7,18 +7,18 @@ a minus in front.
 
 import re
 
-from compositionality.tasks.igsm.process import Fault, check_chain
-from compositionality.tasks.igsm.truth import Truth, read_ground_truth
+from compositionality.tasks.igsm.process import ChainFault, check_chain
+from compositionality.tasks.igsm.truth import IgsmTruth, read_ground_truth
 from compositionality.types import Reason, Verdict
 
 MAX_LENGTH = 64_000
 _BOXES = (("\\boxed{", "}"), ("<answer>", "</answer>"))
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _REASONS = {
-    Fault.UNREADABLE: Reason.MALFORMED,
-    Fault.ARITHMETIC: Reason.WRONG_VALUE,
-    Fault.DEPENDENCIES: Reason.WRONG_NUMBERS,
-    Fault.UNFINISHED: Reason.WRONG,
+    ChainFault.UNREADABLE: Reason.MALFORMED,
+    ChainFault.ARITHMETIC: Reason.WRONG_VALUE,
+    ChainFault.DEPENDENCIES: Reason.WRONG_NUMBERS,
+    ChainFault.UNFINISHED: Reason.WRONG,
 }
 
 
@@ -35,11 +35,11 @@ def judge_igsm(response: str, ground_truth: str) -> Verdict:
     if truth.problem is not None:
         fault = check_chain(response, truth.problem, truth.names).fault if len(response) <= MAX_LENGTH else None
         if fault or len(response) > MAX_LENGTH:
-            return Verdict(0.0, _REASONS.get(fault or Fault.UNREADABLE, Reason.ILLEGAL), answer)
+            return Verdict(0.0, _REASONS.get(fault or ChainFault.UNREADABLE, Reason.ILLEGAL), answer)
     return Verdict(1.0, Reason.CORRECT, answer)
 
 
-def compact_answer(response: str, truth: Truth) -> str | None:
+def compact_answer(response: str, truth: IgsmTruth) -> str | None:
     """What stands behind the last ``=`` of the last line; None if that is not about the question."""
     line = response.rpartition("\n")[2]
     return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None

@@ -26,7 +26,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerNames:
     """The names of one layer of a problem, by number."""
 
     noun: str
@@ -38,7 +38,7 @@ class Layer:
 class Names:
     """The names of a problem's items, the finest layer first."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerNames, ...]
 
     def one(self, item: Item) -> str:
         """``Oak Crate``."""
@@ -63,9 +63,9 @@ def draw_names(draws: Draws, systems: Sequence[Sequence[Category]], layers: int)
     return Names(tuple(_layer(draws, one) for one in reversed(system[start : start + layers])))
 
 
-def _layer(draws: Draws, category: Category) -> Layer:
-    kinds = list(draws.choice(category.kinds))
-    return Layer(category.noun, category.plural, tuple(kinds.pop(draws.below(len(kinds))) for _ in range(len(kinds))))
+def _layer(draws: Draws, category: Category) -> LayerNames:
+    kinds = draws.shuffled(draws.choice(category.kinds))
+    return LayerNames(category.noun, category.plural, tuple(kinds))
 
 
 @lru_cache(maxsize=8)

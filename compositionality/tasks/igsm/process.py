@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
-from compositionality.tasks.igsm.graph import Item, Problem, Quantity, evaluate, numbers_in, quantity
+from compositionality.tasks.igsm.graph import Item, Quantity, QuantityGraph, evaluate, numbers_in, quantity
 from compositionality.tasks.igsm.names import Names
 
 FILLER = "~"
@@ -31,7 +31,7 @@ _CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
 _SYMBOL = re.compile(r"[A-Za-z]")
 
 
-class Fault(StrEnum):
+class ChainFault(StrEnum):
     """What is wrong first."""
 
     UNREADABLE = "unreadable"  # a line is no step
@@ -58,7 +58,7 @@ class Line:
 class Chain:
     """What is known while a completion is read."""
 
-    problem: Problem
+    problem: QuantityGraph
     values: dict[Quantity, int] = field(default_factory=dict)
     symbols: dict[str, Quantity] = field(default_factory=dict)
     solved: list[Quantity] = field(default_factory=list)
@@ -68,21 +68,21 @@ class Chain:
 class Finding:
     """The first fault of a chain, with the number of its line from 1 on and its quantity; no fault: a right chain."""
 
-    fault: Fault | None = None
+    fault: ChainFault | None = None
     line: int = 0
     quantity: Quantity | None = None
 
 
-def check_chain(text: str, problem: Problem, names: Names | None) -> Finding:
+def check_chain(text: str, problem: QuantityGraph, names: Names | None) -> Finding:
     """The first fault in the chain of a completion; never raises, linear in its length."""
     chain = Chain(problem)
     number = 0
     for number, line in enumerate(read_lines(text, names), 1):
-        fault = _fault(line, chain) if line and number <= MOST_LINES else Fault.UNREADABLE
+        fault = _fault(line, chain) if line and number <= MOST_LINES else ChainFault.UNREADABLE
         if fault:
             return Finding(fault, number, line.quantity if line else None)
     if problem.asked not in chain.values or chain.solved[-1] != problem.asked:
-        return Finding(Fault.UNFINISHED, number + 1, problem.asked)
+        return Finding(ChainFault.UNFINISHED, number + 1, problem.asked)
     return Finding()
 
 
@@ -129,18 +129,18 @@ def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping
     return Quantity(holder, *item) if item and item.layer == holder.layer - 1 else None
 
 
-def _fault(line: Line, chain: Chain) -> Fault | None:
+def _fault(line: Line, chain: Chain) -> ChainFault | None:
     one, problem = line.quantity, chain.problem
     if one is None or not _is_of(one, problem):
-        return Fault.UNKNOWN
+        return ChainFault.UNKNOWN
     known = chain.symbols.setdefault(line.letter, one)
     if known != one or one in chain.values:
-        return Fault.AGAIN
+        return ChainFault.AGAIN
     missing = [parent for parent in problem.parents(one) if parent not in chain.values]
     if line.waits:
-        return None if missing else Fault.NOT_BLOCKED
+        return None if missing else ChainFault.NOT_BLOCKED
     if missing:
-        return Fault.TOO_EARLY
+        return ChainFault.TOO_EARLY
     fault = _wrong_forms(line.forms, one, chain)
     if fault is None:
         chain.values[one] = evaluate(numbers_in(problem.expression(one), chain.values), problem.modulus)
@@ -148,11 +148,11 @@ def _fault(line: Line, chain: Chain) -> Fault | None:
     return fault
 
 
-def _is_of(one: Quantity, problem: Problem) -> bool:
+def _is_of(one: Quantity, problem: QuantityGraph) -> bool:
     return bool(problem.parents(one)) if one.is_abstract else one in problem.equations
 
 
-def _wrong_forms(forms: Sequence[str], one: Quantity, chain: Chain) -> Fault | None:
+def _wrong_forms(forms: Sequence[str], one: Quantity, chain: Chain) -> ChainFault | None:
     """The forms of an equation: symbols, then numbers, then what is left after some operations, then the value."""
     problem, parents = chain.problem, set(chain.problem.parents(one))
     numbers = numbers_in(problem.expression(one), chain.values)
@@ -160,19 +160,19 @@ def _wrong_forms(forms: Sequence[str], one: Quantity, chain: Chain) -> Fault | N
     for place, form in enumerate(forms):
         quantities = symbols_in(form, chain.symbols)
         if quantities is None or any(other not in chain.values for other in quantities):
-            return Fault.TOO_EARLY
+            return ChainFault.TOO_EARLY
         if quantities and (place or set(quantities) != parents):
-            return Fault.DEPENDENCIES
+            return ChainFault.DEPENDENCIES
         tokens = tokenize(with_values(form, chain))
         if tokens is None or not is_legal(tokens, "+-*"):
-            return Fault.UNREADABLE
+            return ChainFault.UNREADABLE
         is_whole_equation = not place or (place == 1 and bool(symbols_in(forms[0], chain.symbols)))
         if is_whole_equation and sizes_of(tokens) != terms:
-            return Fault.DEPENDENCIES
+            return ChainFault.DEPENDENCIES
         found = value_of(to_postfix(tokens))
         if found is None or (found % problem.modulus if problem.modulus else found) != value:
-            return Fault.ARITHMETIC
-    return None if forms and forms[-1].strip() == str(value) else Fault.ARITHMETIC
+            return ChainFault.ARITHMETIC
+    return None if forms and forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
 
 
 def sizes_of(tokens: Sequence[object]) -> Counter[int]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compositionality.tasks.igsm.names import Category, Layer
+from compositionality.tasks.igsm.names import Category, LayerNames
 
 Nouns = dict[str, tuple[int, str]]
 """The layer of each category, 0 the finest, and its noun; by noun and by plural."""
@@ -108,7 +108,7 @@ def _single(thing: str, nouns: Nouns) -> str:
     return f"{kind}{blank}{nouns[noun][1]}" if noun in nouns else thing
 
 
-def nouns_of(*systems: Sequence[Category | Layer]) -> Nouns:
+def nouns_of(*systems: Sequence[Category | LayerNames]) -> Nouns:
     """Of naming systems, each from fine to coarse, and of the compact style's letters."""
     found = {letter: (layer, letter) for layer, letter in enumerate("abcd")}
     for system in systems:

@@ -5,8 +5,8 @@ from string import ascii_letters
 
 from compositionality.tasks.behaviours import BRIDGE, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.behaviours import Step, other_order, plan_steps, values_along
-from compositionality.tasks.igsm.graph import Expression, Problem, Quantity, numbers_in, steps_of
+from compositionality.tasks.igsm.behaviours import SolutionStep, other_order, plan_steps, values_along
+from compositionality.tasks.igsm.graph import Expression, Quantity, QuantityGraph, numbers_in, steps_of
 from compositionality.tasks.igsm.names import Names
 from compositionality.tasks.igsm.process import FILLER
 from compositionality.tasks.igsm.wording import capital, compact, phrase, premise
@@ -27,7 +27,7 @@ _LEAST_FILLER = 3
 _SAYS = ("It is said that {premise}.", "According to the facts {premise}.")
 
 
-def write_solution(problem: Problem, names: Names | None, behaviours: Behaviours, key: bytes) -> str:
+def write_solution(problem: QuantityGraph, names: Names | None, behaviours: Behaviours, key: bytes) -> str:
     """A whole right completion with these behaviours, all choices drawn from ``key``; in codes without names."""
     draws = Draws(key)
     if behaviours.reordered:
@@ -55,7 +55,7 @@ def _padded(text: str, length: int, filler: str) -> str:
     return "\n".join([*between, *lines[len(fillers) :]])
 
 
-def compact_solution(problem: Problem, steps: Sequence[Step], *, subgoals: bool) -> str:
+def compact_solution(problem: QuantityGraph, steps: Sequence[SolutionStep], *, subgoals: bool) -> str:
     """``b1a0=3*(4+5)=27``, analysed ``b1a0=3*(b0a1+b2a0)=3*(4+5)=27``, tried in vain ``b1a0?b2a0``."""
     values, lines = values_along(problem, steps), []
     for step in steps:
@@ -70,7 +70,9 @@ def compact_solution(problem: Problem, steps: Sequence[Step], *, subgoals: bool)
     return "\n".join(lines)
 
 
-def text_solution(problem: Problem, names: Names, steps: Sequence[Step], draws: Draws, *, subgoals: bool) -> str:
+def text_solution(
+    problem: QuantityGraph, names: Names, steps: Sequence[SolutionStep], draws: Draws, *, subgoals: bool
+) -> str:
     """One paragraph for each step, with a letter for each quantity, then the answer in a box."""
     values = values_along(problem, steps)
     letters = _letters(draws, [step.quantity for step in steps])
@@ -86,9 +88,9 @@ def _letters(draws: Draws, quantities: Sequence[Quantity]) -> dict[Quantity, str
 
 
 def _line(
-    problem: Problem,
+    problem: QuantityGraph,
     names: Names,
-    step: Step,
+    step: SolutionStep,
     letters: Mapping[Quantity, str],
     values: Mapping[Quantity, int],
     draws: Draws,
@@ -111,7 +113,9 @@ def _line(
     return " ".join(parts)
 
 
-def _forms(problem: Problem, one: Quantity, values: Mapping[Quantity, int], *, subgoals: bool) -> list[Expression]:
+def _forms(
+    problem: QuantityGraph, one: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
+) -> list[Expression]:
     """The equation with numbers, after each operation (only the last without ``subgoals``), down to the value."""
     numbers = numbers_in(problem.expression(one), values)
     after = steps_of(numbers, problem.modulus)

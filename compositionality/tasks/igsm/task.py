@@ -10,14 +10,14 @@ from compositionality.errors import UserError
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.behaviours import other_premises
-from compositionality.tasks.igsm.graph import Problem as Graph
+from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import judge_igsm
 from compositionality.tasks.igsm.names import Names
 from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.tasks.igsm.process import Fault, check_chain
+from compositionality.tasks.igsm.process import ChainFault, check_chain
 from compositionality.tasks.igsm.reader import UnreadableError, nouns_of, read_prompt
 from compositionality.tasks.igsm.solution import write_solution
-from compositionality.tasks.igsm.truth import Truth, graph_of, ground_truth, read_graph, read_ground_truth
+from compositionality.tasks.igsm.truth import IgsmTruth, graph_of, ground_truth, read_graph, read_ground_truth
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import Column, Identity, Mode, Task
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem
 
 _FAILURES = {
-    Fault.UNREADABLE: Failure.FORMAT,
-    Fault.ARITHMETIC: Failure.ATOMIC,
-    Fault.UNFINISHED: Failure.INCOMPLETE,
+    ChainFault.UNREADABLE: Failure.FORMAT,
+    ChainFault.ARITHMETIC: Failure.ATOMIC,
+    ChainFault.UNFINISHED: Failure.INCOMPLETE,
 }
 
 
@@ -63,7 +63,7 @@ class IgsmTask(Task):
         """The final answer, or the whole chain where the row asks for it."""
         return judge_igsm(response, ground_truth)
 
-    def parse_truth(self, ground_truth: str) -> Truth:
+    def parse_truth(self, ground_truth: str) -> IgsmTruth:
         """Answer, style, and the problem where the chain is judged."""
         return read_ground_truth(ground_truth)
 
@@ -128,7 +128,7 @@ class IgsmTask(Task):
 TASK = IgsmTask()
 
 
-def graph_in(problem: Problem) -> tuple[Graph, Names | None]:
+def graph_in(problem: Problem) -> tuple[QuantityGraph, Names | None]:
     """The graph that a row keeps in its metadata. UserError for a row that is none of this task."""
     try:
         graph, names = read_graph(json.loads(problem.metadata["graph"]))
@@ -139,7 +139,7 @@ def graph_in(problem: Problem) -> tuple[Graph, Names | None]:
     return graph, names
 
 
-def prompt_of(graph: Graph, names: Names | None) -> str:
+def prompt_of(graph: QuantityGraph, names: Names | None) -> str:
     """In English, or without names in the compact style."""
     return text_prompt(graph, names) if names else compact_prompt(graph)
 

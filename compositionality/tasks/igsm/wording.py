@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 
-from compositionality.tasks.igsm.graph import Equation, Problem, Quantity, expression_of
+from compositionality.tasks.igsm.graph import Equation, Quantity, QuantityGraph, expression_of
 from compositionality.tasks.igsm.names import Names
 
 STYLES = ("text", "compact")
@@ -26,7 +26,7 @@ def phrase(one: Quantity, names: Names) -> str:
     return f"the {counted} in each {names.one(one.owner)}"
 
 
-def text_prompt(problem: Problem, names: Names) -> str:
+def text_prompt(problem: QuantityGraph, names: Names) -> str:
     """The whole prompt in English."""
     things = names.layers[-1].plural
     arithmetic = _MODULUS.format(problem.modulus, problem.modulus - 1) if problem.modulus else ""
@@ -35,7 +35,7 @@ def text_prompt(problem: Problem, names: Names) -> str:
     return _INTRO.format(things=things, arithmetic=arithmetic) + facts + _TASK.format(question=question)
 
 
-def premise(one: Quantity, problem: Problem, names: Names) -> str:
+def premise(one: Quantity, problem: QuantityGraph, names: Names) -> str:
     """What the text says of an instance, without its full stop."""
     return f"{phrase(one, names)} equals {_said(problem.equations[one], names)}"
 
@@ -60,13 +60,13 @@ def _said(equation: Equation, names: Names) -> str:
     return f"{equation.constant} {'times' if equation.times else 'more than'} {parents[0]}"
 
 
-def compact_prompt(problem: Problem) -> str:
+def compact_prompt(problem: QuantityGraph) -> str:
     """``MODULUS%`` if there is one, the equations, the quantity in question."""
     modulus = f"%{problem.modulus};" if problem.modulus else ""
     return f"{modulus}{''.join(f'{line};' for line in compact_equations(problem))}{problem.asked.code}?"
 
 
-def compact_equations(problem: Problem) -> list[str]:
+def compact_equations(problem: QuantityGraph) -> list[str]:
     """``b1a0=3*(b0a1+b2a0)`` for each instance, in the order of the text."""
     return [f"{one.code}={compact(expression_of(equation))}" for one, equation in problem.equations.items()]
 
