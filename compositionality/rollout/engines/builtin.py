@@ -12,11 +12,11 @@ from compositionality.rollout.prompts import prompts_as_tokens
 from compositionality.types import Completion
 
 ROWS = 512
-GPU_ROWS = 1024
+GPU_ROWS = 4096
 
 
 class BuiltinEngine:
-    """At most ``max_rows`` completions are sampled at a time (0 = 512 on CPU, 1024 on GPU)."""
+    """At most ``max_rows`` completions are sampled at a time (0 = 512 on CPU, 4096 on GPU)."""
 
     parallel_calls = 1
 
