@@ -10,6 +10,7 @@ from scipy.stats import chisquare, kstest
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.sampler import kv_cache
 from compositionality.rollout.sampler.sampler import Sampler, draw, uniforms
 from compositionality.types import LENGTH, STOP
 
@@ -216,6 +217,18 @@ def test_the_cache_grows_and_lots_unite_without_a_trace(model):
     for prompt, answer in zip(prompts, ask(model, prompts, options, 16, eos_ids=(EOS, 2)), strict=True):
         expected = reference_logps(model, prompt, answer.token_ids)
         assert torch.allclose(torch.tensor(answer.log_probs), expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("prefill_tokens", [60, 16384])
+def test_what_new_memory_held_before_changes_nothing(model, prefill_tokens, monkeypatch):
+    """A GPU hands out memory as it was left, NaN included; prompts are read in passes of less and less width."""
+    prompts, new_cache = some_prompts(), kv_cache._new_cache
+    expected = ask(model, prompts, SAMPLING, 24)
+    monkeypatch.setattr(kv_cache, "PREFILL_TOKENS", prefill_tokens)
+    monkeypatch.setattr(kv_cache, "_new_cache", lambda *args: tuple(x.fill_(torch.nan) for x in new_cache(*args)))
+    for one, answer in zip(expected, ask(model, prompts, SAMPLING, 24), strict=True):
+        assert answer.token_ids == one.token_ids
+        assert np.allclose(answer.log_probs, one.log_probs, atol=1e-5, rtol=0)
 
 
 def test_uniforms_are_uniform_and_independent():

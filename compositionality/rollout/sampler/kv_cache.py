@@ -106,7 +106,6 @@ def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]
     longest, min_columns = max(map(len, prompts)), _min_columns(model)
     shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, min_columns)
     keys, values = _new_cache(torch.empty(shape, device=model.device, dtype=model.dtype), len(prompts), width)
-    keys[..., : width - longest], values[:, :, :, : width - longest] = 0, 0
     starts = np.array([width - len(prompt) for prompt in prompts])
     batch = CachedBatch(keys, values, np.array(rows), starts, width, min_columns)
     firsts = [row for row, prompt in enumerate(prompts) if row == 0 or prompt != prompts[row - 1]]
@@ -139,6 +138,8 @@ def _prefill_distinct(
     seen_U1PP = _visible(starts_U, columns_P)
     copies_U = torch.from_numpy(copies).to(device)
     place = slice(first_row, first_row + int(copies.sum()))
+    batch.keys_LNGDT[:, place, ..., : columns.start] = 0  # masked, but never NaN
+    batch.values_LNGTD[:, place, :, : columns.start] = 0
 
     def attend(layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
         q_UHPD, k_UGPD, v_UGPD = (x.unflatten(0, (count, width)).transpose(1, 2) for x in (q_NHD, k_NGD, v_NGD))
