@@ -49,6 +49,7 @@ class RecordSettings:
     times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
     notes: list[str] = field(default_factory=list)  # sentences to keep
     claims: str = ""  # claims.json
+    machine: str = ""  # a record that was written on the machine of the study; empty: this machine
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a result that was made from something else
 
@@ -83,8 +84,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "command": settings.command,
         "code": code_version(),
         "runs_by_code": codes_of([Path(path) for _, path in _named("runs", settings.runs)]),
-        "machine": machine(),
-        "versions": versions(),
+        **place_of(settings),
         "notes": settings.notes,
         "config": {name: read_config(Path(path)) for name, path in _named("config", settings.config)},
         "times_s": {name: read_times(Path(path)) for name, path in _named("times", settings.times)},
@@ -94,6 +94,16 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         **(_claims(Path(settings.claims)) if settings.claims else {}),
         **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }
+
+
+def place_of(settings: RecordSettings) -> dict[str, Any]:
+    """Machine and versions: this machine's, or those of another record. UserError if that names none."""
+    if not settings.machine:
+        return {"machine": machine(), "versions": versions()}
+    record = read_json_object(Path(settings.machine), "give a record that was written on the machine of the study")
+    if not all(isinstance(record.get(key), dict) for key in ("machine", "versions")):
+        raise UserError(f"{settings.machine}: names no machine and versions; give a record that was written there")
+    return {key: record[key] for key in ("machine", "versions")}
 
 
 def codes_of(runs: Sequence[Path]) -> list[str]:
