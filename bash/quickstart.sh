@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems,
-# rollouts, filter, SFT) → Stage 2 (RL on level 1, RL on level 2, iterative RFT) → accuracy by level on trained and on
-# held-out functions, table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
-# One seed; SEEDS=3 takes three times as long. ARMS="… rl-level1to2 rft-matched" takes more arms,
-# and bash/study.sh adds all of the profile's to what is there.
+# rollouts, filter, SFT) → Stage 2 (RL on level 1, RL on level 2) → accuracy by level on trained and on held-out functions,
+# table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
+# One seed; SEEDS=3 takes three times as long. ARMS="… rft rft-matched" takes more arms, PASSK_MODELS="… rl-level1" more
+# models for pass@k, and bash/study.sh adds all of the profile's to what is there.
 # Reads nothing. Writes .venv, data/tiny, checkpoints/tiny, results/tiny (more seeds: tiny-seed1 …). A second run re-uses
 # what is there, and a run that was stopped continues.
 # Usage: [SEEDS=3] bash bash/quickstart.sh [--cpu|--gpu] [--full] [--force] [key=value …]
@@ -28,7 +28,8 @@ if [[ ${ENGINE:-} == verl ]]; then setup+=(--full); fi
 began=$(date +%s)
 bash bash/setup.sh "${setup[@]}"
 ready=$(date +%s)
-export PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1 rft} BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command
+export PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1} PASSK_MODELS=${PASSK_MODELS:-stage1 rl-level2}
+export BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command
 source bash/env.sh
 "${bound[@]}" bash bash/study.sh "${words[@]}"
 if [[ -n ${DRY_RUN:-} ]]; then exit; fi
@@ -44,7 +45,7 @@ $(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 <= 3 && $4 !~ /run_(seed|all)
 Every completion: $RESULTS_DIR/{section41_42,section44}/rollouts$seeds
 Tables:       $RESULTS_DIR/report/tables (CSV); decisions on the claims: $RESULTS_DIR/claims.json
 Figures:      $RESULTS_DIR/report/figures (SVG, PNG, PDF)
-Models:       $CKPT_DIR/{base,stage1-rft,stage2-rl-level1,stage2-rl-level2,stage2-rft*}
+Models:       $CKPT_DIR/{base,stage1-rft,stage2-*}
 Problems:     $DATA_DIR/string_task
 Time:         set-up $((ready - began)) s, everything after it $(($(date +%s) - ready)) s
 

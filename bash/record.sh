@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The record of a study, to be committed: settings, versions, machine, times, table, claims, every training's figures, the
 # registration that it ran under. A record that is there is kept, unless --force.
-# Reads section41_42/seeds.json, claims.json and times.tsv in seed 0's $RESULTS_DIR, and the run folders in $CKPT_DIR.
+# Reads $SECTION/seeds.json and times.tsv (default section41_42) and claims.json ($CLAIMS) in seed 0's $RESULTS_DIR, and the run
+# folders in $CKPT_DIR.
 # Writes results/records/$STUDY.json ($OUTPUT). Seconds.
-# Usage: [SEEDS=3] bash bash/record.sh [--force] [command="'…'"] [notes=['…']]
-export SECTION=section41_42
+# machine=results/records/gpu-check-GPU.json: the machine that ran it, where that is another one.
+# Usage: [SEEDS=3] bash bash/record.sh [--force] [command="'…'"] [notes="['…']"] [machine=RECORD]
+export SECTION=${SECTION:-section41_42}
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 OUTPUT=${OUTPUT:-results/records/$STUDY.json}
@@ -14,6 +16,6 @@ if [[ -d $RESULTS_DIR/registration ]]; then registered=(registration="$RESULTS_D
 if [[ -n ${REGISTRATION:-} ]]; then registered+=(command="REGISTRATION=$REGISTRATION bash bash/confirmatory.sh"); fi
 runs=$("$PYTHON" -m compositionality.study runs)
 
-run write_record seeds="$RESULTS_DIR/$SECTION/seeds.json" claims="$RESULTS_DIR/claims.json" output="$OUTPUT" \
+run write_record seeds="$RESULTS_DIR/$SECTION/seeds.json" claims="${CLAIMS:-$RESULTS_DIR/claims.json}" output="$OUTPUT" \
   config="[$(list "${words[@]}")]" times="[$(list "all:$RESULTS_DIR/$SECTION/times.tsv")]" runs="[$runs]" \
   "${registered[@]}" "$@"
