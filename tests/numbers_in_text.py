@@ -9,7 +9,7 @@ So figures that are written together must be found together:
 - ``a, b and c`` and ``a–b`` in one entry;
 - ``a to b`` and ``a → b`` as the same figure of two entries that differ in one label at most, as bounds, or in one
   sentence of an entry;
-- of trainings ``a–b`` also as the least and the largest of a figure of one arm over all replicates;
+- of trainings ``a–b`` also as the least and the largest of a figure of one arm over all replicates, or its mean;
 - in a table, in entries that bear the names of the row and of the column, where entries have such names.
 
 Left out are code, links' targets, comments, table heads, what ``NOT_MEASURED`` says, whole numbers up to ``FEW`` that
@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 FEW = 12
@@ -130,13 +131,13 @@ def read_records(folder: Path) -> dict[str, list[Entry]]:
 
 
 def ranges(training: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[Entry]:
-    """For each arm the least and the largest of each figure of its trainings, by replicate."""
+    """For each arm the least, the largest and the mean of each figure of its trainings, by replicate."""
     for arm in dict.fromkeys(arm for of in training.values() for arm in of):
         figures: dict[str, list[float]] = {}
         for key, value in ((key, value) for of in training.values() for key, value in of.get(arm, {}).items()):
             if is_number(value):
                 figures.setdefault(key, []).append(value)
-        ends = {f"{key} {end.__name__}": end(values) for key, values in figures.items() for end in (min, max)}
+        ends = {f"{key} {end.__name__}": end(values) for key, values in figures.items() for end in (min, max, fmean)}
         yield Entry({"model": arm}, ends, ())
 
 
