@@ -1,6 +1,6 @@
 # What the scripts under bash/ share. Sourced, never run: settings from the profile, and how a command is run.
 #
-#   PROFILE     tiny (default without a GPU) | smoke | single (default with one) | instruct | paper: a file in
+#   PROFILE     tiny (default without a GPU) | smoke | small | single (default with one) | instruct | paper: a file in
 #               compositionality/config/profile/; its sizes are variables (string.levels: STRING_LEVELS)
 #   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
 #   ROLLOUT_ENGINE  what samples completions: builtin | vllm | ray | transformers | openai; the profile has a default
