@@ -4,8 +4,7 @@
 # Reads $SECTION/seeds.json and times.tsv (default section41_42) and claims.json ($CLAIMS) in seed 0's $RESULTS_DIR, and the run
 # folders in $CKPT_DIR.
 # Writes results/records/$STUDY.json ($OUTPUT). Seconds.
-# machine=results/records/gpu-check-GPU.json: the machine that ran it, where that is another one.
-# Usage: [SEEDS=3] bash bash/record.sh [--force] [command="'…'"] [notes="['…']"] [machine=RECORD]
+# Usage: [SEEDS=3] bash bash/record.sh [--force] [command="'…'"] [notes="['…']"]
 export SECTION=${SECTION:-section41_42}
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

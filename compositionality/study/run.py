@@ -18,7 +18,7 @@ from compositionality.study.confirmatory import registered_study
 from compositionality.study.dry_run import DryRun
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
-from compositionality.study.machine import machine
+from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.study.overrides import left_out, steps_of
 from compositionality.study.runner import Runner
 
@@ -154,8 +154,8 @@ def times_file(study: str, variables: Mapping[str, str], given: Mapping[str, str
         return Path(given["TIMES"]) if given.get("TIMES") else None
     folder = Path(variables["RESULTS_DIR"], study)
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "machine.json").is_file():
-        write_text(folder / "machine.json", json.dumps(machine()))
+    if not (folder / MACHINE).is_file():
+        write_text(folder / MACHINE, json.dumps({**machine(), "versions": versions()}))
     return folder / "times.tsv"
 
 

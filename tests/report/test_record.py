@@ -80,16 +80,13 @@ def test_a_record_holds_the_verdicts_where_they_are_named(tmp_path: Path) -> Non
 
 
 def test_a_study_of_another_machine_keeps_that_machine(tmp_path: Path) -> None:
-    seeds, there = summary_file(tmp_path / "seeds.json"), tmp_path / "gpu-check.json"
-    made = RecordSettings(seeds, tmp_path / "record.json", machine=str(there))
-    there.write_text(json.dumps({"machine": {"gpus": ["a GPU"]}, "versions": {"torch": "2.11.0"}, "notes": ["not these"]}))
-    record = json.loads(write_record(made).read_text())
+    seeds, there = summary_file(tmp_path / "seeds.json"), tmp_path / "machine.json"
+    there.write_text(json.dumps({"gpus": ["a GPU"], "versions": {"torch": "2.11.0"}}))
+    record = json.loads(write_record(RecordSettings(seeds, tmp_path / "record.json")).read_text())
     assert (record["machine"], record["versions"]) == ({"gpus": ["a GPU"]}, {"torch": "2.11.0"})
-    assert record["notes"] == []
-    there.write_text(json.dumps({"machine": "a GPU", "versions": {}}))
-    made.force = True
-    with pytest.raises(UserError, match=r"gpu-check\.json: names no machine and versions; give a record"):
-        write_record(made)
+    there.write_text("{")
+    with pytest.raises(UserError, match=r"machine\.json: damaged"):
+        write_record(RecordSettings(seeds, tmp_path / "another.json"))
 
 
 def test_the_machine_has_no_name() -> None:

@@ -29,9 +29,9 @@ from compositionality.report.gpu_check.figures import figures_of, problem_in
 from compositionality.report.gpu_check.forecast import forecast_gb
 from compositionality.report.gpu_check.plan import CPU, GPU, CheckStep, steps_of, subjects
 from compositionality.report.gpu_check.watch import MemoryWatch
-from compositionality.report.record import versions, without_places
+from compositionality.report.record import without_places
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.study.machine import machine
+from compositionality.study.machine import machine, versions
 
 ROOT = Path(__file__).parents[3]
 ENGINES = ("single", "verl", "vllm")

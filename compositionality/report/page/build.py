@@ -28,8 +28,8 @@ from compositionality.report.page.figures import MissingFigure, PageFigure, page
 from compositionality.report.page.inputs import CLAIMS, SEEDS, TIMES, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
-from compositionality.report.record import versions
 from compositionality.report.styles import arm_styles, group_title, study_styles, unique
+from compositionality.study.machine import versions
 from compositionality.types import Origin
 
 STEP = "report"
