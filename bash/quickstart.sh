@@ -26,7 +26,7 @@ done
 if [[ ${ENGINE:-} == verl ]]; then setup+=(--full); fi
 
 began=$(date +%s)
-bash bash/setup.sh "${setup[@]}"
+if [[ -z ${DRY_RUN:-} ]]; then bash bash/setup.sh "${setup[@]}"; fi
 ready=$(date +%s)
 export PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1} PASSK_MODELS=${PASSK_MODELS:-stage1 rl-level2}
 export BEGAN=$began PYTHON=.venv/bin/python # the stages' times start with this command

@@ -3,6 +3,7 @@
 Rows are those of the tables: ``model``, ``group`` (the group of problems), ``level``, shares from 0 to 1.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 PERCENT = (-3, 103)
+LETTERS_PER_INCH = 11
+"""Of a figure's title."""
 
 
 def accuracy(rows: Sequence[Row], composed: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
@@ -55,7 +58,8 @@ def accuracy(rows: Sequence[Row], composed: Sequence[Row], styles: Styles, title
         panel.set_ylim(*PERCENT)
         panel.set_xlabel("level")
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=12)
+        letters = int(LETTERS_PER_INCH * figure.get_figwidth())
+        figure.suptitle(textwrap.fill(title, letters), x=0.01, ha="left", fontsize=12)
     shared_legend(figure, lines[0])
     return figure
 

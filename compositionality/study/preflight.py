@@ -65,7 +65,7 @@ def preflight(settings: PreflightSettings) -> None:
     fit = completions_at_once(plan, shape)
     if fit is not None:
         console.print(f"vLLM holds {fit} completions of full length at a time on each GPU.")
-    console.print("Calculated from the settings, not measured on GPUs; time is not forecast.")
+    console.print("Calculated from the settings; time is not forecast.")
     if settings.prompt:
         console.print(prompt_shown(plan))
     missing = [need for need in needs if not need.fits(plan.machine)]

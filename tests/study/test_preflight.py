@@ -23,7 +23,7 @@ def test_p22_a_profile_on_its_machine(capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     assert all(step in shown for step in ("pretraining", "sampling", "SFT", "GRPO, update", "the study"))
     assert "TOO MUCH" not in shown
-    assert "not measured on GPUs; time is not forecast" in shown
+    assert "Calculated from the settings; time is not forecast" in shown
     assert max(map(len, shown.splitlines())) < 100
 
 
