@@ -1,6 +1,6 @@
 """What the single-file trainer of SFT reads, checked: a start reads all, a dry run what is there already."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
@@ -31,8 +31,10 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_sft(settings)
-    rows = [
+    rows, val_rows = (
         load_rows(Path(path), model.tokenizer, data.max_length) if path and is_to_be_checked(path, dry=dry) else []
         for path in (data.train_file, data.val_file)
-    ]
-    return SftInputs(model, *rows)
+    )
+    if data.prompt_loss:
+        rows = [replace(row, loss_mask=[0] + [1] * (len(row.tokens) - 1)) for row in rows]
+    return SftInputs(model, rows, val_rows)

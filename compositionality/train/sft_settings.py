@@ -37,6 +37,7 @@ class SftDataSettings:
     train_file: NonEmptyStr = MISSING  # parquet with a column messages; the loss is on the assistant's turns
     val_file: str | None = None  # parquet of the same form; its loss is reported after each epoch
     max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
+    prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_file never
     seed: Seed = 1  # order of the rows, drawn anew in every epoch
 
 

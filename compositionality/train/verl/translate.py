@@ -40,6 +40,7 @@ GRPO_LACKS = {
 SFT_LACKS = {
     "mesh.tensor": "FSDP does not split layers; see verl.engine.ulysses_sequence_parallel_size",
     "mesh.shard": "FSDP always shards",
+    "data.prompt_loss": "take engine=single",
     "trainer.tokens": "give trainer.steps",
     "trainer.log_every": "it writes a row for every update",
 }

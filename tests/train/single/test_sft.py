@@ -126,6 +126,20 @@ def test_p13_the_export_reloads_and_the_loss_is_what_transformers_computes(
     assert read_metrics(whole / "metrics.jsonl")[-1]["val/loss"] == pytest.approx(total / count, abs=1e-5)
 
 
+def test_the_loss_may_be_on_prompts_too(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    plain, whole = (read_sft_inputs(settings(made, tmp_path, f"data.prompt_loss={word}")) for word in ("false", "true"))
+    assert plain
+    assert whole
+    for one, other in zip(plain.rows, whole.rows, strict=True):
+        assert one.tokens == other.tokens
+        assert sum(one.loss_mask) < sum(other.loss_mask) == len(other.tokens) - 1
+    assert plain.val_rows == whole.val_rows
+    train(settings(made, tmp_path / "out", "data.prompt_loss=true"))
+    report = report_of(tmp_path / "out" / "final")
+    assert report
+    assert report.tokens == 2 * sum(sum(row.loss_mask) for row in whole.rows)
+
+
 @pytest.mark.parametrize("budget", [1, 100_000])
 def test_p10_micro_batches_do_not_change_the_weights(
     made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, budget: int
