@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # The paper's claims compared with what was run of this profile, all sections and seeds that are there: our figures,
 # intervals, decisions, and what would decide the undecided ones. Claims about results that are missing are "not run".
+# SECTION=behavior_injection: those of its paper, on behavior_injection/accuracy.json.
 # Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
 # Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.
-# Usage: [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
-export SECTION=section41_42
+# Usage: [SECTION=behavior_injection] [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
+if [[ ${SECTION:-} != behavior_injection ]]; then export SECTION=section41_42; fi
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 OUTPUT=${OUTPUT:-$RESULTS_DIR/claims.json}
@@ -17,9 +18,13 @@ results=( # names as in compositionality/config/claims
   passk "$RESULTS_DIR" section44/by_problem.parquet
   failures "$RESULTS_DIR" section45/by_problem.parquet
 )
+claims=()
+if [[ $SECTION == behavior_injection ]]; then
+  results=(igsm "$RESULTS_DIR" "$SECTION/accuracy.json") claims=(claims="$SECTION")
+fi
 "$PYTHON" -m compositionality.study recipes
 made=$("$PYTHON" -m compositionality.study results "${results[@]}")
 registered=()
 if [[ -d $RESULTS_DIR/registration ]]; then registered=(registration="$RESULTS_DIR/registration"); fi
 
-run claims results="[$made]" output="$OUTPUT" "${registered[@]}" "$@"
+run claims results="[$made]" output="$OUTPUT" "${claims[@]}" "${registered[@]}" "$@"

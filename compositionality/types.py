@@ -288,6 +288,10 @@ ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
 
 
+DEEPEST = -1
+"""A comparison's level: the highest of its group that was run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.

@@ -21,7 +21,7 @@ from compositionality.stats.intervals import Counts, Values, scaled
 from compositionality.stats.nested import Answers, contrast_nested, mean_of_both, share_nested
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
 from compositionality.train.common.training_report import report_from
-from compositionality.types import CORRECT, Estimate, Metric, TrainingReport
+from compositionality.types import CORRECT, DEEPEST, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
 LABELS = "labels.parquet"
@@ -136,7 +136,9 @@ class Evaluations:
         return [replace(self, seeds=tuple(group)) for group in groups.values()]
 
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
-        """The first set of this group and level; None if there is none."""
+        """The first set of this group and level (``DEEPEST``: its highest); None if there is none."""
+        if level == DEEPEST:
+            level = max((one.level for one in self.sets if one.group == group), default=DEEPEST)
         return next((one for one in self.sets if (one.group, one.level) == (group, level)), None)
 
     def size(self, problems: ProblemSet) -> int:

@@ -10,13 +10,15 @@ from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet
 from compositionality.gate_types import Shown
-from compositionality.types import FAILURES, Claim, Comparison, Metric, TrainingReport
+from compositionality.types import DEEPEST, FAILURES, Claim, Comparison, Metric, TrainingReport
 
 Chance = Callable[[str, str, int, str], float]
 """The chance that an answer is right: (results, group, level, arm)."""
 TRAINED = TrainingReport(100, 2, 3200, 1600, 25600, 500_000)
 UNTRAINED = TrainingReport(100, 17, 6400, 188, 51200, 20_000)
 """A run that learns; RL on level 1 of an earlier recipe."""
+HARDEST = 5
+"""The level that stands for the deepest."""
 SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 64, Metric.FAILURES: 8}
 
 
@@ -51,7 +53,8 @@ def _comparisons(claims: Sequence[Claim]) -> Iterator[Comparison]:
 def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Evaluations:
     name, metric = comparisons[0].results, comparisons[0].metric
     arms = list(dict.fromkeys(arm for one in comparisons for arm in (*one.arms, "rl-level2", "stage1")))
-    places = dict.fromkeys(place for one in comparisons for place in ((one.group, 1), (one.group, one.level)))
+    levels = [(one.group, HARDEST if one.level == DEEPEST else one.level) for one in comparisons]
+    places = dict.fromkeys(place for group, level in levels for place in ((group, 1), (group, level)))
     seeds = []
     for seed in range(design.seeds):
         counts = {}

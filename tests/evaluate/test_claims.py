@@ -494,5 +494,5 @@ def test_claims_are_the_papers_variants_of_them_or_own(tmp_path: Path) -> None:
 
 
 def test_an_unknown_file_of_claims_is_refused() -> None:
-    with pytest.raises(UserError, match="claims=none: no such file; known are composition"):
+    with pytest.raises(UserError, match="claims=none: no such file; known are behavior_injection, composition"):
         read_catalogue("none")

@@ -10,7 +10,18 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
 from compositionality.evaluate.parts import is_pass_at_k
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
-from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH, Claim, Comparison, Metric, Origin, Rule
+from compositionality.types import (
+    ALL_SAMPLES,
+    COMPOSED,
+    CORRECT,
+    DEEPEST,
+    GROWTH,
+    Claim,
+    Comparison,
+    Metric,
+    Origin,
+    Rule,
+)
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
@@ -179,6 +190,7 @@ def _comparisons(
     if over and (len(over) != 2 or not row.get("base") or {"times", "base_part"} & row.keys()):
         raise UserError("over: give a model and its base, beside model and base, without times and base_part")
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
+    values[LISTS.index("level")] = [DEEPEST if one == "deepest" else one for one in values[LISTS.index("level")]]
     rest = {key: typed(key, types[key], row[key]) for key in ("part", "base_part", "threshold", "times") if key in row}
     rule, metric = one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
     if metric is Metric.ACCURACY and rest.get("part", CORRECT) not in (CORRECT, COMPOSED):
@@ -191,11 +203,16 @@ def _comparisons(
         yield Comparison(group, level, model, base, rule, metric=metric, results=where, over=over, gates=gates, **rest)
 
 
+def where(one: Comparison) -> str:
+    """``trained L3``; ``igsm, deepest level``."""
+    return f"{one.group}, deepest level" if one.level == DEEPEST else f"{one.group} L{one.level}"
+
+
 def words(one: Comparison) -> str:
     """``trained L3: rl-level2 − rl-level1 > 20``, in points; ``heldout L3, atomic error: …``."""
     part = "" if (one.metric, one.part) == (Metric.ACCURACY, CORRECT) else f", {one.part.replace('_', ' ')}"
     part += f" against {one.base_part}" if one.base_part else ""
-    what = f"{one.group} L{one.level}{part}: {one.model}"
+    what = f"{where(one)}{part}: {one.model}"
     base = one.base if one.times == 1 else f"{one.times:g} × {one.base}"
     if one.rule in (Rule.APART, Rule.EVERY_SEED):
         return f"{what} > {base}, {one.rule}"

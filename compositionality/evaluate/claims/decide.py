@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from compositionality.evaluate.claims.catalogue import words
+from compositionality.evaluate.claims.catalogue import where, words
 from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
 from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet
@@ -130,8 +130,8 @@ def _outcome(comparison: Comparison, results: Results) -> Outcome:
     found = results.get(comparison.results)
     problems = found.problem_set(comparison.group, comparison.level) if found else None
     if found is None or problems is None:
-        what = f"{comparison.group} L{comparison.level}" if found else str(comparison.metric)
-        return Outcome(comparison, missing=what)
+        return Outcome(comparison, missing=where(comparison) if found else str(comparison.metric))
+    comparison = replace(comparison, level=problems.level)
     absent = [arm for arm in comparison.arms if arm not in found.models]
     if absent:
         return Outcome(comparison, missing=", ".join(absent))

@@ -1,0 +1,55 @@
+"""The claims on behaviour injection: about arms that there are, decided at the hardest level."""
+
+import pytest
+from claim_studies import HARDEST, Design, study
+
+from compositionality.evaluate.claims.catalogue import read_catalogue, words
+from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.gate_types import Shown
+from compositionality.study.arms import load_study
+from compositionality.types import DEEPEST, Decision
+
+CATALOGUE = read_catalogue("behavior_injection")
+CLAIMS = [*CATALOGUE.claims, *CATALOGUE.controls]
+PAPER = {
+    "vanilla": (0.40, 0.46), "bridge": (0.45, 0.91), "pp-aug": (0.47, 0.60), "rc-aug": (0.33, 0.46),
+    "subgoals": (0.40, 0.66), "analysis": (0.40, 0.58), "reflection": (0.40, 0.62), "padded": (0.40, 0.46),
+}  # fmt: skip
+"""Accuracy of each arm after SFT and after RL; the single behaviours' are made up."""
+
+
+def paper(_: str, group: str, level: int, arm: str) -> float:
+    stage, _, name = arm.partition("-")
+    return PAPER.get(name, (0.4, 0.46))[stage == "rl"] - 0.05 * (group == "ood")
+
+
+def test_every_arm_is_one_of_the_study() -> None:
+    arms = set(load_study("behavior_injection").arms)
+    for claim in CLAIMS:
+        for one in claim.comparisons:
+            gated = [its for gate in one.gates if isinstance(gate, Shown) for its in gate.comparisons]
+            assert {arm for its in (one, *gated) for arm in its.arms} <= arms
+
+
+def test_what_the_paper_says_is_decided_so() -> None:
+    found = {row["claim"]: row for row in claim_rows(CLAIMS, study(CLAIMS, paper, Design(seeds=8, n=2000)))}
+    told = {name: row["decision"] for name, row in found.items()}
+    by_table = ("R1", "R1-ahead", "R2", "R4", "R4-harder", "R5", "R10", "R10-analysis", "R10-reflection")
+    assert {name: told[name] for name in by_table} == dict.fromkeys(by_table, Decision.SUPPORTED)
+    assert told["control-length"] is Decision.SUPPORTED
+    assert told["R1-prompts"] is Decision.CONTRADICTED  # those arms are alike here
+    (comparison,) = found["R1"]["comparisons"]
+    assert comparison["level"] == HARDEST
+    assert comparison["comparison"].startswith(f"igsm L{HARDEST}: rl-bridge − sft-bridge, over rl-vanilla")
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_p19_with_all_arms_alike_no_gain_is_supported(accuracy: float) -> None:
+    rows = list(claim_rows(CLAIMS, study(CLAIMS, lambda *_: accuracy, Design(n=500))))
+    assert Decision.SUPPORTED not in {row["decision"] for row in rows}
+
+
+def test_the_deepest_level_is_named_where_nothing_was_run() -> None:
+    one = CATALOGUE.claims[0].comparisons[0]
+    assert one.level == DEEPEST
+    assert words(one).startswith("igsm, deepest level: rl-bridge − sft-bridge, over rl-vanilla − sft-vanilla")
