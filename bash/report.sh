@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The report of a study: one HTML page with the claims, every figure, completions to read, what is known of the data,
-# settings. First the audit of the test files: solved again, checked for overlap with the training files. What has not been run is
-# named there.
-# Reads seed 0's $RESULTS_DIR (its section41_42/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds,
-# and section 4.3's results where they are. (Of a registered study: those of every seed and split; audited is the first.) Writes $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
+# The report of a study: one HTML page with the claims, every figure, completions to read, what is known of the data, settings.
+# First the audit of the test files: solved again, checked for overlap with the training files. What has not been run is named there.
+# SECTION: section41_42 (default) or behavior_injection.
+# Reads seed 0's $RESULTS_DIR (its $SECTION/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds, and
+# section 4.3's results where they are. (Of a registered study: those of every seed and split; audited is the first.) Writes
+# $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
-export SECTION=section41_42
+if [[ ${SECTION:-} != behavior_injection ]]; then export SECTION=section41_42; fi
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 share "$@"
 
@@ -26,14 +27,17 @@ made() {
 }
 
 folders=()
-if there "$COUNTDOWN_RESULTS_DIR"; then folders+=(countdown="$COUNTDOWN_RESULTS_DIR"); fi
+if [[ $SECTION == behavior_injection ]]; then
+  tests=$(made igsm_task/test igsm_task/test_ood) training=$(made igsm_task/sft igsm_task/rl)
+else
+  tests=$(made $STRING_TEST_FILES) training=$(made string_task/stage2_level{1,2,1to2}/train)
+  if there "$COUNTDOWN_RESULTS_DIR"; then folders+=(countdown="$COUNTDOWN_RESULTS_DIR"); fi
+fi
 for word in checkpoints="$CKPT_DIR" data="$DATA_DIR"; do
   if there "${word#*=}$end"; then folders+=("$word"); fi
 done
-tests=$(made $STRING_TEST_FILES)
-training=$(made string_task/stage2_level{1,2,1to2}/train)
 
 if [[ -n $tests && " $* " != *" --check "* ]]; then
   run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" "$@"
 fi
-run report study="$RESULTS_DIR" output="$OUTPUT" "${folders[@]}" "$@"
+run report study="$RESULTS_DIR" section="$SECTION" output="$OUTPUT" "${folders[@]}" "$@"

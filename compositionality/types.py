@@ -392,6 +392,7 @@ class Study:
     ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
     ``evaluated``: those that are not trained but evaluated all the same. ``ending``: of the names of its folders, where
     a profile makes it a base model of its own. ``owns``: tasks whose sizes and settings in a profile it alone reads.
+    ``reported``: scripts that a report runs for each seed, after its evaluation.
     """
 
     title: str
@@ -401,3 +402,4 @@ class Study:
     trained: list[str] = field(default_factory=list)
     ending: str = ""
     owns: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)

@@ -76,7 +76,7 @@ def test_influence_of_models_that_are_not_there_is_one_line(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
-    """From nothing to the table and the influences; a second time nothing is made again."""
+    """From nothing to influences, claims and page; a second time nothing is made again."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     for again in (False, True):
         done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", **folders)
@@ -85,8 +85,12 @@ def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> N
     summary = json.loads((tmp_path / "RESULTS_DIR/behavior_injection/seeds.json").read_text())
     assert set(summary["models"]) == {"base", "sft-vanilla", "rl-vanilla", "sft-bridge", "rl-bridge"}
     assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {("igsm", 2), ("igsm", 3), ("ood", 4)}
-    done = run(f"{SECTION}/influence.sh", PROFILE="smoke", **folders)
-    assert done.returncode == 0, done.stdout + done.stderr
+    claims = json.loads((tmp_path / "RESULTS_DIR/claims.json").read_text())["claims"]
+    assert {row["claim"]: row["decision"] for row in claims}["R4"] == "not run"
+    assert next(row for row in claims if row["claim"] == "R1")["comparisons"][0]["level"] == 3
+    page = (tmp_path / "RESULTS_DIR/report/index.html").read_text()
+    for name in ("accuracy", "training", "influence", "influence_pairs", "claims"):
+        assert f'<section id="{name}"' in page
     rows = read_table(tmp_path / "RESULTS_DIR/influence/sft-bridge/influence.parquet").to_pylist()
     assert len(rows) == 24
     assert any(row["influence"] for row in rows)

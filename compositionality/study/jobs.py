@@ -112,8 +112,7 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
         jobs.append(Job(f"{request.study}/summarise", request.words, whole, tuple(evaluations), depth=1, timed=False))
     if request.report:
         for mine, end in zip(seeds, evaluations, strict=True):
-            jobs.append(Job("section44/passk", request.words, mine, (end,), depth=1))
-            jobs.append(Job("section45/failure_modes", request.words, mine, (end,), depth=1))
+            jobs += [Job(script, request.words, mine, (end,), depth=1) for script in study.reported]
         jobs.append(Job("claims", request.words, whole, tuple(range(len(jobs))), depth=1))
         # The page holds the times: a line of its own would make it out of date.
         jobs.append(Job("report", request.words, whole, (len(jobs) - 1,), depth=1, timed=False))

@@ -37,7 +37,7 @@ class RunStudySettings:
     arms: list[str] = field(default_factory=list)  # ARMS
     lanes: PositiveInt | None = None  # LANES: jobs side by side on this machine
     summary: bool = False  # then the table and the figure over all seeds
-    report: bool = False  # then pass@k and failure modes of every seed, the claims, the page
+    report: bool = False  # then what the study reports of every seed (pass@k, failure modes), the claims, the page
     backend: str = ""  # BACKEND: local, ray or slurm
     ray_address: str = ""  # RAY_ADDRESS: of a running Ray cluster; empty: one is started here
     slurm_options: list[str] = field(default_factory=list)  # added to every sbatch

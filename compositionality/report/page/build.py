@@ -25,7 +25,16 @@ from compositionality.data.artefact import (
 from compositionality.errors import UserError
 from compositionality.report.page import content
 from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
-from compositionality.report.page.inputs import CLAIMS, SEEDS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.inputs import (
+    CLAIMS,
+    COMPOSITION,
+    SEEDS,
+    TIMES,
+    Inputs,
+    ReportSettings,
+    find_inputs,
+    summary_of,
+)
 from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
 from compositionality.report.styles import arm_styles, group_title, study_styles, unique
@@ -76,7 +85,7 @@ def report(settings: ReportSettings) -> Path:
 
 def check_inputs(settings: ReportSettings) -> None:
     """A dry run's: the inputs, where the study's summary is there already."""
-    if is_to_be_checked(settings.study / SEEDS, dry=True):
+    if is_to_be_checked(summary_of(settings), dry=True):
         find_inputs(settings)
 
 
@@ -133,6 +142,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
     groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.title}",
+        composition=inputs.section == COMPOSITION,
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -205,7 +215,7 @@ def _identity(settings: ReportSettings) -> dict[str, Any]:
     code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
     arms = {name: asdict(style) for name, style in styles.items()}
-    return {"report": config_hash(code), "matplotlib": __version__, "arms": arms}
+    return {"report": config_hash(code), "matplotlib": __version__, "arms": arms, "section": settings.section}
 
 
 def _changed(old: Manifest, recipe: Recipe) -> bool:

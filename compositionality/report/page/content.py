@@ -19,6 +19,7 @@ from compositionality.report.page.inputs import (
     CLAIMS,
     COUNTDOWN,
     FAILURES,
+    INFLUENCE,
     MACHINE,
     PASS_AT_K,
     SEEDS,
@@ -355,6 +356,8 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
     found["failure_modes"] = (results.failure_shares, of_failures)
     found["failures_by_function"] = (results.by_function, of_failures)
     found["failures_by_pair"] = (results.by_pair, of_failures)
+    found["influence"] = (results.influence, tuple(inputs.starting(f"{INFLUENCE}/")))
+    found["influence_pairs"] = (results.influence_pairs, tuple(inputs.starting(f"{INFLUENCE}/")))
     if AUDIT in inputs:
         found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
     found["training_runs"] = (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
 from compositionality.evaluate.tables import plural
-from compositionality.report import drawing, failure_figures, figures, paper
+from compositionality.report import drawing, failure_figures, figures, influence_figures, paper
 from compositionality.report.draw import by_level
-from compositionality.report.page.inputs import COUNTDOWN, FAILURES, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.inputs import COUNTDOWN, FAILURES, INFLUENCE, INJECTION, PASS_AT_K, SEEDS, Inputs
 from compositionality.report.page.results import Results, metric_files
 from compositionality.report.styles import Styles, arm_styles, unique
 
@@ -43,6 +43,10 @@ def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | Miss
     """The headline figure, then the others in the order of the paper's sections."""
     yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
     yield training(inputs, results)
+    if inputs.section == INJECTION:
+        yield influence(inputs, results)
+        yield influence_pairs(inputs, results)
+        return
     yield budget(inputs, results)
     if COUNTDOWN in inputs:
         yield accuracy(inputs, COUNTDOWN, "countdown", "Transfer to Countdown")
@@ -111,6 +115,33 @@ def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     styles = _styles(inputs, unique(rows, "arm"))
     names += inputs.starting("rft/")
     return _draw(inputs, "budget", title, caption, names, lambda: figures.budget(rows, styles))
+
+
+def influence(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Per-step influence of the queries of each SFT model, by how many completions are right."""
+    title, rows = "Per-step influence of the SFT models’ queries", results.influence
+    if not rows:
+        return MissingFigure("influence", title, "bash bash/behavior_injection/influence.sh")
+    seeds = _replicates(inputs, len(unique(rows, "seed")), "lines: their mean; dots: each of them")
+    caption = (
+        "What one step of GRPO on a query changes in the mean objective of all queries, to first order, before any RL; "
+        f"by how many of the query’s completions are right. {seeds[0].upper()}{seeds[1:]}; no intervals."
+    )
+    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{INFLUENCE}/")
+    return _draw(inputs, "influence", title, caption, names, lambda: influence_figures.by_accuracy(rows, styles))
+
+
+def influence_pairs(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+    """Which groups of queries teach which."""
+    title, rows = "Who teaches whom", results.influence_pairs
+    if not rows:
+        return MissingFigure("influence_pairs", title, "bash bash/behavior_injection/influence.sh")
+    caption = (
+        "Mean influence of a step on a query of one level on the objective of a query of another (co-influence), each "
+        f"model’s largest set to 1; {_replicates(inputs, len(unique(rows, 'seed')), 'their mean')}."
+    )
+    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{INFLUENCE}/")
+    return _draw(inputs, "influence_pairs", title, caption, names, lambda: influence_figures.pairs(rows, styles))
 
 
 def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from omegaconf import MISSING
 
@@ -21,14 +21,19 @@ from compositionality.data.artefact import (
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.tables import plural
+from compositionality.ranges import OneOf, check_ranges
 from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
 
-SEEDS = "section41_42/seeds.json"
+COMPOSITION, INJECTION = "section41_42", "behavior_injection"
+"""The studies that have a page."""
+SEEDS = "study/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"
 CLAIMS = "claims.json"
 AUDIT = "data_audit.json"
-TIMES = ("section41_42/times.tsv", "countdown/section43/times.tsv")
-MACHINE = "section41_42/machine.json"
+TIMES = ("study/times.tsv", "countdown/section43/times.tsv")
+MACHINE = "study/machine.json"
+"""Files of the study's own section are named study/…"""
+INFLUENCE = "influence"
 PASS_AT_K, FAILURES = "section44", "section45"
 OF_EVERY_SEED = {
     PASS_AT_K: ("passk.json", "by_problem.parquet"),
@@ -36,7 +41,8 @@ OF_EVERY_SEED = {
 }
 """Sections that the page shows over all seeds, each seed's folder read by the page itself."""
 SECTIONS = {
-    "accuracy": "section41_42",
+    "accuracy": COMPOSITION,
+    "igsm": INJECTION,
     "countdown": "section43",
     "strings": "section43-strings",
     "passk": PASS_AT_K,
@@ -76,12 +82,14 @@ SHAPES: Mapping[str, Shape] = {
 }
 """What the page reads of a JSON file, by the file's name."""
 RFT_SHAPE: Shape = {"facts": dict}
+RUNS = ("stage*", "sft-*", "rl-*")
+"""Folders of training runs."""
 _RFT = re.compile(r"/(?:\w+_)?(rft\w*)/iteration(\d+)/rollouts/")
 
 
 @dataclass
 class ReportSettings:
-    """Settings of ``report``. ``study``: a results folder with section41_42/seeds.json; folders are those of seed 0.
+    """Settings of ``report``. ``study``: a results folder with ``section``/seeds.json; folders are those of seed 0.
 
     ``countdown``: the results folder of section 4.3; ``checkpoints``, ``data``: of the same study; empty: not shown.
     The folders of seed N are those with ``-seedN`` behind their names, of its splits ``-seedN-splitM``, beside what the
@@ -90,11 +98,12 @@ class ReportSettings:
     colours.
     """
 
-    study: Path = MISSING  # results folder with section41_42/seeds.json, of seed 0
+    study: Path = MISSING  # results folder with seeds.json in the folder of its section, of seed 0
     output: Path = MISSING  # folder of the page
     countdown: str = ""  # results folder of section 4.3; empty: not shown
     checkpoints: str = ""  # folder of the checkpoints; empty: not shown
     data: str = ""  # folder of the problems; empty: not shown
+    section: Annotated[str, OneOf((COMPOSITION, INJECTION))] = COMPOSITION  # whose table and figures
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
     check: bool = False  # write nothing; refuse a page that is no longer what it shows
     force: bool = False  # replace a result that was made from something else
@@ -102,11 +111,13 @@ class ReportSettings:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Files and folders by name; ``seeds``: names of the study's seeds, in order; ``arms``: as in the settings."""
+    """Files and folders by name; ``seeds``: names of the study's seeds, in order; ``arms``, ``section``: as in the
+    settings."""
 
     files: Mapping[str, Path]
     seeds: tuple[str, ...]
     arms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    section: str = COMPOSITION
 
     def __contains__(self, name: str) -> bool:
         return name in self.files
@@ -171,9 +182,10 @@ class Inputs:
 
 def find_inputs(settings: ReportSettings) -> Inputs:
     """The files that exist. UserError without the study's seeds.json, or if a result is stale or altered."""
-    summary = settings.study / SEEDS
+    check_ranges(settings)
+    summary = summary_of(settings)
     if not summary.is_file():
-        raise UserError(f"{summary}: no such file; make it with bash bash/section41_42/summarise.sh")
+        raise UserError(f"{summary}: no such file; make it with bash bash/{settings.section}/summarise.sh")
     verify(summary)
     seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
     for name in ("countdown", "checkpoints", "data"):
@@ -183,7 +195,12 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)
-    return Inputs(found, seeds, settings.arms)
+    return Inputs(found, seeds, settings.arms, settings.section)
+
+
+def summary_of(settings: ReportSettings) -> Path:
+    """The study's seeds.json."""
+    return settings.study / settings.section / Path(SEEDS).name
 
 
 def of_seed(folder: str | Path, name: str) -> Path:
@@ -194,14 +211,18 @@ def of_seed(folder: str | Path, name: str) -> Path:
 
 def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     study = settings.study
-    yield from ((name, study / name) for name in (SEEDS, CLAIMS, AUDIT, TIMES[0], MACHINE))
-    yield from _rollouts(study / "section41_42", "rollouts")
+    section = study / settings.section
+    yield from ((name, study / name) for name in (CLAIMS, AUDIT))
+    yield from ((name, section / Path(name).name) for name in (SEEDS, TIMES[0], MACHINE))
+    yield from _rollouts(section, "rollouts")
     if settings.countdown:
         yield from ((name, Path(settings.countdown, name.removeprefix("countdown/"))) for name in (COUNTDOWN, TIMES[1]))
     for seed in seeds:
         folder = of_seed(study, seed)
-        for section, names in OF_EVERY_SEED.items():
-            yield from ((f"{section}/{seed}/{name}", folder / section / name) for name in names)
+        for part, names in OF_EVERY_SEED.items():
+            yield from ((f"{part}/{seed}/{name}", folder / part / name) for name in names)
+        for table in folder.glob(f"{INFLUENCE}/*/influence.parquet"):
+            yield f"{INFLUENCE}/{seed}/{table.parent.name}", table
         yield from _rollouts(folder / PASS_AT_K, f"{PASS_AT_K}/{seed}/rollouts")
         if settings.checkpoints:
             yield from _runs(of_seed(settings.checkpoints, seed.partition("-")[0]), seed)
@@ -221,7 +242,7 @@ def _rollouts(section: Path, name: str) -> Iterator[tuple[str, Path]]:
 def _runs(checkpoints: Path, seed: str) -> Iterator[tuple[str, Path]]:
     """Metrics and settings of every training run; how the base model was made."""
     yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
-    for run in sorted(checkpoints.glob("stage*/metrics.jsonl")):
+    for run in sorted(path for kind in RUNS for path in checkpoints.glob(f"{kind}/metrics.jsonl")):
         for name in ("metrics.jsonl", "recipe.json"):
             yield f"runs/{seed}/{run.parent.name}/{name}", run.with_name(name)
 

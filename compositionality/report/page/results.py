@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from compositionality.analysis.run import summary
+from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
+from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
 from compositionality.evaluate.passk.reranking import powers, reranking_row
-from compositionality.report.page.inputs import AGAIN, FAILURES, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.inputs import AGAIN, FAILURES, INFLUENCE, PASS_AT_K, SEEDS, Inputs
 from compositionality.stats.intervals import columns_by_seed, wilson
 from compositionality.train.common.metrics import read_metrics
 from compositionality.types import Estimate, Metric
@@ -37,17 +40,38 @@ class Results:
     failure_shares: list[Row]
     by_function: list[Row]
     by_pair: list[Row]
+    influence: list[Row]
+    influence_pairs: list[Row]
 
 
 def read_results(inputs: Inputs) -> Results:
     """All of them. UserError if the seeds of a section cannot be compared."""
     rows = curves(inputs), failure_functions(inputs)
-    return Results(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1])
+    return Results(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1], *influence(inputs))
+
+
+def influence(inputs: Inputs) -> tuple[list[Row], list[Row]]:
+    """Per-step influence of every seed's models by the number of correct completions, and between groups of queries."""
+    by_accuracy, pairs = [], []
+    for name in inputs.starting(f"{INFLUENCE}/"):
+        _, seed, model = name.split("/")
+        whose = {"model": model, "seed": seed}
+        by_accuracy += [{**whose, **row} for row in summary(read_table(inputs.files[name]).to_pylist())["by_accuracy"]]
+        manifest = read_manifest(inputs.files[name])
+        found = manifest.facts["co_influence"] if manifest else {"labels": [], "means": []}
+        for teacher, line in zip(found["labels"], found["means"], strict=True):
+            for learner, value in zip(found["labels"], line, strict=True):
+                pairs.append({**whose, "teacher": teacher, "learner": learner, "influence": value})
+    return by_accuracy, pairs
 
 
 def metric_files(inputs: Inputs) -> list[str]:
     """Names of the metrics of RL runs."""
-    return [name for name in inputs.starting("runs/") if "/stage2-rl-" in name and name.endswith("metrics.jsonl")]
+    return [name for name in inputs.starting("runs/") if _is_rl(name) and name.endswith("metrics.jsonl")]
+
+
+def _is_rl(name: str) -> bool:
+    return "/stage2-rl-" in name or "/rl-" in name
 
 
 def training(inputs: Inputs) -> list[Row]:
