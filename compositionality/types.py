@@ -20,8 +20,7 @@ class Problem:
     """One question with its gold answer.
 
     ``level`` is the depth of the composition; ``group`` names the set that the problem belongs to (trained, heldout,
-    ood, …); ``ground_truth`` is the JSON text that the judge reads; ``index`` is the position in the stream
-    (split, seed).
+    ood, …); ``ground_truth`` is the JSON text that the judge reads; ``index`` the place in the stream (split, seed).
     """
 
     data_source: str
@@ -286,21 +285,17 @@ CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
-
-
-DEEPEST = -1
-"""A comparison's level: the highest of its group that was run."""
+DEEPEST = -1  # a comparison's level: the highest of its group that was run
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
 
-    ``over``, a model and its base: by how much more than that pair differs.
-
-    Shares, 0.2 = 20 points. Without a ``base`` the model's own figure is compared with the threshold. ``part``: of
-    accuracy, CORRECT or COMPOSED; of pass@k, ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class.
-    ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
+    Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
+    the model's own figure is compared with the threshold. ``part``: of accuracy, CORRECT or COMPOSED; of pass@k,
+    ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class. ``base_part``: of the base, where it is
+    another one. ``results`` names the evaluations that hold the figures.
     """
 
     group: str
@@ -390,9 +385,9 @@ class Study:
     """What is compared: the stages before the arms in order, and the arms in the order of the tables.
 
     ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
-    ``evaluated``: those that are not trained but evaluated all the same. ``ending``: of the names of its folders, where
-    a profile makes it a base model of its own. ``owns``: tasks whose sizes and settings in a profile it alone reads.
-    ``reported``: scripts that a report runs for each seed, after its evaluation.
+    ``evaluated``: those that are not, but evaluated all the same. ``ending``: of the names of its folders, where a
+    profile makes it a base model. ``owns``: tasks whose sizes and settings in a profile it alone reads. ``reported``:
+    scripts of each seed that a report runs before.
     """
 
     title: str

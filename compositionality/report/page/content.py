@@ -356,18 +356,12 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
     found["failure_modes"] = (results.failure_shares, of_failures)
     found["failures_by_function"] = (results.by_function, of_failures)
     found["failures_by_pair"] = (results.by_pair, of_failures)
-    found["influence"] = (results.influence, tuple(inputs.starting(f"{INFLUENCE}/")))
-    found["influence_pairs"] = (results.influence_pairs, tuple(inputs.starting(f"{INFLUENCE}/")))
+    for name, rows in (("influence", results.influence), ("influence_pairs", results.influence_pairs)):
+        found[name] = (rows, tuple(inputs.starting(f"{INFLUENCE}/")))
     if AUDIT in inputs:
         found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
-    found["training_runs"] = (
-        [
-            {"seed": seed, "arm": arm, **report}
-            for seed, of in training_of(inputs).items()
-            for arm, report in of.items()
-        ],
-        (SEEDS,),
-    )
+    reports = ((seed, arm, one) for seed, of in training_of(inputs).items() for arm, one in of.items())
+    found["training_runs"] = ([{"seed": seed, "arm": arm, **one} for seed, arm, one in reports], (SEEDS,))
     found["claims"] = (list(claims_table(claims_of(inputs)["claims"])), (CLAIMS,))
     found["training"] = (results.training, metrics)
     found["budget"] = (results.budget, (*inputs.starting("runs/"), *inputs.starting("rft/")))
