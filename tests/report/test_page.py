@@ -17,12 +17,14 @@ from report_study import ATTACK, DECISIONS, MODELS, make_study, other_task, writ
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
+from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.content import stages
 from compositionality.report.page.figures import PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.results import read_results
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
+from compositionality.rollout.store import read_rollouts
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("accuracy", "training", "budget", "countdown", "passk", "failure_modes", "functions")
@@ -248,6 +250,18 @@ def test_samples_are_stratified_and_bounded(settings: ReportSettings) -> None:
     assert cut("a" * LONGEST) == "a" * LONGEST
     assert "characters left out" in cut("a" * 10 * LONGEST)
     assert len(cut("a" * 10 * LONGEST)) < LONGEST + 100
+
+
+def test_a_shard_of_which_no_completion_is_shown(settings: ReportSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the last ones of a large file, whose levels and reasons all have enough by then."""
+    found = samples(find_inputs(settings))
+
+    def with_an_empty_one(folder: Path) -> Iterator[Any]:
+        for shard in read_rollouts(folder):
+            yield from (shard, shard.slice(0, 0))
+
+    monkeypatch.setattr(page_samples, "read_rollouts", with_an_empty_one)
+    assert samples(find_inputs(settings)) == found
 
 
 DAMAGED: dict[str, tuple[str, Callable[[Any], Any], str]] = {

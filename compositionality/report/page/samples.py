@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
@@ -78,7 +80,7 @@ def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
             if sample == 0 and counts[cell] < OF_A_FOLDER:
                 counts[cell] += 1
                 chosen.append(row)
-        for found in shard.take(chosen).to_pylist():
+        for found in shard.take(pa.array(chosen, pa.int64())).to_pylist():
             group, level = cells[found["problem"]]
             yield {
                 "model": model, "group": group, "level": level, "reason": found["reason"],
