@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
@@ -44,8 +45,7 @@ def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | Miss
     yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
     yield training(inputs, results)
     if inputs.section == INJECTION:
-        yield influence(inputs, results)
-        yield influence_pairs(inputs, results)
+        yield from influence(inputs, results)
         return
     yield budget(inputs, results)
     if COUNTDOWN in inputs:
@@ -117,31 +117,32 @@ def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     return _draw(inputs, "budget", title, caption, names, lambda: figures.budget(rows, styles))
 
 
-def influence(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
-    """Per-step influence of the queries of each SFT model, by how many completions are right."""
-    title, rows = "Per-step influence of the SFT models’ queries", results.influence
-    if not rows:
-        return MissingFigure("influence", title, "bash bash/behavior_injection/influence.sh")
-    seeds = _replicates(inputs, len(unique(rows, "seed")), "lines: their mean; dots: each of them")
-    caption = (
-        "What one step of GRPO on a query changes in the mean objective of all queries, to first order, before any RL; "
-        f"by how many of the query’s completions are right. {seeds[0].upper()}{seeds[1:]}; no intervals."
-    )
-    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{INFLUENCE}/")
-    return _draw(inputs, "influence", title, caption, names, lambda: influence_figures.by_accuracy(rows, styles))
-
-
-def influence_pairs(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
-    """Which groups of queries teach which."""
-    title, rows = "Who teaches whom", results.influence_pairs
-    if not rows:
-        return MissingFigure("influence_pairs", title, "bash bash/behavior_injection/influence.sh")
-    caption = (
-        "Mean influence of a step on a query of one level on the objective of a query of another (co-influence), each "
-        f"model’s largest set to 1; {_replicates(inputs, len(unique(rows, 'seed')), 'their mean')}."
-    )
-    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{INFLUENCE}/")
-    return _draw(inputs, "influence_pairs", title, caption, names, lambda: influence_figures.pairs(rows, styles))
+def influence(inputs: Inputs, results: Results) -> Iterator[PageFigure | MissingFigure]:
+    """Per-step influence of the queries of each SFT model: by how many completions are right; which teach which."""
+    n_seeds = len(unique(results.influence, "seed"))
+    seeds = _replicates(inputs, n_seeds, "lines: their mean; dots: each of them")
+    figures_of = (
+        (
+            "influence", "Per-step influence of the SFT models’ queries", results.influence,
+            "What one step of GRPO on a query changes in the mean objective of all queries, to first order, before any "
+            "RL; by how many of the query’s completions are right. "
+            f"{seeds[0].upper()}{seeds[1:]}; no intervals.",
+            influence_figures.by_accuracy,
+        ),
+        (
+            "influence_pairs", "Who teaches whom", results.influence_pairs,
+            "Mean influence of a step on a query of one level on the objective of a query of another (co-influence), "
+            f"each model’s largest set to 1; {_replicates(inputs, n_seeds, 'their mean')}.",
+            influence_figures.pairs,
+        ),
+    )  # fmt: skip
+    names = inputs.starting(f"{INFLUENCE}/")
+    for name, title, rows, caption, draw in figures_of:
+        if rows:
+            drawn = partial(draw, rows, _styles(inputs, unique(rows, "model")))
+            yield _draw(inputs, name, title, caption, names, drawn)
+        else:
+            yield MissingFigure(name, title, "bash bash/behavior_injection/influence.sh")
 
 
 def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
