@@ -265,6 +265,7 @@ class Metric(StrEnum):
     ACCURACY = "accuracy"
     PASS_AT_K = "pass@k"
     FAILURES = "failure share"
+    INFLUENCE = "influence"  # of queries on a model that is to be trained
 
 
 class Rule(StrEnum):
@@ -285,6 +286,11 @@ CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
+MIXED = "mixed"
+"""Of influence: queries with right and wrong completions, a share."""
+QUERY_VALUES = ("influence", "entropy")
+"""Of influence: means over queries that are no shares."""
+ALL_LEVELS = 0  # a comparison's level: problems of all levels together
 DEEPEST = -1  # a comparison's level: the highest of its group that was run
 
 
@@ -294,8 +300,8 @@ class Comparison:
 
     Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
     the model's own figure is compared with the threshold. ``part``: of accuracy, CORRECT or COMPOSED; of pass@k,
-    ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class. ``base_part``: of the base, where it is
-    another one. ``results`` names the evaluations that hold the figures.
+    ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class; of influence, MIXED or one of QUERY_VALUES.
+    ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
     """
 
     group: str
@@ -342,59 +348,3 @@ class Claim:
     def hypothesis(self) -> str:
         """``H3`` for H3 and its variants, ``control`` for a negative control."""
         return self.name.partition("-")[0]
-
-
-@dataclass
-class Arm:
-    """One way to train a model, and how it is drawn.
-
-    ``model``: its folder below CKPT_DIR, ``{last}`` for the last iteration of RFT; empty: the base model.
-    ``start``: the arm whose model it starts from. ``script``: what trains it (empty: a stage before the arms), with
-    ``problems`` (files below DATA_DIR; empty: the script's own), ``arguments`` and environment ``variables``.
-    ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
-    ``budget_of``: the arm of RL of which it may sample as many completions; where only the finished run of that arm
-    tells how many (dynamic sampling), it comes after it. ``after``: arms whose finished runs its script reads.
-    """
-
-    title: str
-    model: str
-    start: str = ""
-    script: str = ""
-    problems: list[str] = field(default_factory=list)
-    new_problems: dict[str, Any] = field(default_factory=dict)
-    arguments: list[str] = field(default_factory=list)
-    variables: dict[str, str] = field(default_factory=dict)
-    budget_of: str = ""
-    after: list[str] = field(default_factory=list)
-    colour: str = ""
-    marker: str = ""
-    line: str = ""
-    width: float = 1.5
-
-
-@dataclass
-class Stage:
-    """One script of ``bash/`` (without .sh) that has the whole machine to itself."""
-
-    script: str
-    per_split: bool = False  # run for every split of the functions, not once for a seed
-
-
-@dataclass
-class Study:
-    """What is compared: the stages before the arms in order, and the arms in the order of the tables.
-
-    ``trained``: the arms that are trained unless ARMS names others, the longest first (empty: the profile's);
-    ``evaluated``: those that are not, but evaluated all the same. ``ending``: of the names of its folders, where a
-    profile makes it a base model. ``owns``: tasks whose sizes and settings in a profile it alone reads. ``reported``:
-    scripts of each seed that a report runs before.
-    """
-
-    title: str
-    stages: list[Stage]
-    arms: dict[str, Arm]
-    evaluated: list[str]
-    trained: list[str] = field(default_factory=list)
-    ending: str = ""
-    owns: list[str] = field(default_factory=list)
-    reported: list[str] = field(default_factory=list)

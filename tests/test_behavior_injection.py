@@ -39,6 +39,7 @@ def test_the_files_and_their_seeds() -> None:
             ("sft.parquet", "train", seed),
             ("rl.parquet", "train", str(int(seed) + 100000)),
             ("validation.parquet", "validation", seed),
+            ("queries.parquet", "validation", "2027"),
             ("test.parquet", "test", "2027"),
             ("test_ood.parquet", "test", "2027"),
         ]
@@ -51,6 +52,7 @@ def test_the_papers_sizes() -> None:
         ("[15,16,17,18,19,20]", "min-of-two", "2000"),
         ("[15,16,17,18,19,20]", "min-of-two", "10000"),
         ("[21,22,23,24,25]", None, "500"),
+        ("[15,16,17,18,19,20]", "min-of-two", "2000"),
         ("[20]", None, "500"),
         ("[25]", None, "500"),
     ]

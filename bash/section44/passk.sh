@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models $PASSK_MODELS)}
-[[ -n $MODELS ]] || fail "no model of $PASSK_MODELS in $CKPT_DIR; run: bash bash/section41_42/run_all.sh"
+[[ -n $MODELS ]] || fail "no model of $PASSK_MODELS in $CKPT_DIR; run: bash bash/$SECTION/run_all.sh"
 PROBLEMS=${PROBLEMS:-$(files $PASSK_FILES)}
 OUTPUT=${OUTPUT:-$RESULTS_DIR/section44}
 words=(experiment=section44/passk models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" engine="$ROLLOUT_ENGINE"

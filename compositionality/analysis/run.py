@@ -33,6 +33,7 @@ SCHEMA = pa.schema(
         ("update_norm", pa.float64()),  # length of u(q)
         ("influence", pa.float64()),  # of a step of rate 1 on the mean objective of all queries
         ("influence_on_others", pa.float64()),
+        ("entropy", pa.float64()),  # mean −log π of the completions' tokens, in nats; null where all were cut off
     ]
 )
 
@@ -92,7 +93,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
 
     from compositionality.analysis.influence import between, influence
     from compositionality.analysis.projection import Projection
-    from compositionality.analysis.updates import UpdateSettings, read_queries, updates
+    from compositionality.analysis.updates import UpdateSettings, entropy, read_queries, updates
     from compositionality.train.common.processes import device
     from compositionality.train.common.settings import ModelSettings
     from compositionality.train.policy import Policy, load_model
@@ -115,6 +116,7 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
     updates_QF = torch.stack(list(updates(policy, queries, Projection(settings.projection), how)))
     everywhere, others = influence(updates_QF).tolist(), influence(updates_QF, itself=False).tolist()
     norms = updates_QF.norm(dim=1).tolist()
+    entropies = [entropy(policy, query, how) for query in queries]
     rows = [
         {
             "problem": query.number,
@@ -125,8 +127,9 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
             "update_norm": norm,
             "influence": value,
             "influence_on_others": other,
+            "entropy": nats,
         }
-        for query, norm, value, other in zip(queries, norms, everywhere, others, strict=True)
+        for query, norm, value, other, nats in zip(queries, norms, everywhere, others, entropies, strict=True)
     ]
     names, means_LL = between(updates_QF, [f"{query.problem.group} L{query.problem.level}" for query in queries])
     return rows, {"labels": names, "means": means_LL.tolist()}
@@ -153,10 +156,12 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     whole = [row for row in rows if row["samples"] == samples]  # others lost some that were cut off
     bins = [[row for row in whole if row["correct"] == count] for count in range(samples + 1)]
     values = ("influence", "influence_on_others", "update_norm")
+    nats = [row["entropy"] for row in rows if row["entropy"] is not None]
     return {
         "queries": len(rows),
         "mixed": sum(0 < row["correct"] < row["samples"] for row in rows) / len(rows),
         **{name: sum(row[name] for row in rows) / len(rows) for name in values},
+        "entropy": sum(nats) / len(nats) if nats else None,
         "by_accuracy": [
             {"correct": count, "samples": samples, "n": len(mine)}
             | {name: sum(row[name] for row in mine) / len(mine) if mine else None for name in values}

@@ -103,6 +103,17 @@ def _loss(policy: Policy, batch: Batch, temperature: float) -> Tensor:
     return (weight_N * policy_loss(logp_N, logp_N.detach(), advantage_N, 0.2, 0.2)).sum()
 
 
+def entropy(policy: Policy, query: Query, settings: UpdateSettings) -> float | None:
+    """Mean −log π of the tokens of its completions, in nats: an estimate of the entropy. None if there are none."""
+    samples, found = samples_of(query, settings.advantage) if query.rows else [], []
+    for (batch,) in micro_batches(samples, settings.micro_batch_tokens, 1) if samples else ():
+        one = Batch(batch)
+        with torch.no_grad():
+            logp_N, _ = policy(one.tokens_BT, one.loss_mask_BT, settings.temperature)
+        found.append(logp_N)
+    return -float(torch.cat(found).mean()) if found else None
+
+
 def updates(
     policy: Policy, queries: Sequence[Query], projection: Projection, settings: UpdateSettings
 ) -> Iterator[Tensor]:

@@ -7,7 +7,7 @@ build on; ``engines`` holds what is different with an engine, and so which engin
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,8 +119,8 @@ class CountdownProblems:
 class IgsmProblems:
     """Sizes of behaviour injection; the level is how many operations a problem needs. Defaults: the paper's.
 
-    ``train_levels`` are those of SFT and RL, as often as the ``law`` has them. Test problems that are harder than all
-    of these are a group of their own, *ood*.
+    ``train_levels`` are those of SFT, of RL and of the queries of which influence is measured, as often as the ``law``
+    has them. Test problems that are harder than all of these are a group of their own, *ood*.
     """
 
     train_levels: list[PositiveInt] = field(default_factory=lambda: [15, 16, 17, 18, 19, 20])
@@ -131,6 +131,7 @@ class IgsmProblems:
     rl_count: PositiveInt = 10000
     validation_count: PositiveInt = 500
     test_per_level: PositiveInt = 500
+    query_count: PositiveInt = 2000
 
 
 @dataclass
@@ -167,12 +168,21 @@ class Passk:
 
 
 @dataclass
+class BaseModel:
+    """What a study starts from, where that is not what the others do."""
+
+    base_model: str = MISSING
+    chat_template: str = ""
+
+
+@dataclass
 class Profile:
     """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained;
     ``chat_template`` empty: the model's own, else what ``examples/set_chat_template.py`` takes.
 
     ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
-    on one GPU. A loaded profile's ``engine`` is the one that it was loaded for.
+    on one GPU. A loaded profile's ``engine`` is the one that it was loaded for. ``studies``: those that start from
+    another model.
     """
 
     title: str = MISSING
@@ -181,6 +191,7 @@ class Profile:
     engine: str = MISSING
     base_model: str = ""
     chat_template: str = ""
+    studies: dict[str, BaseModel] = field(default_factory=dict)
     arms: list[str] = MISSING
     lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)
@@ -193,6 +204,11 @@ class Profile:
     settings: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     engines: dict[str, Any] = field(default_factory=dict)
+
+    def of_study(self, name: str) -> "Profile":
+        """With the base model of this study."""
+        own = self.studies.get(name)
+        return replace(self, base_model=own.base_model, chat_template=own.chat_template) if own else self
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
-from compositionality.stats.intervals import Counts
+from compositionality.stats.intervals import Counts, Values
 from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Reason
 
@@ -137,7 +137,9 @@ class ProblemCounts:
     strata: Strata  # (P,)
     judged: Counts  # (P,)
     correct: Counts  # (P,)
-    classes: Mapping[str, Counts] = field(default_factory=dict)  # responses of each failure class, (P,); may be empty
+    classes: Mapping[str, Values] = field(
+        default_factory=dict
+    )  # of each failure class its responses, (P,); of influence, values
     composed: Counts | None = None  # (P,), UNKNOWN where the task cannot tell; None: not counted
     clusters: Sequence[str] = ()  # (P,): equal for problems that share what makes them hard; empty: each its own
 

@@ -17,11 +17,12 @@ from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_class_counts, read_counts
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.parts import counted, is_pass_at_k, ks_of, passed
+from compositionality.evaluate.query_values import read_query_values, tables_of
 from compositionality.stats.intervals import Counts, Values, scaled
 from compositionality.stats.nested import Answers, contrast_nested, mean_of_both, share_nested
 from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
 from compositionality.train.common.training_report import report_from
-from compositionality.types import CORRECT, DEEPEST, Estimate, Metric, TrainingReport
+from compositionality.types import CORRECT, DEEPEST, QUERY_VALUES, Estimate, Metric, TrainingReport
 
 TABLE = "accuracy"
 LABELS = "labels.parquet"
@@ -30,6 +31,7 @@ MAKERS = {
     Metric.ACCURACY: EVALUATE,
     Metric.PASS_AT_K: "examples/passk.py",
     Metric.FAILURES: "examples/failure_modes.py",
+    Metric.INFLUENCE: "examples/influence.py",
 }
 FREE_SETTINGS = ("seed", "rows_per_shard")
 """Sampling settings in which the seeds of a study may differ."""
@@ -59,6 +61,13 @@ class Evaluation:
     inputs: Mapping[str, str]
     counts: Counted
     training: Mapping[str, TrainingReport] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> dict[str, Path]:
+        """The files that hold its counts, by their place in the folder."""
+        found = self.folder / BY_PROBLEM
+        files = [found] if found.is_file() else list(tables_of(self.folder).values())
+        return {path.relative_to(self.folder).as_posix(): path for path in files}
 
     @property
     def files(self) -> dict[str, str]:
@@ -156,7 +165,7 @@ class Evaluations:
         None if nothing was judged, or a k is above the number of samples.
         """
         mine = self._answers(model, problems, part)
-        if mine is None:
+        if mine is None or part in QUERY_VALUES:  # these are no shares
             return None
         return share_nested(mine) if self.nested else share_over_seeds(*_crossed(mine))
 
@@ -182,8 +191,14 @@ class Evaluations:
             if other is None or other_base is None:
                 return None
             half = self._contrast(mean_of_both(mine, other_base), mean_of_both(theirs, other), 1.0)
-            return half and scaled(half, 2.0)
-        return self._contrast(mine, theirs, times)
+            return half and scaled(half, 2.0 * self._unit(part))
+        found = self._contrast(mine, theirs, times)
+        return found and scaled(found, self._unit(part))
+
+    def _unit(self, part: str) -> float:
+        """In which ``_answers`` are, so that no difference is above 1: of what is no share twice the largest value."""
+        counts = (one for seed in self.seeds for one in seed.counts.values()) if part in QUERY_VALUES else ()
+        return 2 * max((float(np.abs(one.classes[part]).max(initial=0.0)) for one in counts), default=0.5) or 1.0
 
     def _contrast(
         self, mine: Sequence[Sequence[Answers]], theirs: Sequence[Sequence[Answers]], times: float
@@ -197,7 +212,9 @@ class Evaluations:
         """By seed and split; of pass@k its value out of one."""
         seeds = [group.seeds for group in self.each_seed()]
         if not is_pass_at_k(part):
-            return [[one.answers(model, problems, part) for one in splits] for splits in seeds]
+            found = [[one.answers(model, problems, part) for one in splits] for splits in seeds]
+            unit = self._unit(part)
+            return found if unit == 1 else [[one._replace(counted=one.counted / unit) for one in of] for of in found]
         ks = ks_of(part, self.samples(problems))
         found = [[one.answers(model, problems) for one in splits] for splits in seeds]
         if not all((one.judged >= max(ks)).any() for splits in found for one in splits):
@@ -255,6 +272,9 @@ def _read(name: str, path: Path, metric: Metric) -> Evaluation:
     """UserError if a table is missing, altered, or older than the answers that it was made from."""
     folder = path if path.is_dir() else path.parent
     maker = MAKERS[metric]
+    if metric is Metric.INFLUENCE:
+        found, inputs = read_query_values(tables_of(folder))
+        return Evaluation(name, folder, {}, inputs, found)
     counts = folder / BY_PROBLEM
     accuracy = [folder / f"{TABLE}{ending}" for ending in (".json", ".parquet")] if maker == EVALUATE else []
     for file in (*accuracy, counts):

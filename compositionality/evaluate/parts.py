@@ -25,8 +25,8 @@ def is_pass_at_k(part: str) -> bool:
     return bool(ks_of(part, 1))
 
 
-def counted(counts: ProblemCounts, part: str) -> tuple[Counts, Counts]:
-    """Responses of a kind, and out of how many, (P,)."""
+def counted(counts: ProblemCounts, part: str) -> tuple[Values, Counts]:
+    """Responses of a kind (or values of queries), and out of how many, (P,)."""
     if part == COMPOSED:
         return known_composed(counts)
     return counts.correct if part == CORRECT else counts.classes[part], counts.judged

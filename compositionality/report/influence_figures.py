@@ -77,6 +77,23 @@ def pairs(rows: Sequence[Row], styles: Styles) -> "Figure":
     return figure
 
 
+def foretold(rows: Sequence[Row], styles: Styles) -> "Figure":
+    """Gain from RL by mean influence, a panel for each group; ``styles`` are those of rl-ARM."""
+    groups = list(dict.fromkeys((row["group"], row["level"]) for row in rows))
+    figure, (line,) = new_panels((5.0 * len(groups), 4.4), 1, len(groups))
+    for (group, level), panel in zip(groups, line, strict=True):
+        for model, style in styles.items():
+            mine = [row for row in rows if (row["group"], row["level"], f"rl-{row['arm']}") == (group, level, model)]
+            points = np.array([(row["influence"], 100 * row["gain"]) for row in mine])
+            panel.plot(*points.T, ".", color=style.colour, alpha=0.4)
+            panel.plot(*points.mean(axis=0), style.marker, color=style.colour, markersize=9, label=style.title)
+        title_panel(panel, f"{group} L{level}", "gain from RL in points")
+        panel.axhline(0, linewidth=0.8, color="#9aa0a6")
+        panel.set_xlabel("mean influence of a query on the SFT model")
+    shared_legend(figure, [line[0]])
+    return figure
+
+
 def cells_of(rows: Sequence[Row], names: Sequence[str]) -> NDArray[np.float64]:
     """Means over the seeds (L, L) over the largest absolute value; nan where a seed has no such pair."""
     cells = np.full((len(names), len(names)), np.nan)

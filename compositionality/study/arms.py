@@ -11,7 +11,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.errors import UserError
 from compositionality.study.replicates import VARIABLE, Replicate, read_replicates
-from compositionality.types import Arm, Study
+from compositionality.study.types import Arm, Study
 from compositionality.yaml_files import read_yaml_mapping
 
 FOLDER = Path(__file__).parents[1] / "config" / "study"
@@ -128,7 +128,7 @@ def of_seeds(folder: str, path: str, variables: Mapping[str, str], *, made: bool
     """
     paths = {name: f"{folder}{end}/{path}" for name, end in _ends_of_seeds(variables).items()}
     every = not made or bool(variables.get("DRY_RUN"))
-    return [f"{name}:{file}" for name, file in paths.items() if every or Path(file).is_file()]
+    return [f"{name}:{file}" for name, file in paths.items() if every or Path(file).exists()]
 
 
 def folders_of_seeds(folder: str, variables: Mapping[str, str]) -> list[Path]:

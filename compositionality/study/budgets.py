@@ -7,11 +7,11 @@ from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of
 from compositionality.errors import UserError
 from compositionality.study.arms import find_arm, model_path
+from compositionality.study.types import Study
 from compositionality.train.common.metrics import SAMPLED, sampled_completions, trained
 from compositionality.train.common.prompt_stream import check_problems_last
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import GrpoSettings, generation_batch
-from compositionality.types import Study
 
 RL = "/stage2_rl_"
 """In the names of the scripts of RL."""

@@ -43,7 +43,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     """
     chosen = {key: value for key, value in given.items() if value or key == VISIBLE}
     name = chosen.get("PROFILE") or ("single" if chosen.get("DEVICE") != "cpu" and visible_gpus(chosen) else "tiny")
-    profile = load_profile(name, chosen.get("ENGINE", ""))
+    profile = load_profile(name, chosen.get("ENGINE", "")).of_study(chosen.get("SECTION", "section41_42"))
     defaults = {
         "PROFILE": name,
         "ENGINE": profile.engine,

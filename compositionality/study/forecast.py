@@ -13,6 +13,7 @@ from compositionality.rollout.forecast.need import DISK, Need
 from compositionality.rollout.forecast.shape import ModelShape, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.study.arms import load_study
+from compositionality.study.types import Study
 from compositionality.train.engines import settle_attention
 from compositionality.train.forecast import single
 from compositionality.train.forecast.batch import Tail
@@ -23,10 +24,11 @@ from compositionality.train.sft_settings import SftSettings
 from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 from compositionality.train.tiny.pretrain import PretrainSettings
-from compositionality.types import Study
 
 BYTES_A_TOKEN = 4.0
 """Of a completion on disk: its text, compressed."""
+QUERY_SAMPLES = 8
+"""Completions of a query whose influence is measured."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Planned:
 
     def loaded(self) -> Profile:
         """The profile's own numbers."""
-        return _profile(self.profile, self.engine)
+        return _profile(self.profile, self.engine).of_study(self.study)
 
     def settings(self, schema: type[Any], entry_point: str, step: str, *words: str) -> Any:
         """Those of a step, as its script gives them."""
@@ -105,9 +107,8 @@ def needs_of(plan: Planned, shape: ModelShape) -> list[Need]:
 def collecting(plan: Planned) -> CollectSettings:
     """How rollouts are collected outside training."""
     words = ("problems=-", "output=-", "model=-")
-    found: CollectSettings = plan.settings(
-        CollectSettings, "collect_rollouts", "section41_42/stage1_create_train_data", *words
-    )
+    (step, *_) = (*load_study(plan.study).reported, "section41_42/stage1_create_train_data")
+    found: CollectSettings = plan.settings(CollectSettings, "collect_rollouts", step, *words)
     return found
 
 
@@ -131,28 +132,31 @@ def grpo_settings(plan: Planned) -> GrpoSettings:
         "trainer.output=-",
         f"rollout.engine={rollout}",
     )
-    found: GrpoSettings = plan.settings(GrpoSettings, "train_grpo", _rl_script(plan), *words, *_run_words(plan))
+    step = next(filter(_is_rl, _scripts(plan)))
+    found: GrpoSettings = plan.settings(GrpoSettings, "train_grpo", step, *words, *_run_words(plan))
     _settle(found, plan)
     return found
 
 
 @cache
 def sft_settings(plan: Planned) -> SftSettings:
-    """Of Stage 1."""
+    """Of Stage 1, or of the arms' own SFT."""
     words = ("model.path=-", "data.train_file=-", "trainer.output=-", *_run_words(plan))
-    found: SftSettings = plan.settings(SftSettings, "train_sft", f"{plan.study}/stage1_rft", *words)
+    (step, *_) = (*filter(_is_sft, _scripts(plan)), f"{plan.study}/stage1_rft")
+    found: SftSettings = plan.settings(SftSettings, "train_sft", step, *words)
     _settle(found, plan)
     return found
 
 
 def study_parts(plan: Planned, shape: ModelShape) -> dict[str, float]:
     """Bytes that a finished study leaves, by kind of run, over all seeds."""
-    profile, study = plan.loaded(), load_study(plan.study)
-    arms = [study.arms[name].script for name in study.trained or profile.arms]
-    rl = sum("/stage2_rl" in script for script in arms)
-    sft = 1 + profile.rft.iterations * sum("rft_loop" in script for script in arms)
+    profile, arms = plan.loaded(), _scripts(plan)
+    rl, own_sft = sum(map(_is_rl, arms)), sum(map(_is_sft, arms))
+    sft = own_sft or 1 + profile.rft.iterations * sum("rft_loop" in script for script in arms)
     rft = profile.rft.iterations * profile.rft.prompts * profile.rft.samples
     completions = profile.string.stage1_count * profile.rft.stage1_samples + rft
+    if own_sft:
+        completions = own_sft * profile.igsm.query_count * QUERY_SAMPLES
     base = 0 if plan.model else 4 * shape.parameters
     trainer, of_sft = grpo_settings(plan).trainer, sft_settings(plan).trainer
     single_file = plan.engine == "single"
@@ -197,10 +201,18 @@ def _grpo(plan: Planned, shape: ModelShape) -> list[Need]:
     return of_verl.grpo_needs(grpo_config(settings), shape, plan.tail)
 
 
-def _rl_script(plan: Planned) -> str:
+def _scripts(plan: Planned) -> list[str]:
+    """Of the arms that are trained."""
     study: Study = load_study(plan.study)
-    names = study.trained or plan.loaded().arms
-    return next(study.arms[name].script for name in names if "/stage2_rl" in study.arms[name].script)
+    return [study.arms[name].script for name in study.trained or plan.loaded().arms]
+
+
+def _is_rl(script: str) -> bool:
+    return script.rpartition("/")[2].removeprefix("stage2_").startswith("rl")
+
+
+def _is_sft(script: str) -> bool:
+    return script.endswith("/sft")
 
 
 def _run_words(plan: Planned) -> list[str]:

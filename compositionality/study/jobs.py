@@ -8,8 +8,8 @@ from compositionality.errors import UserError
 from compositionality.study.arms import load_study
 from compositionality.study.budgets import check_budgets, only_the_run_tells
 from compositionality.study.environment import MARK, mark
+from compositionality.study.types import Study
 from compositionality.train.common.chat_template import OWN
-from compositionality.types import Study
 
 OF_A_STEP = ("MODEL_PATH", "MODEL_NAME", "MODELS", "PROBLEMS", "TRAIN_FILES", "VAL_FILES", "DATA", "INPUTS", "OUTPUT")
 """Variables of single scripts, which a study does not hand on to all of its scripts."""
@@ -113,6 +113,8 @@ def study_jobs(request: Request, variables: Mapping[str, str]) -> list[Job]:
     if request.report:
         for mine, end in zip(seeds, evaluations, strict=True):
             jobs += [Job(script, request.words, mine, (end,), depth=1) for script in study.reported]
+        for script in study.compared:
+            jobs.append(Job(script, request.words, whole, tuple(range(len(jobs))), depth=1))
         jobs.append(Job("claims", request.words, whole, tuple(range(len(jobs))), depth=1))
         # The page holds the times: a line of its own would make it out of date.
         jobs.append(Job("report", request.words, whole, (len(jobs) - 1,), depth=1, timed=False))

@@ -17,6 +17,7 @@ from compositionality.rollout.forecast.machine import Machine, this_machine
 from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
 from compositionality.rollout.forecast.shape import ModelShape, cached_config
 from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
+from compositionality.study.arms import load_study
 from compositionality.study.forecast import Planned, completions_at_once, needs_of, pretraining, shape_of_base
 from compositionality.tasks.registry import find_task
 from compositionality.train.common.chat_template import OWN, find_template
@@ -79,7 +80,7 @@ def preflight(settings: PreflightSettings) -> None:
 def planned(settings: PreflightSettings) -> Planned:
     """The study and its machine. UserError for a GPU profile without a GPU, here or given."""
     name, _, engine = settings.profile.partition("/")
-    profile = load_profile(name, engine)
+    profile = load_profile(name, engine).of_study(settings.study)
     here = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
     memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
@@ -146,13 +147,14 @@ def described(machine: Machine) -> str:
 
 
 def prompt_shown(plan: Planned) -> str:
-    """One prompt of the profile's string problems as the model sees it."""
+    """One prompt of the study's problems (of strings, unless it has its own) as the model sees it."""
     tokenizer = tokenizer_of(plan)
     if tokenizer is None:
         return "No prompt to show: the model's tokenizer is not here."
-    values = dict(load_values(plan))
-    options = settings_for("string", plan.loaded().string.mode, output="-", count=1, **values)
-    task = find_task("string")
+    (name, *_) = (*load_study(plan.study).owns, "string")
+    mode_name = plan.loaded().string.mode if name == "string" else "clean"
+    options = settings_for(name, mode_name, output="-", count=1, **load_values(plan, name))
+    task = find_task(name)
     mode = task.modes[options.mode]
     chosen = {
         entry.name: tuple(value) if isinstance(value := getattr(options, entry.name), list) else value
@@ -178,7 +180,7 @@ def tokenizer_of(plan: Planned) -> Any:
     return tokenizer
 
 
-def load_values(plan: Planned) -> dict[str, object]:
-    """The profile's settings of string problems."""
-    layers = layers_of(plan.word, f"{CREATE}string")
+def load_values(plan: Planned, task: str) -> dict[str, object]:
+    """The profile's settings of a task's problems."""
+    layers = layers_of(plan.word, f"{CREATE}{task}")
     return {key: value for layer in layers for key, value in leaves(layer.values)}

@@ -25,7 +25,7 @@ from compositionality.evaluate.registration import (
 )
 from compositionality.gate_types import Gate, Sensitive, Shown
 from compositionality.study.arms import find_arm, load_study, study_names
-from compositionality.types import Study
+from compositionality.study.types import Study
 
 ROOT = Path(__file__).parents[2]
 LOOKS = ("title", "colour", "marker", "line", "width")

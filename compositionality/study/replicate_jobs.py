@@ -8,7 +8,7 @@ from compositionality.data.artefact import verify
 from compositionality.study.arms import load_study
 from compositionality.study.jobs import OF_A_STEP, Job, Request, in_folder, of_one_run, seed_jobs
 from compositionality.study.replicates import VARIABLE, Replicate
-from compositionality.types import Study
+from compositionality.study.types import Study
 
 RESULTS = (
     *("section41_42/accuracy.json", "section41_42/accuracy.parquet", "section41_42/by_problem.parquet"),

@@ -10,7 +10,7 @@ from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet
 from compositionality.gate_types import Shown
-from compositionality.types import DEEPEST, FAILURES, Claim, Comparison, Metric, TrainingReport
+from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Claim, Comparison, Metric, TrainingReport
 
 Chance = Callable[[str, str, int, str], float]
 """The chance that an answer is right: (results, group, level, arm)."""
@@ -19,7 +19,7 @@ UNTRAINED = TrainingReport(100, 17, 6400, 188, 51200, 20_000)
 """A run that learns; RL on level 1 of an earlier recipe."""
 HARDEST = 5
 """The level that stands for the deepest."""
-SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 64, Metric.FAILURES: 8}
+SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 64, Metric.FAILURES: 8, Metric.INFLUENCE: 1}
 
 
 @dataclass(frozen=True)
@@ -76,4 +76,6 @@ def _answers(rng: np.random.Generator, stratum: Stratum, metric: Metric, mean: f
     if metric is Metric.FAILURES:
         wrong = rng.multinomial(samples - correct, np.full(len(FAILURES) - 1, 1 / (len(FAILURES) - 1)))
         classes = {"correct": correct, **dict(zip(FAILURES[1:], wrong.T, strict=True))}
+    if metric is Metric.INFLUENCE:  # mixed with that chance; influence and entropy around it
+        classes = {"mixed": correct, **{name: rng.normal(mean, 0.1, n) for name in QUERY_VALUES}}
     return ProblemCounts((stratum,) * n, np.full(n, samples), correct, composed=correct, classes=classes)

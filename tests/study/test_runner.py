@@ -15,7 +15,7 @@ from compositionality.study.arms import arm_start, load_study, models_made
 from compositionality.study.backends import Local, Ray, Slurm, alone, choose_backend, needs_of, uses_ray
 from compositionality.study.jobs import Job, Request, study_jobs
 from compositionality.study.runner import Runner
-from compositionality.types import Arm
+from compositionality.study.types import Arm
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300
@@ -40,7 +40,7 @@ import asyncio, os, sys
 from compositionality.study.backends import Local
 from compositionality.study.jobs import Job
 from compositionality.study.runner import Runner
-from compositionality.types import Arm
+from compositionality.study.types import Arm
 script, lanes, *words = sys.argv[1:]
 jobs = [Job(script, (word,), {"FOLDER": os.environ["FOLDER"]}, one_lane=True) for word in words]
 code = asyncio.run(Runner(jobs, Local(int(lanes))).run())

@@ -11,11 +11,14 @@ from compositionality.evaluate.claims.fields import check_keys, named, one_of, s
 from compositionality.evaluate.parts import is_pass_at_k
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
 from compositionality.types import (
+    ALL_LEVELS,
     ALL_SAMPLES,
     COMPOSED,
     CORRECT,
     DEEPEST,
     GROWTH,
+    MIXED,
+    QUERY_VALUES,
     Claim,
     Comparison,
     Metric,
@@ -42,6 +45,8 @@ _GATES: dict[str, tuple[str, ...]] = {
     "shown": ("text",),
 }
 """Kinds of gates with the keys that they need."""
+_LEVELS = {"deepest": DEEPEST, "all": ALL_LEVELS}
+"""Words for levels."""
 Gates = Mapping[str, tuple[Gate, ...]]
 """Gates by the name that claims use."""
 
@@ -190,7 +195,7 @@ def _comparisons(
     if over and (len(over) != 2 or not row.get("base") or {"times", "base_part"} & row.keys()):
         raise UserError("over: give a model and its base, beside model and base, without times and base_part")
     values = [one if isinstance(one := row.get(key, ""), list) else [one] for key in LISTS]
-    values[LISTS.index("level")] = [DEEPEST if one == "deepest" else one for one in values[LISTS.index("level")]]
+    values[LISTS.index("level")] = [_LEVELS.get(one, one) for one in values[LISTS.index("level")]]
     rest = {key: typed(key, types[key], row[key]) for key in ("part", "base_part", "threshold", "times") if key in row}
     rule, metric = one_of("rule", Rule, row.get("rule", Rule.ABOVE)), results[where].metric
     if metric is Metric.ACCURACY and rest.get("part", CORRECT) not in (CORRECT, COMPOSED):
@@ -198,6 +203,8 @@ def _comparisons(
     parts = [rest.get("part", ALL_SAMPLES), rest.get("base_part", ALL_SAMPLES)]
     if metric is Metric.PASS_AT_K and (wrong := [part for part in parts if not is_pass_at_k(part)]):
         raise UserError(f"part: {shown(wrong[0])} is not one of {ALL_SAMPLES}, {GROWTH}, pass@1, pass@2, …")
+    if metric is Metric.INFLUENCE and rest.get("part") not in (MIXED, *QUERY_VALUES):
+        raise UserError(f"part: {shown(rest.get('part'))} is not one of {', '.join((MIXED, *QUERY_VALUES))}")
     for chosen in product(*values):
         group, level, model, base = (typed(key, types[key], one) for key, one in zip(LISTS, chosen, strict=True))
         yield Comparison(group, level, model, base, rule, metric=metric, results=where, over=over, gates=gates, **rest)
@@ -205,7 +212,8 @@ def _comparisons(
 
 def where(one: Comparison) -> str:
     """``trained L3``; ``igsm, deepest level``."""
-    return f"{one.group}, deepest level" if one.level == DEEPEST else f"{one.group} L{one.level}"
+    names = {DEEPEST: f"{one.group}, deepest level", ALL_LEVELS: one.group}
+    return names.get(one.level, f"{one.group} L{one.level}")
 
 
 def words(one: Comparison) -> str:

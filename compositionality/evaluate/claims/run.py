@@ -18,7 +18,6 @@ from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
-from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.registration import Frozen, Registration
@@ -201,6 +200,8 @@ def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
             samples = [found.samples(problems) for problems in found.sets]
             ends = dict.fromkeys((min(samples), max(samples)))
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
+    if any(of.metric is Metric.INFLUENCE and name in results for name, of in catalogue.results.items()):
+        yield "Influence (of a step of rate 1, on the mean reward) and entropy (nats a token) are in hundredths."
     for name, of in catalogue.results.items():
         if name not in results:
             yield f"Not run: {name}, by {of.script}."
@@ -208,7 +209,7 @@ def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
 
 def _recipe(results: Results, content: Mapping[str, Any]) -> Recipe:
     seeds = [(name, seed) for name, found in results.items() for seed in found.seeds]
-    inputs = {f"{name}/{seed.name}/{BY_PROBLEM}": seed.folder / BY_PROBLEM for name, seed in seeds}
+    inputs = {f"{name}/{seed.name}/{file}": path for name, seed in seeds for file, path in seed.tables.items()}
     return Recipe(STEP, {"content": config_hash(content)}, inputs)
 
 

@@ -22,6 +22,7 @@ from compositionality.report.page.inputs import (
     INFLUENCE,
     MACHINE,
     PASS_AT_K,
+    RANKS,
     SEEDS,
     TIMES,
     Inputs,
@@ -358,6 +359,9 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
     found["failures_by_pair"] = (results.by_pair, of_failures)
     for name, rows in (("influence", results.influence), ("influence_pairs", results.influence_pairs)):
         found[name] = (rows, tuple(inputs.starting(f"{INFLUENCE}/")))
+    if RANKS in inputs:
+        found["ranks"] = (inputs.json(RANKS)["correlations"], (RANKS,))
+        found["ranked"] = (inputs.json(RANKS)["rows"], (RANKS,))
     if AUDIT in inputs:
         found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
     reports = ((seed, arm, one) for seed, of in training_of(inputs).items() for arm, one in of.items())

@@ -6,10 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
+from compositionality.evaluate.ranks import AFTER, correlation_cell
 from compositionality.evaluate.tables import plural
 from compositionality.report import drawing, failure_figures, figures, influence_figures, paper
 from compositionality.report.draw import by_level
-from compositionality.report.page.inputs import COUNTDOWN, FAILURES, INFLUENCE, INJECTION, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.inputs import (
+    COUNTDOWN,
+    FAILURES,
+    INFLUENCE,
+    INJECTION,
+    PASS_AT_K,
+    RANKS,
+    SEEDS,
+    Inputs,
+)
 from compositionality.report.page.results import Results, metric_files
 from compositionality.report.styles import Styles, arm_styles, unique
 
@@ -46,6 +56,8 @@ def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | Miss
     yield training(inputs, results)
     if inputs.section == INJECTION:
         yield from influence(inputs, results)
+        yield ranks(inputs)
+        yield pass_at_k(inputs, results)
         return
     yield budget(inputs, results)
     if COUNTDOWN in inputs:
@@ -143,6 +155,23 @@ def influence(inputs: Inputs, results: Results) -> Iterator[PageFigure | Missing
             yield _draw(inputs, name, title, caption, names, drawn)
         else:
             yield MissingFigure(name, title, "bash bash/behavior_injection/influence.sh")
+
+
+def ranks(inputs: Inputs) -> PageFigure | MissingFigure:
+    """Influence of the SFT models' queries against the gain from RL, with the rank correlations."""
+    title = "Does influence foretell the gain from RL?"
+    if RANKS not in inputs:
+        return MissingFigure("ranks", title, "bash bash/behavior_injection/rank.sh")
+    content = inputs.json(RANKS)
+    told = "; ".join(f"{row['of']}, {row['foreteller']}: {correlation_cell(row)}" for row in content["correlations"])
+    caption = (
+        "Mean influence of queries on an arm’s SFT model, and what RL then adds to its accuracy at the hardest level "
+        "of each group; a large mark is an arm’s mean over seeds, small ones are seeds. Spearman’s correlation over "
+        f"arms, mean over seeds [95 % interval over seeds], p by permutation of the arms, values by seed: {told}."
+    )
+    rows = content["rows"]
+    styles = _styles(inputs, [f"{AFTER}{arm}" for arm in unique(rows, "arm")])
+    return _draw(inputs, "ranks", title, caption, [RANKS], lambda: influence_figures.foretold(rows, styles))
 
 
 def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:

@@ -30,6 +30,7 @@ SEEDS = "study/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"
 CLAIMS = "claims.json"
 AUDIT = "data_audit.json"
+RANKS = "study/ranks.json"
 TIMES = ("study/times.tsv", "countdown/section43/times.tsv")
 MACHINE = "study/machine.json"
 """Files of the study's own section are named study/…"""
@@ -42,13 +43,14 @@ OF_EVERY_SEED = {
 """Sections that the page shows over all seeds, each seed's folder read by the page itself."""
 SECTIONS = {
     "accuracy": COMPOSITION,
-    "igsm": INJECTION,
     "countdown": "section43",
     "strings": "section43-strings",
     "passk": PASS_AT_K,
     "failures": FAILURES,
 }
 """The folders that claims.json names."""
+OF_THE_STUDY = ("accuracy", "igsm")
+"""Those of the study's own section."""
 OF_COUNTDOWN = ("countdown", "strings")
 """Those of section 4.3."""
 AGAIN = "run the step that makes it again"
@@ -76,6 +78,10 @@ SHAPES: Mapping[str, Shape] = {
         "differences": {"model": str, "base": str, "problems": str, "group": str, "level": int},
     },
     "failure_modes.json": FAILURES_SHAPE,
+    "ranks.json": {
+        "correlations": {"of": str, "foreteller": str, "correlation": NUMBER, "p": NUMBER},
+        "rows": {"arm": str},
+    },
     "machine.json": {"cpu": str, "cores": int, "memory_gib": NUMBER, "gpus": list, "python": str},
     "recipe.json": {"settings": dict},
     "manifest.json": {"settings": dict},
@@ -213,7 +219,7 @@ def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[s
     study = settings.study
     section = study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT))
-    yield from ((name, section / Path(name).name) for name in (SEEDS, TIMES[0], MACHINE))
+    yield from ((name, section / Path(name).name) for name in (SEEDS, RANKS, TIMES[0], MACHINE))
     yield from _rollouts(section, "rollouts")
     if settings.countdown:
         yield from ((name, Path(settings.countdown, name.removeprefix("countdown/"))) for name in (COUNTDOWN, TIMES[1]))
@@ -293,9 +299,11 @@ def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Pat
     elif section[0] == "rollouts":
         evaluated = result.parents[1] / SECTIONS["accuracy"] if result.parent.name == FAILURES else result.parent
         yield evaluated / source
+    elif len(section) == 3 and section[0] == INFLUENCE:  # influence/seed1/MODEL/influence.parquet
+        yield of_seed(settings.study, section[1]) / INFLUENCE / section[2] / name
     elif re.fullmatch(r"seed\d+(-split\d+)?", section[-1]):
         study, folder = result.parents[1], result.parent.name
         if len(section) > 1:
             study = Path(settings.countdown) if section[0] in OF_COUNTDOWN else settings.study
-            folder = SECTIONS.get(section[0], section[0])
+            folder = settings.section if section[0] in OF_THE_STUDY else SECTIONS.get(section[0], section[0])
         yield of_seed(study, section[-1]) / folder / name

@@ -1,0 +1,162 @@
+"""Does what is known of SFT models foretell which of them gain from RL? Arms ranked by both, seed by seed.
+
+An arm NAME is a pair of models, sft-NAME and rl-NAME. Foretellers, on queries that no arm is trained on: the mean
+influence, the share of queries with right and wrong completions (mixed), the entropy. Foretold: the gain in accuracy at
+the hardest level of each group of test problems.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from omegaconf import MISSING
+
+from compositionality.console import new_console
+from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
+from compositionality.data.json_files import check_shape, read_json_object
+from compositionality.errors import UserError
+from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
+from compositionality.evaluate.frames import Row, grid, rich_table, write_between_marks
+from compositionality.evaluate.frames import markdown_lines as markdown_of
+from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.stats.intervals import Floats
+from compositionality.stats.ranks import rank_correlation
+from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
+
+STEP = "rank_arms"
+BEFORE, AFTER = "sft-", "rl-"
+FORETELLERS = (QUERY_VALUES[0], MIXED, QUERY_VALUES[1])
+LEAST_ARMS = 3
+AGAIN = "run bash/behavior_injection/rank.sh again with --force"
+
+
+@dataclass
+class RankSettings:
+    """Settings of ``rank_arms``; seeds have the same names in both lists."""
+
+    accuracy: list[str] = MISSING  # SEED:PATH of accuracy.json
+    influence: list[str] = MISSING  # SEED:FOLDER with MODEL/influence.parquet
+    output: Path = MISSING  # ranks.json
+    markdown: str = ""  # file for the table, or with a place for it
+    place: str = "ranks"  # name of that place
+    force: bool = False  # replace a result that was made from something else
+
+
+def rank_arms(settings: RankSettings) -> Path:
+    """Write ``output``; print the rank correlations. UserError for under three arms in all seeds, or other seeds."""
+    check(settings)
+    accuracy = _read(settings.accuracy, Metric.ACCURACY)
+    known = _read(settings.influence, Metric.INFLUENCE)
+    names = [[seed.name for seed in found.seeds] for found in (accuracy, known)]
+    if names[0] != names[1]:
+        raise UserError(f"influence of {', '.join(names[1])}, accuracy of {', '.join(names[0])}; give the same seeds")
+    content = ranks_of(accuracy, known)
+    inputs = {
+        f"{what}/{seed.name}/{file}": path
+        for what, found in (("accuracy", accuracy), ("influence", known))  # names of results, as in the claims
+        for seed in found.seeds
+        for file, path in seed.tables.items()
+    }
+    text = json.dumps(content, indent=1) + "\n"
+    with exclusive(settings.output):
+        body = {settings.output: lambda path: path.write_text(text, encoding="utf-8")}
+        write_all_derived(body, Recipe(STEP, {"content": config_hash(content)}, inputs), force=settings.force)
+    frame = grid(content["correlations"], lambda row: row["foreteller"], correlation_cell, across="of")
+    title = f"rank correlation over {len(content['arms'])} arms with the gain from RL"
+    new_console().print(rich_table(frame, title))
+    if settings.markdown:
+        lines = ["", *markdown_of(frame, title), "", f"Arms: {', '.join(content['arms'])}.", ""]
+        write_between_marks(Path(settings.markdown), settings.place, "\n".join(lines))
+    print(f"{settings.output}" + (f"; {settings.markdown}" if settings.markdown else ""))
+    return settings.output
+
+
+def check(settings: RankSettings) -> None:
+    """UserError for an output or names of inputs that cannot be."""
+    if settings.output.suffix != ".json":
+        raise UserError(f"output={settings.output}: must end in .json")
+    for key in ("accuracy", "influence"):
+        named_paths(key, with_run_names(getattr(settings, key)))
+
+
+def ranks_of(accuracy: Evaluations, known: Evaluations) -> dict[str, Any]:
+    """The content of ranks.json: the values of every arm and seed, and the correlations."""
+    arms = [
+        name
+        for model in known.models
+        if (name := model.removeprefix(BEFORE)) != model and {model, AFTER + name} <= set(accuracy.models)
+    ]
+    if len(arms) < LEAST_ARMS:
+        raise UserError(
+            f"{', '.join(arms) or 'no arm'}: a ranking needs {LEAST_ARMS} arms with sft-ARM and rl-ARM in every seed; "
+            "name more in ARMS"
+        )
+    (queries,) = known.sets
+    foretold = {name: _by_seed(known, arms, queries, name) for name in FORETELLERS}
+    rows, correlations = list[Row](), list[Row]()
+    for problems in _hardest(accuracy):
+        gains = np.array([_gain(accuracy, arm, problems) for arm in arms]).T
+        of = {"group": problems.group, "level": problems.level}
+        for name, values in foretold.items():
+            found = rank_correlation(values, gains)
+            interval = found.over_seeds
+            correlations.append(
+                {**of, "of": str(problems.stratum), "foreteller": name, "correlation": found.value,
+                 "low": interval and interval.low, "high": interval and interval.high,
+                 "values": list(found.by_seed), "p": found.p}
+            )  # fmt: skip
+        rows += _rows(accuracy, arms, {"gain": gains, **foretold}, of)
+    return {"arms": arms, "seeds": [one.name for one in accuracy.seeds], "correlations": correlations, "rows": rows}
+
+
+def read_ranks(path: Path) -> dict[str, Any]:
+    """A ranks.json, checked against its manifest."""
+    if verify(path).step != STEP:
+        raise UserError(f"{path}: was not made by examples/rank_arms.py")
+    content = read_json_object(path, AGAIN)
+    check_shape(content, {"arms": list, "correlations": list, "rows": list}, path, AGAIN)
+    return content
+
+
+def correlation_cell(row: Row) -> str:
+    """``+0.62 [+0.31, +0.93], p 0.04: +0.7 +0.5``."""
+    interval = "" if row["low"] is None else f" [{row['low']:+.2f}, {row['high']:+.2f}]"
+    values = f": {' '.join(f'{value:+.1f}' for value in row['values'])}" if len(row["values"]) > 1 else ""
+    return f"{row['correlation']:+.2f}{interval}, p {row['p']:.2g}{values}".replace("-", "−")
+
+
+def _read(inputs: Sequence[str], metric: Metric) -> Evaluations:
+    """With the arms that every seed has."""
+    return read_evaluations(inputs, shared_arms(inputs, metric)[0], metric)
+
+
+def _hardest(found: Evaluations) -> list[ProblemSet]:
+    groups = dict.fromkeys(one.group for one in found.sets)
+    return [one for group in groups if (one := found.problem_set(group, DEEPEST))]
+
+
+def _gain(found: Evaluations, arm: str, problems: ProblemSet) -> tuple[float, ...]:
+    estimate = found.contrast(AFTER + arm, BEFORE + arm, problems)
+    if estimate is None:
+        raise UserError(f"{arm}: not evaluated on {problems.stratum} in every seed; run evaluate.sh again")
+    return estimate.by_seed
+
+
+def _by_seed(found: Evaluations, arms: Sequence[str], queries: ProblemSet, part: str) -> Floats:
+    """Means over queries, (S, A)."""
+    answers = [[seed.answers(BEFORE + arm, queries, part) for arm in arms] for seed in found.seeds]
+    return np.array([[one.counted.sum() / max(one.judged.sum(), 1) for one in of_seed] for of_seed in answers])
+
+
+def _rows(found: Evaluations, arms: Sequence[str], values: dict[str, Floats], of: Row) -> Iterator[Row]:
+    for place, seed in enumerate(found.seeds):
+        for number, arm in enumerate(arms):
+            yield {
+                **of,
+                "arm": arm,
+                "seed": seed.name,
+                **{key: float(of_SA[place, number]) for key, of_SA in values.items()},
+            }

@@ -1,0 +1,16 @@
+"""Does what is known of SFT models foretell which gain from RL? Rank correlations over the arms, seed by seed.
+
+Reads the accuracy.json of every seed (examples/evaluate.py) and its folder of influences (MODEL/influence.parquet,
+examples/influence.py). Arms are pairs of models called sft-NAME and rl-NAME. Writes OUTPUT (a .json); prints, for the
+influence, the share of mixed queries and the entropy, Spearman's correlation with the gain at the hardest level of each
+group: mean over seeds, its interval, and p by permutation of the arms.
+
+    python examples/rank_arms.py accuracy=[seed0:A/accuracy.json,seed1:B/accuracy.json] \
+        influence=[seed0:A/influence,seed1:B/influence] output=results/ranks.json
+"""
+
+from compositionality.config.cli import run
+from compositionality.evaluate.ranks import RankSettings, check, rank_arms
+
+if __name__ == "__main__":
+    run(RankSettings, rank_arms, __doc__, check=check)

@@ -1,0 +1,149 @@
+"""Influence, mixed share and entropy of the queries of SFT models: read, compared by claims, ranked against gains."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from compositionality.analysis.run import SCHEMA
+from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import read_catalogue
+from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
+from compositionality.evaluate.counts import ProblemCounts, Stratum
+from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet, read_evaluations
+from compositionality.evaluate.ranks import RankSettings, correlation_cell, rank_arms, ranks_of
+from compositionality.types import MIXED, Metric, TrainingReport
+
+QUERIES = 40
+TRAINED = TrainingReport(updates=80, rows=2000)
+
+
+def influence_file(path: Path, influence: float, n_mixed: int, entropy: float, problems: Path) -> None:
+    """``n_mixed`` of the queries have one right completion of two; influences lie around their mean."""
+    rows = [
+        {"problem": n, "level": 3 + n % 2, "group": "igsm", "correct": int(n < n_mixed), "samples": 2,
+         "update_norm": 1.0, "influence": influence * (0.5 + n / (QUERIES - 1)), "influence_on_others": 0.0,
+         "entropy": entropy + (n % 2 - 0.5) / 100}
+        for n in range(QUERIES)
+    ]  # fmt: skip
+    inputs = {"problems": problems, "rollouts": problems}
+    with new_artefact(path, Recipe("influence", {}, inputs), {"co_influence": {"labels": [], "means": []}}) as partial:
+        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
+
+
+def influences(tmp_path: Path, models: dict[str, tuple[float, int, float]], seeds: int = 3) -> list[str]:
+    """The folder of each seed; its influences are a little larger than those of the seed before."""
+    problems = tmp_path / "queries.parquet"
+    problems.write_text("queries")
+    found = []
+    for seed in range(seeds):
+        folder = tmp_path / f"seed{seed}" / "influence"
+        for model, (value, mixed, entropy) in models.items():
+            rollouts = tmp_path / f"rollouts-{seed}-{model}"
+            rollouts.write_text(f"{seed} {model}")
+            influence_file(folder / model / "influence.parquet", value * (1 + seed / 10), mixed, entropy, problems)
+            manifest = folder / model / ".influence.parquet.manifest.json"
+            content = json.loads(manifest.read_text())
+            content["inputs"]["rollouts"] = f"{seed} {model}"
+            manifest.write_text(json.dumps(content))
+        found.append(f"seed{seed}:{folder}")
+    return found
+
+
+MODELS = {"sft-vanilla": (2.0, 10, 0.05), "sft-bridge": (30.0, 30, 0.04), "sft-reflection": (3.0, 12, 0.3)}
+
+
+def test_values_are_means_over_queries_in_their_own_units(tmp_path: Path) -> None:
+    found = read_evaluations(influences(tmp_path, MODELS), metric=Metric.INFLUENCE)
+    (queries,) = found.sets
+    assert (queries.group, queries.level, found.size(queries), found.models) == (
+        "igsm",
+        0,
+        QUERIES,
+        tuple(sorted(MODELS)),
+    )
+    for part, expected in (("influence", [28, 30.8, 33.6]), (MIXED, [0.5] * 3), ("entropy", [-0.01] * 3)):
+        estimate = found.contrast("sft-bridge", "sft-vanilla", queries, part=part)
+        assert estimate
+        assert estimate.by_seed == pytest.approx(expected)
+        assert estimate.over_both
+        assert estimate.over_both.low <= estimate.value <= estimate.over_both.high
+
+
+def test_claims_on_influence_are_decided(tmp_path: Path) -> None:
+    catalogue = read_catalogue("behavior_injection")
+    found = read_evaluations(influences(tmp_path, MODELS, seeds=6), metric=Metric.INFLUENCE)
+    seeds = [
+        Evaluation(s.name, s.folder, s.settings, s.inputs, s.counts, dict.fromkeys(MODELS, TRAINED))
+        for s in found.seeds
+    ]
+    of = [claim for claim in catalogue.claims if claim.comparisons[0].results == "influence"]
+    rows = {
+        row["claim"]: row for row in claim_rows(of, {"influence": Evaluations(tuple(seeds), found.models, found.sets)})
+    }
+    told = {name: str(row["decision"]) for name, row in rows.items()}
+    assert told["R8-plain"] == told["R12"] == "supported"
+    assert (told["R8"], told["R12-subgoals"]) == ("undecided", "not run")  # of R8 two arms were not run
+    assert rows["R8-plain"]["comparisons"][0]["comparison"] == "igsm, influence: sft-bridge − sft-vanilla > 0"
+
+
+def test_claims_name_their_unit_and_their_inputs(tmp_path: Path) -> None:
+    given = [f"influence/{one}" for one in influences(tmp_path, MODELS)]
+    output = decide_claims(ClaimsSettings(given, tmp_path / "claims.json", claims="behavior_injection"))
+    assert any("in hundredths" in note for note in json.loads(output.read_text())["notes"])
+    manifest = json.loads((tmp_path / ".claims.json.manifest.json").read_text())
+    assert "influence/seed2/sft-bridge/influence.parquet" in manifest["inputs"]
+
+
+def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path) -> None:
+    first, *_ = influences(tmp_path, MODELS, seeds=1)
+    other = tmp_path / "others"
+    other.write_text("others")
+    influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other)
+    with pytest.raises(UserError, match=r"sft-odd/influence.parquet: made from other problems than"):
+        read_evaluations([first], metric=Metric.INFLUENCE)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"empty: no MODEL/influence.parquet; run bash/behavior_injection/influence.sh"):
+        read_evaluations([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
+
+
+def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Evaluations:
+    """Every SFT model is right on 200 of 1,000 problems; RL adds a share, of each seed its own."""
+    stratum = Stratum("ood", 7)
+    found = []
+    for seed in range(seeds):
+        counts = {}
+        for arm, values in by_arm.items():
+            for stage, share in (("sft", 0.2), ("rl", 0.2 + values[seed])):
+                correct = (np.arange(1000) < round(1000 * share)).astype(np.int64)
+                counts[f"{stage}-{arm}", "test"] = ProblemCounts((stratum,) * 1000, np.ones(1000, np.int64), correct)
+        found.append(Evaluation(f"seed{seed}", Path(), {}, {}, counts))
+    return Evaluations(
+        tuple(found), tuple(f"{s}-{arm}" for arm in by_arm for s in ("sft", "rl")), (ProblemSet("test", *stratum),)
+    )
+
+
+def test_arms_are_ranked_by_what_foretells_and_by_their_gain(tmp_path: Path) -> None:
+    known = read_evaluations(influences(tmp_path, MODELS, seeds=2), metric=Metric.INFLUENCE)
+    accuracy = gains({"vanilla": [0.1, 0.1], "bridge": [0.5, 0.4], "reflection": [0.2, 0.05], "other": [0.9, 0.9]}, 2)
+    content = ranks_of(accuracy, known)
+    assert content["arms"] == ["bridge", "reflection", "vanilla"]
+    found = {row["foreteller"]: row for row in content["correlations"]}
+    assert found["influence"]["values"] == pytest.approx([1, 0.5])
+    assert (found["influence"]["of"], found["influence"]["low"]) == ("ood L7", -1)
+    assert correlation_cell(found["influence"]) == "+0.75 [−1.00, +1.00], p 0.67: +1.0 +0.5"
+    (row,) = (one for one in content["rows"] if (one["arm"], one["seed"]) == ("reflection", "seed1"))
+    assert (row["gain"], row["influence"], row["mixed"]) == pytest.approx((0.05, 3.3, 0.3))
+    with pytest.raises(UserError, match="a ranking needs 3 arms with sft-ARM and rl-ARM in every seed"):
+        ranks_of(gains({"vanilla": [0.1] * 2, "bridge": [0.5] * 2}, 2), known)
+
+
+def test_a_ranking_ends_in_json() -> None:
+    with pytest.raises(UserError, match=r"must end in .json"):
+        rank_arms(RankSettings(["a:b"], ["a:c"], Path("ranks.csv")))
