@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The paper's claims compared with what was run of this profile, all sections and seeds that are there: our figures,
 # intervals, decisions, and what would decide the undecided ones. Claims about results that are missing are "not run".
-# SECTION=behavior_injection: those of its paper, on behavior_injection/accuracy.json, influence/ and section44/.
+# SECTION=behavior_injection: those of its paper, on behavior_injection/accuracy.json, influence/ and section44/, and
+# section41_42/accuracy.json of strings (in STRING_RESULTS_DIR, if not where the scripts put it).
 # Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
 # Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
@@ -24,6 +25,7 @@ if [[ $SECTION == behavior_injection ]]; then
     igsm "$RESULTS_DIR" "$SECTION/accuracy.json"
     influence "$RESULTS_DIR" influence
     passk "$RESULTS_DIR" section44/by_problem.parquet
+    strings "${STRING_RESULTS_DIR:-${RESULTS_DIR/-injection/}}" section41_42/accuracy.json
   )
   claims=(claims="$SECTION")
 fi

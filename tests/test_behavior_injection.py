@@ -58,6 +58,36 @@ def test_the_papers_sizes() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("padded", {"padded": "true"})]
+)
+def test_the_same_injection_on_strings(name: str, told: dict[str, str]) -> None:
+    """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tests are those of sections 4.1 and 4.2."""
+    rows, trained, tested = (values(one) for one in dry("bash/section41_42/arm.sh", f"sft-{name}", PROFILE="tiny"))
+    problems = "data/tiny/string_task/stage2_level2/train.parquet"
+    assert (rows["problems"], rows["limit"]) == (problems, "2000")
+    assert {key: rows[key] for key in ("analysis", "reflection", "padded") if key in rows} == told
+    assert trained["model.path"] == "checkpoints/tiny/stage1-rft/final"
+    assert trained["data.train_file"] == f"{rows['output']}/train.parquet"
+    after, again = (values(one) for one in dry("bash/section41_42/arm.sh", f"rl-{name}", PROFILE="tiny"))
+    assert after["model.path"] == f"{trained['trainer.output']}/final"
+    assert (after["data.train_files"], after["data.val_files"]) == (f"[{problems}]", "[]")
+    assert again["problems"] == tested["problems"]
+
+
+def test_rl_on_problems_that_are_solved_now_and_then() -> None:
+    asked, kept, trained = (values(one) for one in dry(f"{SECTION}/rl_mixed.sh", "bridge", PROFILE="tiny"))
+    assert (asked["model"], asked["n_samples"]) == ("checkpoints/tiny-injection/sft-bridge/final", "8")
+    assert kept["rollouts"] == asked["output"]
+    assert trained["data.train_files"] == f"[{kept['output']}]"
+    assert trained["trainer.output"] == "checkpoints/tiny-injection/rl-bridge-mixed"
+
+
+def test_pass_at_k_is_of_the_harder_problems() -> None:
+    for told in map(values, dry(f"{SECTION}/passk.sh", PROFILE="tiny")):
+        assert (told["problems"], told["levels"]) == ("[data/tiny-injection/igsm_task/test_ood.parquet]", "[]")
+
+
 def test_an_arm_of_ones_own_needs_keys_alone() -> None:
     rows, trained = dry(f"{SECTION}/sft.sh", "mine", "analysis_chance=0.1", "trainer.steps=75", PROFILE="tiny")
     assert values(rows)["analysis_chance"] == "0.1"

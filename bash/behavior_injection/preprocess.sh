@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SFT rows of one arm: solutions of the same problems as for every other arm, with what the keys inject.
-# Reads igsm_task/sft.parquet. Writes $DATA_DIR/igsm_task/sft-ARM. Tiny: seconds.
+# Reads $TRAIN_FILES (default: igsm_task/sft.parquet). Writes sft-ARM beside it. Tiny: seconds.
 # Usage: bash bash/behavior_injection/preprocess.sh ARM [subgoals=true] [analysis=2] [reflection=0.1] [prompt_orders=4] …
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 arm=${1:?which arm? A name of your own, with keys; those of the study are in compositionality/config/study/$SECTION.yaml}
 
-run write_solutions problems="$DATA_DIR/igsm_task/sft.parquet" output="$DATA_DIR/igsm_task/sft-$arm" \
-  seed=$((SEED + 1)) "${@:2}"
+problems=${TRAIN_FILES:-$DATA_DIR/igsm_task/sft.parquet}
+
+run write_solutions problems="$problems" output="$(dirname "$problems")/sft-$arm" seed=$((SEED + 1)) "${@:2}"

@@ -31,6 +31,8 @@ MACHINES = ((1, 1), (1, 8), (4, 8))
 UNLIMITED = 1e6
 SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"), (HOST,), (DISK, "the study"))
 """Columns of the comparison: the place, and the steps whose most is shown."""
+DIVISIBLE = 2520
+"""A number of problems, by every number of levels up to ten."""
 
 
 @dataclass
@@ -153,14 +155,15 @@ def prompt_shown(plan: Planned) -> str:
         return "No prompt to show: the model's tokenizer is not here."
     (name, *_) = (*load_study(plan.study).owns, "string")
     mode_name = plan.loaded().string.mode if name == "string" else "clean"
-    options = settings_for(name, mode_name, output="-", count=1, **load_values(plan, name))
+    options = settings_for(name, mode_name, output="-", count=DIVISIBLE, **load_values(plan, name))
     task = find_task(name)
     mode = task.modes[options.mode]
     chosen = {
         entry.name: tuple(value) if isinstance(value := getattr(options, entry.name), list) else value
         for entry in fields(mode.options)
     }
-    problem = next(iter(task.problems(mode.options(**chosen), "train", 1, 1)))
+    drawn = mode.options(**chosen)
+    problem = next(iter(task.problems(drawn, "train", 1, len(getattr(drawn, "levels", [1])))))
     chat = [{"role": "user", "content": problem.prompt}]
     text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     return f"A prompt as the model sees it:\n{text}"

@@ -116,7 +116,7 @@ def recipe_of(found: Registration) -> dict[str, Any]:
     study = load_study(found.study)
     names = [*study.evaluated, *found.arms, *found.controls]
     return {
-        "profile": without_others(asdict(load_profile(found.profile, found.engine)), found.study),
+        "profile": without_others(asdict(load_profile(found.profile, found.engine).of_study(found.study)), found.study),
         "stages": [asdict(stage) for stage in study.stages],
         "arms": {name: {k: v for k, v in asdict(study.arms[name]).items() if k not in LOOKS} for name in names},
     }
@@ -127,7 +127,7 @@ def without_others(profile: dict[str, Any], study: str) -> dict[str, Any]:
     others = {name: load_study(name).owns for name in study_names() if name != study}
     tasks = {task for owned in others.values() for task in owned}
     names = tuple(f"{name}/" for name, owned in others.items() if owned)
-    kept = {key: value for key, value in profile.items() if key not in tasks}
+    kept = {key: value for key, value in profile.items() if key not in {*tasks, "studies"}}
     settings = {key: value for key, value in profile["settings"].items() if key.rpartition("/")[2] not in tasks}
     steps = {key: value for key, value in profile["steps"].items() if not key.startswith(names)}
     return kept | {"settings": settings, "steps": steps}

@@ -6,7 +6,7 @@ from claim_studies import HARDEST, Design, study
 from compositionality.evaluate.claims.catalogue import read_catalogue, words
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.gate_types import Shown
-from compositionality.study.arms import load_study
+from compositionality.study.arms import all_arms
 from compositionality.types import DEEPEST, Decision
 
 CATALOGUE = read_catalogue("behavior_injection")
@@ -24,7 +24,7 @@ def paper(_: str, group: str, level: int, arm: str) -> float:
 
 
 def test_every_arm_is_one_of_the_study() -> None:
-    arms = set(load_study("behavior_injection").arms)
+    arms = set(all_arms())
     for claim in CLAIMS:
         for one in claim.comparisons:
             gated = [its for gate in one.gates if isinstance(gate, Shown) for its in gate.comparisons]

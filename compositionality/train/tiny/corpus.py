@@ -50,7 +50,7 @@ from compositionality.tasks.string.prompts import (
     run_steps,
 )
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
-from compositionality.train.tiny.graphs import GraphText
+from compositionality.train.tiny.graphs import GraphText, quantity_tokens
 from compositionality.train.tiny.numbers import NumberText
 from compositionality.train.tiny.tokenizer import build_tokenizer, name_tokens
 
@@ -65,7 +65,7 @@ class Mix:
     With ``frozen_parameters=false`` functions are called with parameters in brackets (``func_3[abc]``), drawn afresh.
     ``countdown`` is the share of arithmetic and two-number Countdown in all of the text (the other shares are of what
     it leaves), ``two_numbers`` and ``other_games`` the shares of games in that, ``largest_value`` its largest number;
-    ``igsm`` is the share of single steps of iGSM in what is left then.
+    ``igsm`` is the share of iGSM in what is left then.
     """
 
     echo: Fraction = 0.03  # of the text: inputs repeated
@@ -85,7 +85,7 @@ class Mix:
     two_numbers: Fraction = 0.02  # of that: games with two numbers
     other_games: Fraction = 0.5  # of that: other games
     largest_value: PositiveInt = 20  # largest number in them
-    igsm: Fraction = 0.0  # of all text: arithmetic and single steps of iGSM
+    igsm: Fraction = 0.0  # of all text: arithmetic, single steps and short problems of iGSM
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:
@@ -217,9 +217,9 @@ def definition_names(priors: int = TINY_COUNT) -> list[str]:
 
 
 def corpus_tokenizer(mix: Mix) -> Any:
-    """The tokenizer for the text of ``mix``; free parameters need whole names (``name_tokens``)."""
+    """The tokenizer for the text of ``mix``; free parameters need whole names (``name_tokens``), iGSM its codes."""
     names = name_tokens(FIRST_ID + mix.prior_functions, whole=not mix.frozen_parameters)
-    return build_tokenizer(definition_names(mix.prior_functions), names)
+    return build_tokenizer([*definition_names(mix.prior_functions), *(quantity_tokens() if mix.igsm else ())], names)
 
 
 def renamed(operation: Operation, number: int) -> Operation:

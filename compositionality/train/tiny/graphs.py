@@ -1,16 +1,21 @@
-"""The iGSM part of the pretraining text: arithmetic and single steps in the compact style, never a whole problem.
+"""The iGSM part of the pretraining text, in the compact style.
 
 - *calculations*: ``%10;3*(4+5)?`` → ``3*(4+5)=3*9=7``, or the value at once.
-- *look-ups*: ``%10;b1a0=3;c0b1=7;c0b1?`` → ``c0b1=7``.
+- *look-ups*: ``%10;b1a0=3;c0b1=7;b2a1=0;c0b1;b1a0?`` → ``c0b1=7`` and ``b1a0=3``.
 - *steps*: an equation, or a total, of quantities whose numbers stand beside it:
   ``%10;b0a1=4;b1a0=3*(b0a1+b2a0);b2a0=5;b1a0?`` → ``b1a0=3*(4+5)=7``, or with the equation written out first.
+- *problems*: whole ones of at most ``DEEPEST`` operations, with plain solutions or with subgoals.
 
-What a problem of several steps needs beyond that, finding out which quantities come first, is left to fine-tuning.
+Equations written out first and subgoals are each in half of the text, so the base model knows the forms that behaviours
+inject; which of them a solution has is left to fine-tuning, as are deeper problems.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from random import Random
 
+from compositionality.tasks.behaviours import Behaviours
+from compositionality.tasks.igsm.generate import IgsmGenerator
 from compositionality.tasks.igsm.graph import (
     LAYERS,
     Equation,
@@ -22,12 +27,18 @@ from compositionality.tasks.igsm.graph import (
     quantity,
     steps_of,
 )
-from compositionality.tasks.igsm.wording import compact
-from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick
+from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.solution import write_solution
+from compositionality.tasks.igsm.wording import compact, compact_prompt
+from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
 
-CALCULATIONS, LOOK_UPS, TOTALS = 0.35, 0.1, 0.15
+CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.15, 0.15, 0.1, 0.4
 """Shares of this text; steps by an equation are what they leave."""
 MOST_FACTS = 10
+DEEPEST = 4
+"""Operations of a whole problem, at most."""
+PROBLEM_SEED = 1_000_003
+"""Of the stream of these problems, which is one of the split that SFT and RL have."""
 _SIZE = 4
 
 
@@ -36,6 +47,10 @@ class GraphText:
 
     def __init__(self, modulus: int) -> None:
         self.modulus = modulus
+        levels = tuple(range(1, DEEPEST + 1))
+        self.problems = IgsmGenerator(
+            IgsmOptions(levels=levels, modulus=modulus, most_edges=8, most_common=1.0, style="compact")
+        )
         self.codes = [
             f"{LAYERS[layer + 1]}{owner}{LAYERS[layer]}{item}"
             for layer in range(len(LAYERS) - 1)
@@ -46,6 +61,7 @@ class GraphText:
             (CALCULATIONS, self.calculation),
             (LOOK_UPS, self.look_up),
             (TOTALS, self.total),
+            (PROBLEMS, self.problem),
             (1.0, self.step),
         )
 
@@ -67,10 +83,17 @@ class GraphText:
         return f"%{self.modulus};{compact(expression)}?", self._worked_out(rng, [], expression)
 
     def look_up(self, rng: Random) -> Exchange:
-        """One of several numbers."""
+        """Some of several numbers."""
         facts = {code: self._number(rng) for code in rng.sample(self.codes, between(rng, 1, MOST_FACTS))}
-        asked = pick(rng, list(facts))
-        return self._prompt(rng, [f"{code}={value}" for code, value in facts.items()], asked), f"{asked}={facts[asked]}"
+        asked = rng.sample(list(facts), between(rng, 1, len(facts)))
+        prompt = self._prompt(rng, [f"{code}={value}" for code, value in facts.items()], ";".join(asked))
+        return prompt, "\n".join(f"{code}={facts[code]}" for code in asked)
+
+    def problem(self, rng: Random) -> Exchange:
+        """A whole problem, its steps in any order that works."""
+        found = self.problems.item("train", PROBLEM_SEED, rng.randrange(2**40)).problem
+        behaviours = Behaviours(subgoals=rng.random() < 0.5, reordered=True)
+        return compact_prompt(found), write_solution(found, None, behaviours, rng.randbytes(8))
 
     def step(self, rng: Random) -> Exchange:
         """An equation, the numbers that it needs, and some that it does not."""
@@ -122,3 +145,17 @@ class GraphText:
         found = quantity(code)
         assert found is not None
         return found
+
+
+def quantity_tokens() -> list[str]:
+    """Codes of all instances and totals, alone and with ``=``: what tokens of a tokenizer for this text are.
+
+    A number stands right behind the token that names it, so looking it up takes two layers of attention and is learnt
+    in a thousand updates; with the sign as a token between them it was not in five thousand.
+    """
+    codes = list[str]()
+    for upper, owner, lower in product(range(len(LAYERS)), range(_SIZE), range(len(LAYERS))):
+        head = f"{LAYERS[upper]}{owner}{LAYERS[lower]}"
+        codes += [head] if lower < upper else []
+        codes += [f"{head}{item}" for item in range(_SIZE)] if lower == upper - 1 else []
+    return [*codes, *(f"{code}=" for code in codes)]
