@@ -59,10 +59,11 @@ def test_the_papers_sizes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("padded", {"padded": "true"})]
+    ("name", "told"),
+    [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("padded", {"padded": "true"})],
 )
 def test_the_same_injection_on_strings(name: str, told: dict[str, str]) -> None:
-    """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tests are those of sections 4.1 and 4.2."""
+    """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tested as sections 4.1 and 4.2 are."""
     rows, trained, tested = (values(one) for one in dry("bash/section41_42/arm.sh", f"sft-{name}", PROFILE="tiny"))
     problems = "data/tiny/string_task/stage2_level2/train.parquet"
     assert (rows["problems"], rows["limit"]) == (problems, "2000")
@@ -110,18 +111,23 @@ def test_influence_of_models_that_are_not_there_is_one_line(tmp_path: Path) -> N
 def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """From nothing to influences, claims and page; a second time nothing is made again."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    names = ("vanilla", "bridge", "subgoals")
+    folders["ARMS"] = " ".join(f"sft-{name} rl-{name}" for name in names)
     for again in (False, True):
         done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", **folders)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (f"{folders['CKPT_DIR']}/rl-bridge/final is already there" in done.stdout) == again
     summary = json.loads((tmp_path / "RESULTS_DIR/behavior_injection/seeds.json").read_text())
-    assert set(summary["models"]) == {"base", "sft-vanilla", "rl-vanilla", "sft-bridge", "rl-bridge"}
+    assert set(summary["models"]) == {"base", *folders["ARMS"].split()}
     assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {("igsm", 2), ("igsm", 3), ("ood", 4)}
     claims = json.loads((tmp_path / "RESULTS_DIR/claims.json").read_text())["claims"]
-    assert {row["claim"]: row["decision"] for row in claims}["R4"] == "not run"
+    decided = {row["claim"]: row["decision"] for row in claims}
+    assert (decided["R4"], decided["R8-plain"] != "not run") == ("not run", True)
+    ranks = json.loads((tmp_path / "RESULTS_DIR/behavior_injection/ranks.json").read_text())
+    assert sorted(ranks["arms"]) == sorted(names)
     assert next(row for row in claims if row["claim"] == "R1")["comparisons"][0]["level"] == 3
     page = (tmp_path / "RESULTS_DIR/report/index.html").read_text()
-    for name in ("accuracy", "training", "influence", "influence_pairs", "claims"):
+    for name in ("accuracy", "training", "influence", "influence_pairs", "ranks", "claims"):
         assert f'<section id="{name}"' in page
     rows = read_table(tmp_path / "RESULTS_DIR/influence/sft-bridge/influence.parquet").to_pylist()
     assert len(rows) == 24
