@@ -14,7 +14,7 @@ from compositionality.evaluate.accuracy.rows import ALL, LEVEL, SKILL
 from compositionality.evaluate.counts import REASONS
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
 from compositionality.evaluate.training import print_training, training_markdown
-from compositionality.types import FAILURES, PROBLEMS, Failure
+from compositionality.types import FAILURES, PROBLEMS, QUERY_VALUES, Failure
 
 WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
@@ -173,11 +173,16 @@ def share_cell(row: Row, value: str = "accuracy") -> str:
     return f"{cell}\n{values}" if (values := by_seed(row)) else cell
 
 
+def decimals(row: Row) -> int:
+    """Of hundredths in an interval: none of shares, two of values of queries, which may be small."""
+    return 2 if row.get("part") in QUERY_VALUES else 0
+
+
 def by_seed(row: Row, sign: str = "") -> str:
     """The values of several seeds in %, ``60 66 65``; of splits that are theirs alone, ``58/62 66/66 61/69``."""
     seeds = row.get("splits") or [[value] for value in row.get("values") or ()]
     return (
-        " ".join("/".join(f"{100 * one:{sign}.0f}" for one in splits) for splits in seeds)
+        " ".join("/".join(f"{100 * one:{sign}.{decimals(row)}f}" for one in splits) for splits in seeds)
         if sum(map(len, seeds)) > 1
         else ""
     )

@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from compositionality.console import new_table
 from compositionality.evaluate.frames import Row, markdown_lines
-from compositionality.evaluate.tables import WIDTH, by_seed, plural
+from compositionality.evaluate.tables import WIDTH, by_seed, decimals, plural
 from compositionality.types import PROBLEMS, Decision, Origin
 
 MARKS = {
@@ -158,7 +158,8 @@ def _comparison_cells(one: Row, columns: Sequence[tuple[str, str, str, str]], in
     factors = [f"×{ratio:.1f}" if ratio is not None else "–" for ratio in one["ratios"] or ()]
     by_seed = " ".join(factors) or seeds_words(one)
     words = f"{one['comparison']}: {by_seed}" if by_seed else one["comparison"]
-    points = "–" if one["difference"] is None else f"{100 * one['difference']:{'+' if one['base'] else ''}.1f}"
+    form = f"{'+' if one['base'] else ''}.{decimals(one) or 1}f"
+    points = "–" if one["difference"] is None else format(100 * one["difference"], form)
     return [indent + words, "" if one["by_seed"] else points, *(_interval_cell(one, *keys) for _, *keys in columns)]
 
 
@@ -168,7 +169,8 @@ def _interval_cell(one: Row, low: str, high: str, decision: str) -> str:
         return " ".join(MARKS[Decision(each)] for each in one["by_seed"])
     if one["difference"] is None:
         return MARKS[Decision(one[decision])]
-    sign = "+" if one["base"] else ""
-    interval = f"[{round(100 * one[low]):{sign}d}, {round(100 * one[high]):{sign}d}]"
+    form = f"{'+' if one['base'] else ''}.{decimals(one)}f"
+    ends = [format(round(100 * one[key], decimals(one)) + 0.0, form) for key in (low, high)]  # + 0.0: no -0
+    interval = f"[{', '.join(ends)}]"
     alone = " one seed" if low == "low" and one["interval"] == PROBLEMS else ""
     return f"{interval} {MARKS[Decision(one[decision])]}{alone}"

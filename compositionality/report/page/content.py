@@ -11,7 +11,7 @@ from typing import Any
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
-from compositionality.evaluate.tables import factor_text, plural
+from compositionality.evaluate.tables import decimals, factor_text, plural
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.inputs import (
@@ -213,9 +213,8 @@ def claims_of(inputs: Inputs) -> dict[str, Any]:
 
 def scale_of(claims: Sequence[Row]) -> float:
     """The largest share among all intervals and thresholds, rounded up to ten points: the end of the common scale."""
-    ends = [
-        abs(one[key] or 0) for claim in claims for one in claim["comparisons"] for key in ("low", "high", "threshold")
-    ]
+    shares = [one for claim in claims for one in claim["comparisons"] if not decimals(one)]
+    ends = [abs(one[key] or 0) for one in shares for key in ("low", "high", "threshold")]
     return max(1, math.ceil(10 * max(ends, default=0))) / 10
 
 
@@ -280,21 +279,23 @@ def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def points(share: float) -> str:
+def points(share: float, digits: int = 1) -> str:
     """A difference in points, with its sign."""
-    return f"{100 * share:+.1f}".replace("-", "−")
+    return f"{100 * share:+.{digits}f}".replace("-", "−")
 
 
 def _comparison(one: Row, scale: float) -> dict[str, Any]:
-    """A comparison: figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale)."""
+    """A comparison: figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale).
+
+    Values of queries, which are no shares, have a scale of their own.
+    """
     if one.get("difference") is None:
         return {**one, "badge": badge(one["decision"]), "known": False, "missing": one.get("missing")}
-    low, value, high, threshold = (one[key] or 0.0 for key in ("low", "difference", "high", "threshold"))
-    marks = {
-        name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2)
-        for name, share in (("low", low), ("value", value), ("high", high), ("threshold", threshold))
-    }
-    numbers = {"value": points(value), "low": points(low), "high": points(high), "threshold": points(threshold)}
+    keys = {"low": "low", "value": "difference", "high": "high", "threshold": "threshold"}
+    shares = {name: one[key] or 0.0 for name, key in keys.items()}
+    scale = 1.2 * max(map(abs, shares.values())) or 1.0 if decimals(one) else scale
+    marks = {name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2) for name, share in shares.items()}
+    numbers = {name: points(share, decimals(one) or 1) for name, share in shares.items()}
     found = {"badge": badge(one["decision"]), "marks": marks, "points": numbers, "by_seed": seeds_words(one)}
     return {**one, **found, "known": True}
 
