@@ -7,7 +7,10 @@ import pytest
 from bash_runs import dry, run, values
 
 from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
 from compositionality.study.arms import load_study
+from compositionality.study.budgets import length_like
+from compositionality.train.common.metrics import TRAINED
 
 SECTION = "bash/behavior_injection"
 STUDY = load_study("behavior_injection")
@@ -104,6 +107,23 @@ def test_influence_of_models_that_are_not_there_is_one_line(tmp_path: Path) -> N
     done = run(f"{SECTION}/influence.sh", PROFILE="tiny", CKPT_DIR=str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "sft-*/final; run: bash bash/behavior_injection/run_seed.sh" in done.stderr
+
+
+def test_arms_that_train_as_long_as_another(tmp_path: Path) -> None:
+    """Updates are those of the other run, tokens count its prompts; a run that is not finished is named."""
+    run_folder = tmp_path / "sft-bridge"
+    (run_folder / "final").mkdir(parents=True)
+    rows = [{"step": step, "train/grad_norm": 1.0, TRAINED: 100 + step} for step in (1, 2, 3)]
+    (run_folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert length_like(run_folder, "updates", {}) == "trainer.steps=3"
+    assert length_like(run_folder, "tokens", {}) == "trainer.tokens=306"
+    with pytest.raises(UserError, match=r"sft-vanilla: not finished, .* run that arm first"):
+        length_like(tmp_path / "sft-vanilla", "updates", {})
+    with pytest.raises(UserError, match="SFT_BUDGET=words: choose updates or tokens"):
+        length_like(run_folder, "words", {})
+    for name, word in (("pp-aug-updates", "trainer.steps"), ("vanilla-tokens", "trainer.tokens")):
+        _, trained = map(values, dry(f"{SECTION}/arm.sh", f"sft-{name}", PROFILE="tiny")[:2])
+        assert trained[word] == "1"  # nothing was run
 
 
 @pytest.mark.slow

@@ -1,16 +1,18 @@
 """What the scripts of ``bash/`` ask of a study: ``python -m compositionality.study QUESTION``.
 
-``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with;
-``budget NAME`` how many completions that arm may sample in all, ``problems NAME`` how many problems RL asks in it,
-``length NAME`` how long an iteration of it trains; ``rates ACCURACY.JSON…`` which learning rate is chosen;
-``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose models are there; ``seeds PATH`` seedN:FOLDER/PATH,…
-of every seed; ``results [NAME FOLDER PATH]…`` NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT
-[WORD…]`` which of the words the steps of a script do not know; ``runs`` NAME:PATH,… of every training. ``recipes``
-refuses seeds that differ in more than their seeds. Reads the environment; writes nothing.
+``environment`` prints the variables of bash/env.sh; ``arm NAME`` what an arm of $SECTION is started with; ``budget
+NAME`` how many completions that arm may sample in all, ``problems NAME`` how many problems RL asks in it, ``length
+NAME`` how long an iteration of it trains, ``length_like RUN updates|tokens`` the same as that run's; ``rates
+ACCURACY.JSON…`` which learning rate is chosen; ``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose
+models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
+NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a
+script do not know; ``runs`` NAME:PATH,… of every training. ``recipes`` refuses seeds that differ in more than their
+seeds. Reads the environment; writes nothing.
 """
 
 import os
 import sys
+from pathlib import Path
 
 from compositionality.config.cli import with_errors_in_one_line
 from compositionality.errors import UserError
@@ -23,7 +25,7 @@ from compositionality.study.arms import (
     of_seeds,
     runs_of_seeds,
 )
-from compositionality.study.budgets import budget, length_words, problems_asked
+from compositionality.study.budgets import budget, length_like, length_words, problems_asked
 from compositionality.study.environment import as_shell, environment
 from compositionality.study.overrides import left_out, steps_of
 from compositionality.study.rates import choice
@@ -43,6 +45,8 @@ def main(words: list[str]) -> None:
             print(problems_asked(os.environ, load_study(os.environ["SECTION"]), name))
         case ["length", name]:
             print(length_words(os.environ, load_study(os.environ["SECTION"]), name))
+        case ["length_like", run, unit]:
+            print(length_like(Path(run), unit, os.environ))
         case ["rates", *paths]:
             print(choice(paths))
         case ["models", *names]:

@@ -14,6 +14,8 @@ from compositionality.train.common.run_folder import flatten
 from compositionality.train.grpo_settings import GrpoSettings, generation_batch
 
 RL = "/stage2_rl_"
+UNITS = {"updates": "steps", "tokens": "tokens"}
+"""Of how long a training lasts, and the trainer's key for it."""
 """In the names of the scripts of RL."""
 
 
@@ -87,7 +89,7 @@ def length_words(variables: Mapping[str, str], study: Study, arm: str) -> str:
     Empty where RFT_BUDGET says nothing of it. UserError where the run is not finished; with DRY_RUN then any number.
     """
     unit = variables["RFT_BUDGET"]
-    if unit not in ("updates", "tokens"):
+    if unit not in UNITS:
         return ""
     model = Path(model_path(study.arms[find_arm(study, arm).budget_of], variables))
     iterations, number = int(variables["RFT_ITERATIONS"]), int(variables["ITERATION"])
@@ -95,7 +97,20 @@ def length_words(variables: Mapping[str, str], study: Study, arm: str) -> str:
     if model.is_dir() or not variables.get("DRY_RUN"):
         whole = trained(model.parent / "metrics.jsonl")[unit]
     part = whole * (number + 1) // iterations - whole * number // iterations
-    return f"trainer.{'steps' if unit == 'updates' else 'tokens'}={max(part, 1)}"
+    return f"trainer.{UNITS[unit]}={max(part, 1)}"
+
+
+def length_like(run: Path, unit: str, variables: Mapping[str, str]) -> str:
+    """``trainer.steps=N`` or ``trainer.tokens=N``: as long as a finished ``run`` trained.
+
+    UserError for another unit, or a run that is not finished; with DRY_RUN then any number.
+    """
+    if unit not in UNITS:
+        raise UserError(f"SFT_BUDGET={unit}: choose {' or '.join(UNITS)}")
+    there = (run / "final").is_dir()
+    if not there and not variables.get("DRY_RUN"):
+        raise UserError(f"{run}: not finished, and another arm trains as long as it did; run that arm first")
+    return f"trainer.{UNITS[unit]}={trained(run / 'metrics.jsonl')[unit] if there else 1}"
 
 
 def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str]) -> None:

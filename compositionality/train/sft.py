@@ -30,7 +30,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
-from compositionality.train.common.metrics import TOKENS
+from compositionality.train.common.metrics import TOKENS, TRAINED
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import is_finished, prune
@@ -141,7 +141,7 @@ class Fit:
             if step % trainer.log_every == 0 or save or ends_epoch:
                 self.loss = float(tally[0] / tally[1])
                 row |= {"train/loss": self.loss, "train/grad_norm": norm, "train/lr": rate, **memory_metrics()}
-                row[TOKENS] = int(tally[1])
+                row |= {TOKENS: int(tally[1]), TRAINED: int(tally[2])}
                 if validation and (ends_epoch or ends_run):
                     row["val/loss"] = self.mean_loss(validation)
                 if log:

@@ -21,7 +21,7 @@ TOKENS, ENTROPY = "training/loss_tokens", "actor/entropy"
 """Tokens that the loss was taken on since the row before, RL or supervised; mean entropy of the policy."""
 
 TRAINED = "perf/trained_tokens"
-"""Tokens of the completions in a step's updates, with their prompts. By engine=single only."""
+"""Tokens in a step's updates, with their prompts. By engine=single only."""
 ROLLOUT_ENTROPY = "rollout/entropy"
 """Entropy of the policy, nats a token, over all that a step has sampled: mean of -log p. By engine=single only."""
 
@@ -48,7 +48,7 @@ def sampled_completions(path: Path) -> int | None:
 
 
 def trained(path: Path) -> dict[str, int]:
-    """``updates`` of the run of RL with this metrics.jsonl, one for every step with signal, and ``tokens`` in them.
+    """``updates`` of the run with this metrics.jsonl, one for every step (of RL with signal), and ``tokens`` in them.
 
     UserError where its steps do not say.
     """
