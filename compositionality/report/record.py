@@ -15,6 +15,7 @@ from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.ranks import read_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.report.draw import read_summary
 from compositionality.study.machine import MACHINE, machine, versions
@@ -47,6 +48,7 @@ class RecordSettings:
     times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
     notes: list[str] = field(default_factory=list)  # sentences to keep
     claims: str = ""  # claims.json
+    ranks: str = ""  # ranks.json: of behaviour injection, what is known of the SFT models and the gains from RL
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a result that was made from something else
 
@@ -89,6 +91,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "summary_sha256": file_hash(settings.seeds),
         **{key: _rounded(value) for key, value in summary.items() if not key.endswith("differences")},
         **(_claims(Path(settings.claims)) if settings.claims else {}),
+        **({"ranks": _rounded(read_ranks(Path(settings.ranks)))} if settings.ranks else {}),
         **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }
 
