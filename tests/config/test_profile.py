@@ -8,6 +8,7 @@ from compositionality.config import profile as profiles
 from compositionality.config.cli import parse, split_layers, with_sources
 from compositionality.config.profile import FOLDER, check_profile, layers_of, load_profile, profile_names, schema_of
 from compositionality.errors import UserError
+from compositionality.study.environment import environment
 
 NAMES = profile_names()
 
@@ -121,3 +122,14 @@ def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.M
 def test_a_step_without_a_profile_is_one_line() -> None:
     with pytest.raises(UserError, match="experiment=a/b: give profile=NAME too"):
         split_layers(schema_of("filter_rollouts"), ["experiment=a/b"], "filter_rollouts")
+
+
+def test_a_study_may_start_from_a_model_of_its_own() -> None:
+    paper = load_profile("paper")
+    own = paper.of_study("behavior_injection")
+    assert (own.base_model, own.chat_template) == ("Qwen/Qwen2.5-1.5B", "own")
+    assert paper.of_study("section41_42") == paper
+    for section, model in (("behavior_injection", own.base_model), ("section43", paper.base_model)):
+        found = environment({"PROFILE": "paper", "SECTION": section})
+        assert model in (found["BASE_MODEL"], found["SOURCE_MODEL"])
+    assert environment({"PROFILE": "paper", "SECTION": "behavior_injection", "BASE_MODEL": "m"})["BASE_MODEL"] == "m"
