@@ -8,7 +8,7 @@ export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 arm=${1:?which arm? One that bash/behavior_injection/sft.sh has trained}
-share "${@:2}"
+share "$@"
 MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/sft-$arm/final}
 OUTPUT=${OUTPUT:-$CKPT_DIR/rl-$arm-mixed}
 problems=$DATA_DIR/igsm_task/rl.parquet mixed=$DATA_DIR/igsm_task/mixed-$arm
