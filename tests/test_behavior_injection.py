@@ -80,7 +80,9 @@ def test_the_same_injection_on_strings(name: str, told: dict[str, str]) -> None:
 
 
 def test_rl_on_problems_that_are_solved_now_and_then() -> None:
-    asked, kept, trained = (values(one) for one in dry(f"{SECTION}/rl_mixed.sh", "bridge", PROFILE="tiny"))
+    words = ("bridge", "optim.lr=1e-4", "max_correct_ratio=0.9")
+    asked, kept, trained = (values(one) for one in dry(f"{SECTION}/rl_mixed.sh", *words, PROFILE="tiny"))
+    assert (kept["max_correct_ratio"], trained["optim.lr"], "optim.lr" in asked) == ("0.9", "1e-4", False)
     assert (asked["model"], asked["n_samples"]) == ("checkpoints/tiny-injection/sft-bridge/final", "8")
     assert kept["rollouts"] == asked["output"]
     assert trained["data.train_files"] == f"[{kept['output']}]"

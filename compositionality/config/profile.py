@@ -29,6 +29,8 @@ SCHEMAS = {
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
+    "filter_problems": "compositionality.rft.mixed:FilterProblemsSettings",
+    "rank_arms": "compositionality.evaluate.ranks:RankSettings",
     "gpu_check": "compositionality.report.gpu_check.run:GpuCheckSettings",
     "merge_data": "compositionality.rft.merge:MergeSettings",
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
