@@ -79,6 +79,12 @@ def test_the_same_injection_on_strings(name: str, told: dict[str, str]) -> None:
     assert again["problems"] == tested["problems"]
 
 
+def test_four_orders_of_a_quarter_of_the_problems_are_no_more_rows() -> None:
+    for profile, count in (("tiny", "2499"), ("paper", "500")):
+        rows, _ = dry(f"{SECTION}/sft.sh", "rows", "prompt_orders=4", PROFILE=profile, SFT_PART="4")
+        assert (values(rows)["limit"], values(rows)["prompt_orders"]) == (count, "4")
+
+
 def test_rl_on_problems_that_are_solved_now_and_then() -> None:
     words = ("bridge", "optim.lr=1e-4", "max_correct_ratio=0.9")
     asked, kept, trained = (values(one) for one in dry(f"{SECTION}/rl_mixed.sh", *words, PROFILE="tiny"))
