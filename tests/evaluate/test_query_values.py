@@ -76,6 +76,16 @@ def test_values_are_means_over_queries_in_their_own_units(tmp_path: Path) -> Non
         assert estimate.over_both.low <= estimate.value <= estimate.over_both.high
 
 
+def test_no_interval_is_cut_where_values_have_both_signs(tmp_path: Path) -> None:
+    """Differences are then larger than any value."""
+    models = {"sft-vanilla": (-30.0, 10, 0.05), "sft-bridge": (30.0, 30, 0.04)}
+    found = read_evaluations(influences(tmp_path, models), metric=Metric.INFLUENCE)
+    estimate = found.contrast("sft-bridge", "sft-vanilla", found.sets[0], part="influence")
+    assert estimate
+    assert estimate.value == pytest.approx(66)
+    assert estimate.over_problems.low < 66 < estimate.over_problems.high
+
+
 def test_claims_on_influence_are_decided(tmp_path: Path) -> None:
     catalogue = read_catalogue("behavior_injection")
     found = read_evaluations(influences(tmp_path, MODELS, seeds=6), metric=Metric.INFLUENCE)
