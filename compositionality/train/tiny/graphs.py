@@ -7,7 +7,7 @@
 - *problems*: whole ones of at most ``DEEPEST`` operations, with plain solutions or with subgoals.
 
 Equations written out first and subgoals are each in half of the text, so the base model knows the forms that behaviours
-inject; which of them a solution has is left to fine-tuning, as are deeper problems.
+inject; which of them a solution has is left to fine-tuning.
 """
 
 from collections.abc import Sequence
@@ -32,10 +32,10 @@ from compositionality.tasks.igsm.solution import write_solution
 from compositionality.tasks.igsm.wording import compact, compact_prompt
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
 
-CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.15, 0.15, 0.1, 0.4
+CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.06, 0.06, 0.06, 0.75
 """Shares of this text; steps by an equation are what they leave."""
 MOST_FACTS = 10
-DEEPEST = 4
+DEEPEST = 7
 """Operations of a whole problem, at most."""
 PROBLEM_SEED = 1_000_003
 """Of the stream of these problems, which is one of the split that SFT and RL have."""
@@ -49,7 +49,7 @@ class GraphText:
         self.modulus = modulus
         levels = tuple(range(1, DEEPEST + 1))
         self.problems = IgsmGenerator(
-            IgsmOptions(levels=levels, modulus=modulus, most_edges=8, most_common=1.0, style="compact")
+            IgsmOptions(levels=levels, modulus=modulus, most_edges=8, redundant=False, most_common=1.0, style="compact")
         )
         self.codes = [
             f"{LAYERS[layer + 1]}{owner}{LAYERS[layer]}{item}"
@@ -90,9 +90,9 @@ class GraphText:
         return prompt, "\n".join(f"{code}={facts[code]}" for code in asked)
 
     def problem(self, rng: Random) -> Exchange:
-        """A whole problem, its steps in any order that works."""
+        """A whole problem, without premises that it does not need."""
         found = self.problems.item("train", PROBLEM_SEED, rng.randrange(2**40)).problem
-        behaviours = Behaviours(subgoals=rng.random() < 0.5, reordered=True)
+        behaviours = Behaviours(subgoals=rng.random() < 0.5)
         return compact_prompt(found), write_solution(found, None, behaviours, rng.randbytes(8))
 
     def step(self, rng: Random) -> Exchange:
