@@ -5,6 +5,7 @@
 # Reads seed 0's $RESULTS_DIR (its $SECTION/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds, and
 # section 4.3's results where they are. (Of a registered study: those of every seed and split; audited is the first.) Writes
 # $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
+# The claims of the other of the two studies stand below, where they have been decided (its claims.json).
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
 if [[ ${SECTION:-} != behavior_injection ]]; then export SECTION=section41_42; fi
@@ -40,4 +41,7 @@ done
 if [[ -n $tests && " $* " != *" --check "* ]]; then
   run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" "$@"
 fi
+other=$RESULTS_DIR-injection
+if [[ $SECTION == behavior_injection ]]; then other=${STRING_RESULTS_DIR:-${RESULTS_DIR/-injection/}}; fi
+if [[ $other != "$RESULTS_DIR" && -f $other/claims.json ]]; then folders+=(others="[$other]"); fi
 run report study="$RESULTS_DIR" section="$SECTION" output="$OUTPUT" "${folders[@]}" "$@"

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, make_study, other_task, write_json
+from report_study import ATTACK, DECISIONS, MODELS, claims, make_study, other_task, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
@@ -108,6 +109,24 @@ def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_a
     assert 'badge not-testable"><span aria-hidden="true">∅</span> not testable' in rows["H5"]
     assert '<div class="small">Not testable: rl-level2 hardly trained</div>' in rows["H5"]
     assert "after Holm" not in rows["H5"]
+
+
+def test_claims_of_another_study_stand_below_and_in_the_same_table(tmp_path: Path) -> None:
+    settings = make_study(tmp_path, parts=["claims"])
+    other = tmp_path / "results" / "tiny-injection"
+    settings.others = [str(other)]
+    with pytest.raises(UserError, match=r"tiny-injection/claims.json: no such file; make it with bash bash/claims.sh"):
+        report(settings)
+    write_json(other / "claims.json", claims(4), step="claims")
+    html = report(settings).read_text()
+    assert html.index('id="claim-H5"') < html.index("Claims of the study tiny-injection</h3>")
+    assert "From 4 seeds" in html
+    assert 'id="tiny-injection-claim-H5"' in html
+    with (settings.output / "tables" / "claims.csv").open() as file:
+        assert Counter(row["study"] for row in csv.DictReader(file)) == {"tiny": 5, "tiny-injection": 5}
+    (other / "claims.json").write_text("{}")
+    with pytest.raises(UserError, match="altered"):
+        report(settings)
 
 
 def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ from compositionality.data.artefact import (
 )
 from compositionality.errors import UserError
 from compositionality.report.page import content
+from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import (
-    CLAIMS,
     COMPOSITION,
     SEEDS,
     TIMES,
@@ -39,7 +39,6 @@ from compositionality.report.page.results import Results, read_results
 from compositionality.report.page.samples import samples
 from compositionality.report.styles import arm_styles, group_title, study_styles, unique
 from compositionality.study.machine import versions
-from compositionality.types import Origin
 
 STEP = "report"
 PAGE = "index.html"
@@ -149,7 +148,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
         facts=content.facts(inputs),
         training=content.training_table(inputs),
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
-        **_claims(inputs),
+        **claims_section(inputs),
         headline=[figure for figure in shown if figure["name"] == "accuracy"],
         figures=[figure for figure in shown if figure["name"] != "accuracy"],
         missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
@@ -165,22 +164,6 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
         code=code_version(),
         n_inputs=len(inputs.files),
     )
-
-
-def _claims(inputs: Inputs) -> dict[str, Any]:
-    found = content.claims_of(inputs)
-    scale = content.scale_of([*found["claims"], *found["controls"]])
-    own = [claim for claim in found["claims"] if claim["origin"] == Origin.OWN]
-    return {
-        "claims": content.claim_rows([claim for claim in found["claims"] if claim not in own], scale),
-        "own_claims": content.claim_rows(own, scale),
-        "controls": content.claim_rows(found["controls"], scale),
-        "scale": f"{100 * scale:.0f}",
-        "tallies": content.tallies(found["claims"]),
-        "n_seeds": inputs.n_seeds,
-        "notes": found["notes"],
-        "claims_stamp": stamp(inputs, (CLAIMS,)) if CLAIMS in inputs else "",
-    }
 
 
 def _shown(inputs: Inputs, figure: PageFigure) -> dict[str, Any]:

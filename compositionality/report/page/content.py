@@ -1,22 +1,19 @@
-"""The page's text: facts of the study, claims with their intervals, the data, settings; and its tables as CSV."""
+"""The page's text: facts of the study, the data, settings; and its tables as CSV."""
 
 import csv
 import io
 import json
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
-from compositionality.evaluate.tables import decimals, factor_text, plural
+from compositionality.evaluate.tables import factor_text, plural
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
+from compositionality.report.page.claims import claims_files, claims_table, points
 from compositionality.report.page.inputs import (
     AUDIT,
-    CLAIMS,
     COUNTDOWN,
     FAILURES,
     INFLUENCE,
@@ -34,14 +31,6 @@ from compositionality.report.styles import group_title, unique
 Row = Mapping[str, Any]
 Table = tuple[Sequence[Row], tuple[str, ...]]
 """Rows, and the names of the inputs that they were made from."""
-DECISIONS = {
-    "supported": ("✓", "supported"),
-    "contradicted": ("✗", "contradicted"),
-    "undecided": ("?", "undecided"),
-    "not testable": ("∅", "not-testable"),
-    "not run": ("–", "not-run"),
-}
-"""Decision → its sign and its class in the style sheet."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -205,101 +194,6 @@ def configs(inputs: Inputs) -> list[tuple[str, dict[str, Any]]]:
     return [(name, without_places(settings)) for name, settings in found]
 
 
-def claims_of(inputs: Inputs) -> dict[str, Any]:
-    """claims.json, or no claims where they have not been evaluated."""
-    found: dict[str, Any] = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
-    return found
-
-
-def scale_of(claims: Sequence[Row]) -> float:
-    """The largest share among all intervals and thresholds, rounded up to ten points: the end of the common scale."""
-    shares = [one for claim in claims for one in claim["comparisons"] if not decimals(one)]
-    ends = [abs(one[key] or 0) for one in shares for key in ("low", "high", "threshold")]
-    return max(1, math.ceil(10 * max(ends, default=0))) / 10
-
-
-def claim_rows(claims: Sequence[Row], scale: float) -> list[dict[str, Any]]:
-    """Claims with badges, and comparisons with the positions of their marks on the common scale."""
-    return [
-        {
-            **claim,
-            "standing": standing_words(claim),
-            "holm": holm_words(claim),
-            "badge": badge(claim["decision"]),
-            "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
-            "comparisons": [_comparison(one, scale) for one in claim["comparisons"]],
-        }
-        for claim in claims
-    ]
-
-
-def badge(decision: str) -> dict[str, str]:
-    """Sign, class and word of a decision."""
-    sign, kind = DECISIONS.get(decision, ("·", "undecided"))
-    return {"sign": sign, "kind": kind, "word": decision}
-
-
-def tallies(claims: Sequence[Row]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """How many claims have which decision: of the paper, variants of them, the study's own."""
-    return [(title, tally(rows)) for title, rows in by_origin(claims).items()]
-
-
-def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
-    """How many claims have each decision, in the order of ``DECISIONS``."""
-    counts = Counter(claim["decision"] for claim in claims)
-    known = [word for word in DECISIONS if counts[word]]
-    return [{**badge(word), "n": counts[word]} for word in [*known, *(counts.keys() - DECISIONS.keys())]]
-
-
-def claims_table(claims: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """One row a comparison, for the CSV."""
-    columns = (
-        "metric",
-        "comparison",
-        "group",
-        "level",
-        "model",
-        "base",
-        "difference",
-        "low",
-        "high",
-        "interval",
-        "values",
-    )
-    for claim in claims:
-        for one in claim["comparisons"]:
-            yield {
-                "claim": claim["claim"], "origin": claim["origin"], "claim_decision": claim["decision"],
-                "claim_decision_these_seeds": claim.get("decision_these_seeds"), "reason": claim["reason"],
-                "needs": claim["needs"], "p": claim["p"], "p_holm": claim["p_holm"],
-                "after_holm": claim["decision_holm"], "decision": one["decision"],
-                **{name: one.get(name) for name in columns}, "text": claim["text"],
-                "standing": standing_words(claim).strip(" ()"),
-                "paper": claim["paper"],
-            }  # fmt: skip
-
-
-def points(share: float, digits: int = 1) -> str:
-    """A difference in points, with its sign."""
-    return f"{100 * share:+.{digits}f}".replace("-", "−")
-
-
-def _comparison(one: Row, scale: float) -> dict[str, Any]:
-    """A comparison: figures in points; positions of interval, value and threshold from 0 (−scale) to 100 (+scale).
-
-    Values of queries, which are no shares, have a scale of their own.
-    """
-    if one.get("difference") is None:
-        return {**one, "badge": badge(one["decision"]), "known": False, "missing": one.get("missing")}
-    keys = {"low": "low", "value": "difference", "high": "high", "threshold": "threshold"}
-    shares = {name: one[key] or 0.0 for name, key in keys.items()}
-    scale = 1.2 * max(map(abs, shares.values())) or 1.0 if decimals(one) else scale
-    marks = {name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2) for name, share in shares.items()}
-    numbers = {name: points(share, decimals(one) or 1) for name, share in shares.items()}
-    found = {"badge": badge(one["decision"]), "marks": marks, "points": numbers, "by_seed": seeds_words(one)}
-    return {**one, **found, "known": True}
-
-
 def crossovers(inputs: Inputs, differences: Sequence[Row]) -> list[dict[str, Any]]:
     """Differences of pass@k at k = 1 and at the largest k, and in how many seeds the sign changes, at which k."""
     rows = []
@@ -367,7 +261,7 @@ def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
         found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
     reports = ((seed, arm, one) for seed, of in training_of(inputs).items() for arm, one in of.items())
     found["training_runs"] = ([{"seed": seed, "arm": arm, **one} for seed, arm, one in reports], (SEEDS,))
-    found["claims"] = (list(claims_table(claims_of(inputs)["claims"])), (CLAIMS,))
+    found["claims"] = (list(claims_table(inputs)), tuple(claims_files(inputs)))
     found["training"] = (results.training, metrics)
     found["budget"] = (results.budget, (*inputs.starting("runs/"), *inputs.starting("rft/")))
     found["problems"] = (problem_files(inputs), tuple(inputs.starting("data/")))

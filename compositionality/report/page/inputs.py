@@ -34,6 +34,8 @@ RANKS = "study/ranks.json"
 TIMES = ("study/times.tsv", "countdown/section43/times.tsv")
 MACHINE = "study/machine.json"
 """Files of the study's own section are named study/…"""
+OTHERS = "others/"
+"""Claims of other studies are named others/STUDY/claims.json."""
 INFLUENCE = "influence"
 PASS_AT_K, FAILURES = "section44", "section45"
 OF_EVERY_SEED = {
@@ -99,9 +101,9 @@ class ReportSettings:
 
     ``countdown``: the results folder of section 4.3; ``checkpoints``, ``data``: of the same study; empty: not shown.
     The folders of seed N are those with ``-seedN`` behind their names, of its splits ``-seedN-splitM``, beside what the
-    splits of a seed share; problem files and their audit are those of the first. ``arms``: title and colour of arms
-    that the report does not know, ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare
-    colours.
+    splits of a seed share; problem files and their audit are those of the first. ``others``: their
+    claims.json alone is read. ``arms``: title and colour of arms that the report does not know,
+    ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare colours.
     """
 
     study: Path = MISSING  # results folder with seeds.json in the folder of its section, of seed 0
@@ -110,6 +112,7 @@ class ReportSettings:
     checkpoints: str = ""  # folder of the checkpoints; empty: not shown
     data: str = ""  # folder of the problems; empty: not shown
     section: Annotated[str, OneOf((COMPOSITION, INJECTION))] = COMPOSITION  # whose table and figures
+    others: list[str] = field(default_factory=list)  # results folders of other studies: their claims, below this one's
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
     check: bool = False  # write nothing; refuse a page that is no longer what it shows
     force: bool = False  # replace a result that was made from something else
@@ -198,10 +201,15 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         folder = getattr(settings, name)
         if folder and not (place := Path(folder) if name == "countdown" else of_seed(folder, seeds[0])).is_dir():
             raise UserError(f"{name}={folder}: no such folder" + ("" if place == Path(folder) else f" as {place}"))
+    others = {f"{OTHERS}{Path(folder).name}/{CLAIMS}": Path(folder, CLAIMS) for folder in settings.others}
+    for path in others.values():
+        if not path.is_file():
+            raise UserError(f"{path}: no such file; make it with bash bash/claims.sh, or leave it out of others=")
+        verify(path)
     files = dict(_files(settings, seeds))
     found = {name: path for name, path in sorted(files.items()) if path.exists()}
     _check_sources(settings, found)
-    return Inputs(found, seeds, settings.arms, settings.section)
+    return Inputs(found | others, seeds, settings.arms, settings.section)
 
 
 def summary_of(settings: ReportSettings) -> Path:
