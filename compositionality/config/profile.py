@@ -28,6 +28,7 @@ SCHEMAS = {
     "draw_figure": "compositionality.report.draw:FigureSettings",
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
+    "fit_scaling": "compositionality.analysis.scaling.run:ScalingSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
     "filter_problems": "compositionality.rft.mixed:FilterProblemsSettings",
     "rank_arms": "compositionality.evaluate.ranks:RankSettings",
