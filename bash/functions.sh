@@ -2,6 +2,12 @@
 
 fail() { echo "error: $*" >&2; exit 2; }
 
+# named WORD QUESTION: the word, if it is a name; an option or key=value is none.
+named() {
+  if [[ -z $1 || $1 == -* || $1 == *=* ]]; then fail "$2"; fi
+  echo "$1"
+}
+
 # A command that ends when the script that started it is killed, even with -9: the script can be started again at once.
 bound=() with=()
 if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi

@@ -1,4 +1,4 @@
-"""Keep the problems that a model solves now and then: those with right and wrong completions.
+"""Keep the problems that a model solves in some samples and not in others.
 
 Reads a problem file and a folder of a model's rollouts of it, several a problem. Writes the problems of which more than
 min_correct_ratio (0) and less than max_correct_ratio (1) of the completions are right, rows as they were.

@@ -1,4 +1,4 @@
-"""Does what is known of SFT models foretell which gain from RL? Rank correlations over the arms, seed by seed.
+"""Does what is known of SFT models predict which gain from RL? Rank correlations over the arms, seed by seed.
 
 Reads the accuracy.json of every seed (examples/evaluate.py) and its folder of influences (MODEL/influence.parquet,
 examples/influence.py). Arms are pairs of models called sft-NAME and rl-NAME. Writes OUTPUT (a .json); prints, for the

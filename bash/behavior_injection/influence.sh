@@ -12,6 +12,7 @@ PROBLEMS=${PROBLEMS:-$DATA_DIR/igsm_task/queries.parquet}
 if [[ -z ${INFLUENCE_MODELS:-} ]]; then
   for folder in "$CKPT_DIR"/sft-*/final; do if [[ -d $folder ]]; then INFLUENCE_MODELS+=" $(basename "${folder%/final}")"; fi; done
 fi
+if [[ -n ${DRY_RUN:-} ]]; then INFLUENCE_MODELS=${INFLUENCE_MODELS:-sft-vanilla}; fi
 [[ -n ${INFLUENCE_MODELS:-} ]] || fail "no $CKPT_DIR/sft-*/final; run: bash bash/behavior_injection/run_seed.sh"
 
 for name in $INFLUENCE_MODELS; do

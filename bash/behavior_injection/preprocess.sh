@@ -6,11 +6,16 @@
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-arm=${1:?which arm? A name of your own, with keys; those of the study are in compositionality/config/study/$SECTION.yaml}
+arm=$(named "${1:-}" "which arm? A name of your own, with keys; those of the study are in compositionality/config/study/$SECTION.yaml")
 
 problems=${TRAIN_FILES:-$DATA_DIR/igsm_task/sft.parquet}
 
 part=()
-if [[ -n ${SFT_PART:-} ]]; then part=(limit=$((IGSM_SFT_COUNT / SFT_PART))); fi
+if [[ -n ${SFT_PART:-} ]]; then
+  if [[ ! $SFT_PART =~ ^[1-9][0-9]{0,5}$ ]] || ((SFT_PART > IGSM_SFT_COUNT)); then
+    fail "SFT_PART=$SFT_PART: give a whole number from 1 to $IGSM_SFT_COUNT"
+  fi
+  part=(limit=$((IGSM_SFT_COUNT / SFT_PART)))
+fi
 
 run write_solutions problems="$problems" output="$(dirname "$problems")/sft-$arm" seed=$((SEED + 1)) "${part[@]}" "${@:2}"

@@ -6,7 +6,7 @@
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-arm=${1:?which arm? One that bash/behavior_injection/sft.sh has trained}
+arm=$(named "${1:-}" "which arm? One that bash/behavior_injection/sft.sh has trained")
 MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/sft-$arm/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files igsm_task/rl)}
 VAL_FILES=${VAL_FILES-$(files igsm_task/validation)}

@@ -7,7 +7,7 @@
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-arm=${1:?which arm? A name of your own, with keys; those of the study are in compositionality/config/study/$SECTION.yaml}
+arm=$(named "${1:-}" "which arm? A name of your own, with keys; those of the study are in compositionality/config/study/$SECTION.yaml")
 share "$@"
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
 OUTPUT=${OUTPUT:-$CKPT_DIR/sft-$arm}

@@ -7,7 +7,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
-name=${1:?which variant? See the list in this file}
+name=$(named "${1:-}" "which variant? See the list in this file")
 shift
 case $name in
   recipe) changed=() ;;

@@ -7,7 +7,7 @@
 # Usage: bash bash/section41_42/arm.sh ARM [--force] [key=value …]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-arm=${1:?which arm? One of compositionality/config/study/$SECTION.yaml}
+arm=$(named "${1:-}" "which arm? One of compositionality/config/study/$SECTION.yaml")
 share "$@"
 found=$("$PYTHON" -m compositionality.study arm "$arm")
 eval "$found" # SCRIPT, ARGUMENTS and with (its variables), NEW_PROBLEMS, MODEL

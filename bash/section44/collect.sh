@@ -5,7 +5,8 @@
 # Usage: bash bash/section44/collect.sh MODEL [--force]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=$(DRY_RUN=1 "$PYTHON" -m compositionality.study models "${1:?which model? stage1 rl-level1 rl-level2 …}")
+model=$(named "${1:-}" "which model? stage1 rl-level1 rl-level2 …")
+MODELS=$(DRY_RUN=1 "$PYTHON" -m compositionality.study models "$model")
 PROBLEMS=${PROBLEMS:-$(files $PASSK_FILES)}
 OUTPUT=${OUTPUT:-$RESULTS_DIR/section44}
 

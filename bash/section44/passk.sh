@@ -16,7 +16,8 @@ OUTPUT=${OUTPUT:-$RESULTS_DIR/section44}
 words=(experiment=section44/passk models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" engine="$ROLLOUT_ENGINE"
   ray_address="${RAY_ADDRESS:-}" seed="$SEED")
 prior=() # an earlier evaluation says how hard the problems are
-if [[ -f $RESULTS_DIR/section41_42/by_problem.parquet ]]; then prior=(prior="$RESULTS_DIR/section41_42"); fi
+evaluated=$RESULTS_DIR/$SECTION
+if [[ -f $evaluated/by_problem.parquet ]]; then prior=(prior="$evaluated"); fi
 
 run passk "${words[@]}" plan=true "${prior[@]}" "$@"
 if [[ -n ${PLAN:-} ]]; then exit; fi

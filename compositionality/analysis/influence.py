@@ -4,7 +4,11 @@ With u(q) the gradient of the trainer's objective on query q alone, a step along
 objective J by ΔJ(q) = η ⟨mean of u, u(q)⟩. For GRPO on fresh completions of which a share α is correct,
 u(q) = √(α(1−α)) (mean score of the correct ones − mean score of the others), a score being ∇ log π(completion | query):
 a query teaches nothing at α = 0 and 1, most at ½, and only as far as its scores point where those of other queries do.
+(The trainer divides by the unbiased deviation of S completions: its u(q) is √((S − 1)/S) of that.)
 Cen et al., arXiv 2505.18917, equations 4, 5 and 12.
+
+J includes q itself, so a part of ΔJ(q), η |u(q)|² / Q, is what the step does for its own query; ``itself=False`` is the
+rest.
 
 Names of tensors: Q queries, S completions of a query, F features (components of a gradient), A shares of correct ones.
 """
@@ -12,7 +16,6 @@ Names of tensors: Q queries, S completions of a query, F features (components of
 # ruff: noqa: N803, N806
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -66,24 +69,6 @@ def _check_finite(updates_QF: Tensor) -> None:
     if not bool(updates_QF.isfinite().all()):
         bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
         raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Queries with the same number of correct completions: how many, and the mean of a value over them."""
-
-    correct: int
-    samples: int
-    n: int
-    mean: float
-
-
-def by_accuracy(values_Q: Tensor, correct_Q: Sequence[int], samples: int) -> list[Bin]:
-    """Means over the queries with 0, 1, …, ``samples`` correct completions; 0 where there are none."""
-    counts_Q = torch.tensor(correct_Q)
-    bins = [(count, counts_Q == count) for count in range(samples + 1)]
-    means = [float(values_Q[mine].mean()) if bool(mine.any()) else 0.0 for _, mine in bins]
-    return [Bin(count, samples, int(mine.sum()), mean) for (count, mine), mean in zip(bins, means, strict=True)]
 
 
 def between(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:

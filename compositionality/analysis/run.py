@@ -20,7 +20,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonNegativeInt, OneOf, PositiveFloat, PositiveInt, check_ranges
 from compositionality.rollout.model_folder import check_model, resolve_model
-from compositionality.rollout.store import rollout_manifest
+from compositionality.rollout.store import check_answers
 
 STEP = "influence"
 SCHEMA = pa.schema(
@@ -60,8 +60,8 @@ def influence(settings: InfluenceSettings) -> Path:
     """Write ``output``/influence.parquet (a row a query) and influence.json (means); print the means by accuracy."""
     check_ranges(settings)
     settings.projection.check()
-    rollout_manifest(settings.rollouts)
     model = resolve_model(settings.model)
+    check_answers(settings.rollouts, settings.problems, model)
     table = settings.output / "influence.parquet"
     free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
     own = {key: value for key, value in asdict(settings).items() if key not in free}
@@ -81,11 +81,13 @@ def influence(settings: InfluenceSettings) -> Path:
 
 
 def check(settings: InfluenceSettings) -> None:
-    """A dry run's: settings, and the model if it is there."""
+    """A dry run's: settings, and of the model, the rollouts and the problems what is there."""
     check_ranges(settings)
     settings.projection.check()
     if is_to_be_checked(settings.model, dry=True):
         check_model(settings.model)
+        if is_to_be_checked(settings.rollouts, settings.problems, dry=True):
+            check_answers(settings.rollouts, settings.problems, resolve_model(settings.model))
 
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -100,21 +102,20 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
 
     tokenizer = check_model(model).tokenizer
     queries = list(read_queries(settings.rollouts, settings.problems, tokenizer, settings.limit))
-    if sum(query.is_mixed for query in queries) < 2:
-        raise UserError(
-            f"{settings.rollouts}: under two problems have both right and wrong completions, so no update teaches "
-            "anything; collect more (n_samples) or choose other problems"
-        )
+    if len(queries) < 2:
+        raise UserError(f"{settings.rollouts}: answers {len(queries)} problems; influence needs two (limit, problems)")
+    n_mixed = sum(query.is_mixed for query in queries)
     policy = Policy(load_model(ModelSettings(path=str(model))).to(device()))
     advantage = "grpo" if settings.advantage == "dapo" else settings.advantage
     how = UpdateSettings(
         advantage, settings.loss_aggregation, settings.temperature, settings.max_tokens, settings.micro_batch_tokens
     )
-    if settings.advantage == "dapo":  # queries without signal are no part of the objective
-        queries = [query for query in queries if query.is_mixed]
     check_memory(sum(one.numel() for one in policy.parameters()), len(queries), settings.projection)
     updates_QF = torch.stack(list(updates(policy, queries, Projection(settings.projection), how)))
-    everywhere, others = influence(updates_QF).tolist(), influence(updates_QF, itself=False).tolist()
+    everywhere_Q, others_Q = influence(updates_QF), influence(updates_QF, itself=False)
+    if settings.advantage == "dapo":  # the objective is a mean over queries with signal alone
+        everywhere_Q *= len(queries) / max(n_mixed, 1)
+        others_Q *= (len(queries) - 1) / max(n_mixed - 1, 1)
     norms = updates_QF.norm(dim=1).tolist()
     entropies = [entropy(policy, query, how) for query in queries]
     rows = [
@@ -129,7 +130,9 @@ def _measure(settings: InfluenceSettings, model: Path) -> tuple[list[dict[str, A
             "influence_on_others": other,
             "entropy": nats,
         }
-        for query, norm, value, other, nats in zip(queries, norms, everywhere, others, entropies, strict=True)
+        for query, norm, value, other, nats in zip(
+            queries, norms, everywhere_Q.tolist(), others_Q.tolist(), entropies, strict=True
+        )
     ]
     names, means_LL = between(updates_QF, [f"{query.problem.group} L{query.problem.level}" for query in queries])
     return rows, {"labels": names, "means": means_LL.tolist()}
@@ -151,7 +154,7 @@ def check_memory(parameters: int, queries: int, projection: ProjectionSettings) 
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Means over all queries, and over those with equal numbers of correct completions."""
+    """Means over all queries (mixed: those with completions), and over those with equal numbers of correct ones."""
     samples = max(row["samples"] for row in rows)
     whole = [row for row in rows if row["samples"] == samples]  # others lost some that were cut off
     bins = [[row for row in whole if row["correct"] == count] for count in range(samples + 1)]
@@ -159,7 +162,8 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     nats = [row["entropy"] for row in rows if row["entropy"] is not None]
     return {
         "queries": len(rows),
-        "mixed": sum(0 < row["correct"] < row["samples"] for row in rows) / len(rows),
+        "mixed": sum(0 < row["correct"] < row["samples"] for row in rows)
+        / max(sum(row["samples"] > 0 for row in rows), 1),
         **{name: sum(row[name] for row in rows) / len(rows) for name in values},
         "entropy": sum(nats) / len(nats) if nats else None,
         "by_accuracy": [

@@ -44,7 +44,7 @@ class Query:
 def read_queries(rollouts: Path, problems: Path, tokenizer: object, limit: int = 0) -> Iterator[Query]:
     """The first ``limit`` problems (0: all) of a folder of rollouts. UserError if it answers no such problem.
 
-    Completions that were cut off, and those on which the judge failed, are left out.
+    Completions that were cut off (wrong ones, to RL), and those on which the judge failed, are left out.
     """
     known = list(iterate_problems(read_problems(problems)))
     for number, table in read_by_problem(rollouts):
@@ -125,9 +125,7 @@ def updates(
             zero = torch.zeros_like(found)
             yield found
         else:
-            zero = (
-                projection({n: torch.zeros_like(p) for n, p in policy.named_parameters()}).cpu()
-                if zero is None
-                else zero
-            )
+            if zero is None:
+                trained = ((name, one) for name, one in policy.named_parameters() if one.requires_grad)
+                zero = projection({name: torch.zeros_like(one) for name, one in trained}).cpu()
             yield zero

@@ -270,8 +270,10 @@ def arms_of(seeds: Sequence[Evaluation]) -> list[str]:
 
 def _read(name: str, path: Path, metric: Metric) -> Evaluation:
     """UserError if a table is missing, altered, or older than the answers that it was made from."""
-    folder = path if path.is_dir() else path.parent
     maker = MAKERS[metric]
+    if not path.exists():
+        raise UserError(f"{path}: missing; run {maker}")
+    folder = path if path.is_dir() else path.parent
     if metric is Metric.INFLUENCE:
         found, inputs = read_query_values(tables_of(folder))
         return Evaluation(name, folder, {}, inputs, found)

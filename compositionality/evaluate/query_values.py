@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from compositionality.data.artefact import tree_hash, verify
@@ -16,7 +17,7 @@ TABLE = "influence.parquet"
 QUERIES = "queries"
 MAKER = "bash/behavior_injection/influence.sh"
 _TYPES = pa.schema(
-    [("group", pa.string()), ("correct", pa.int64()), ("samples", pa.int64())]
+    [("problem", pa.int64()), ("group", pa.string()), ("correct", pa.int64()), ("samples", pa.int64())]
     + [(name, pa.float64()) for name in QUERY_VALUES]
 )  # fmt: skip
 
@@ -32,10 +33,11 @@ def tables_of(folder: Path) -> dict[str, Path]:
 def read_query_values(tables: Mapping[str, Path]) -> tuple[Counted, dict[str, str]]:
     """Values by model, and hashes of what they were made from; levels are put together.
 
-    UserError for models with other queries, or a table that is altered or older than its completions.
+    UserError for models with other queries or settings, or a table that is altered or older than its completions.
     """
     counted: dict[tuple[str, str], ProblemCounts] = {}
     inputs: dict[str, str] = {}
+    first: tuple[object, list[int]] | None = None
     for model, path in tables.items():
         made = verify(path)
         rollouts = path.parent / "rollouts"
@@ -43,13 +45,18 @@ def read_query_values(tables: Mapping[str, Path]) -> tuple[Counted, dict[str, st
             raise UserError(f"{rollouts}: newer than {path.name}; run {MAKER} again")
         if inputs.setdefault(f"problems/{QUERIES}", made.inputs["problems"]) != made.inputs["problems"]:
             raise UserError(f"{path}: made from other problems than the models beside it; run {MAKER} again")
+        rows = read_table(path, _TYPES.names, types=_TYPES, gaps=["entropy"]).to_pandas()
+        measured = made.settings, rows["problem"].tolist()
+        first = first or measured
+        for what, one, other in zip(("settings", "queries"), measured, first, strict=True):
+            if one != other:
+                raise UserError(f"{path}: measured with other {what} than the models beside it; run {MAKER} again")
         inputs[model] = made.inputs["rollouts"]
-        counted[model, QUERIES] = _values(path)
+        counted[model, QUERIES] = _values(rows)
     return counted, inputs
 
 
-def _values(path: Path) -> ProblemCounts:
-    rows = read_table(path, _TYPES.names, types=_TYPES, gaps=["entropy"]).to_pandas()
+def _values(rows: pd.DataFrame) -> ProblemCounts:
     mixed = (rows["correct"] > 0) & (rows["correct"] < rows["samples"])
     values = {name: rows[name].to_numpy(float) for name in QUERY_VALUES}
     known = rows["entropy"].notna().to_numpy(np.int64)  # a query without completions is no measurement

@@ -1,8 +1,8 @@
-"""Does what is known of SFT models foretell which of them gain from RL? Arms ranked by both, seed by seed.
+"""Does what is known of SFT models predict which of them gain from RL? Arms ranked by both, seed by seed.
 
-An arm NAME is a pair of models, sft-NAME and rl-NAME. Foretellers, on queries that no arm is trained on: the mean
-influence, the share of queries with right and wrong completions (mixed), the entropy. Foretold: the gain in accuracy at
-the hardest level of each group of test problems.
+An arm NAME is a pair of models, sft-NAME and rl-NAME. Predictors, on queries that no arm is trained on: the mean
+influence, the share of queries with right and wrong completions (mixed), the entropy. Predicted: the gain in accuracy
+at the hardest level of each group of test problems. p, by permutation of A arms, is at least 2 / A!: 0.33 of three.
 """
 
 import json
@@ -28,7 +28,7 @@ from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
 
 STEP = "rank_arms"
 BEFORE, AFTER = "sft-", "rl-"
-FORETELLERS = (QUERY_VALUES[0], MIXED, QUERY_VALUES[1])
+PREDICTORS = (QUERY_VALUES[0], MIXED, QUERY_VALUES[1])
 LEAST_ARMS = 3
 AGAIN = "run bash/behavior_injection/rank.sh again with --force"
 
@@ -64,7 +64,7 @@ def rank_arms(settings: RankSettings) -> Path:
     with exclusive(settings.output):
         body = {settings.output: lambda path: path.write_text(text, encoding="utf-8")}
         write_all_derived(body, Recipe(STEP, {"content": config_hash(content)}, inputs), force=settings.force)
-    frame = grid(content["correlations"], lambda row: row["foreteller"], correlation_cell, across="of")
+    frame = grid(content["correlations"], lambda row: row["predictor"], correlation_cell, across="of")
     title = f"rank correlation over {len(content['arms'])} arms with the gain from RL"
     new_console().print(rich_table(frame, title))
     if settings.markdown:
@@ -94,21 +94,23 @@ def ranks_of(accuracy: Evaluations, known: Evaluations) -> dict[str, Any]:
             f"{', '.join(arms) or 'no arm'}: a ranking needs {LEAST_ARMS} arms with sft-ARM and rl-ARM in every seed; "
             "name more in ARMS"
         )
+    if len(known.sets) != 1:
+        raise UserError(f"influence: queries of {len(known.sets)} groups; a ranking takes those of one")
     (queries,) = known.sets
-    foretold = {name: _by_seed(known, arms, queries, name) for name in FORETELLERS}
+    predicted = {name: _by_seed(known, arms, queries, name) for name in PREDICTORS}
     rows, correlations = list[Row](), list[Row]()
     for problems in _hardest(accuracy):
         gains = np.array([_gain(accuracy, arm, problems) for arm in arms]).T
         of = {"group": problems.group, "level": problems.level}
-        for name, values in foretold.items():
+        for name, values in predicted.items():
             found = rank_correlation(values, gains)
             interval = found.over_seeds
             correlations.append(
-                {**of, "of": str(problems.stratum), "foreteller": name, "correlation": found.value,
+                {**of, "of": str(problems.stratum), "predictor": name, "correlation": found.value,
                  "low": interval and interval.low, "high": interval and interval.high,
                  "values": list(found.by_seed), "p": found.p}
             )  # fmt: skip
-        rows += _rows(accuracy, arms, {"gain": gains, **foretold}, of)
+        rows += _rows(accuracy, arms, {"gain": gains, **predicted}, of)
     return {"arms": arms, "seeds": [one.name for one in accuracy.seeds], "correlations": correlations, "rows": rows}
 
 

@@ -77,7 +77,7 @@ def pairs(rows: Sequence[Row], styles: Styles) -> "Figure":
     return figure
 
 
-def foretold(rows: Sequence[Row], styles: Styles) -> "Figure":
+def predicted(rows: Sequence[Row], styles: Styles) -> "Figure":
     """Gain from RL by mean influence, a panel for each group; ``styles`` are those of rl-ARM."""
     groups = list(dict.fromkeys((row["group"], row["level"]) for row in rows))
     figure, (line,) = new_panels((5.0 * len(groups), 4.4), 1, len(groups))

@@ -1,4 +1,4 @@
-"""Problems that a model solves now and then, by its judged rollouts: those from which RL can learn."""
+"""Problems of which a model solves some samples and not others, by its judged rollouts: RL can learn from these."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, tree_hash
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, check_ranges
-from compositionality.rollout.store import read_by_problem, rollout_manifest
+from compositionality.rollout.store import check_answers, read_by_problem
 from compositionality.types import Reason
 
 STEP = "filter_problems"
@@ -65,9 +65,7 @@ def check(settings: FilterProblemsSettings, *, dry: bool = False) -> None:
         )
     if not all(is_to_be_checked(path, dry=dry) for path in (settings.problems, settings.rollouts)):
         return
-    problems = tree_hash(settings.problems)
-    if rollout_manifest(settings.rollouts).inputs.get("problems", problems) != problems:
-        raise UserError(f"{settings.rollouts}: its rollouts are of another problem file than {settings.problems}")
+    check_answers(settings.rollouts, settings.problems)
 
 
 def _recipe(settings: FilterProblemsSettings) -> Recipe:

@@ -1,7 +1,7 @@
 """SFT rows from a task's own solutions, which no model samples: with behaviours injected, or in other orders."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
 from compositionality.rft.rows import to_table
-from compositionality.tasks.behaviours import ANALYSIS_LEVELS, Behaviours, flat
+from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.tasks.registry import task_of
 from compositionality.types import Problem
 
@@ -41,6 +41,8 @@ class SolutionSettings:
 
     def behaviours(self) -> Behaviours:
         """What is injected. UserError for what does not go together."""
+        if self.analysis and self.analysis_chance is not None:
+            raise UserError("analysis, analysis_chance: give one of the two")
         levels = ANALYSIS_LEVELS[self.analysis]
         analysis = levels if self.analysis_chance is None else flat(self.analysis_chance)
         return Behaviours(self.subgoals, analysis, self.reflection, padded=self.padded)
@@ -60,11 +62,12 @@ def write_solutions(settings: SolutionSettings) -> Path:
         facts: dict[str, Any] = {}
         with new_artefact(output, recipe, facts) as partial:
             partial.mkdir()
-            rows = list(_rows(settings))
+            rows = list(_rows(settings, facts))
             write_table(to_table(rows), partial / "train.parquet")
             lengths = [len(row["messages"][1]["content"]) for row in rows]
             facts |= {"rows": len(rows), "mean_characters": sum(lengths) / max(1, len(lengths))}
-    print(f"{output}: {facts['rows']:,} rows, {facts['mean_characters']:,.0f} characters a solution")
+    same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
+    print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
     return output
 
 
@@ -78,17 +81,27 @@ def check(settings: SolutionSettings, *, dry: bool = False) -> None:
         read_problems(Path(settings.problems))
 
 
-def _rows(settings: SolutionSettings) -> Iterator[dict[str, Any]]:
-    plain = settings.behaviours()
+def _rows(settings: SolutionSettings, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """SFT rows; ``facts["plain"]``: how many of them nothing has been changed in."""
+    facts["plain"] = 0
+    for row, plain in _written(settings):
+        facts["plain"] += [turn["content"] for turn in row["messages"]] == plain
+        yield row
+
+
+def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Each row with the prompt and the solution that its problem has without any behaviour or other order."""
+    injected = settings.behaviours()
     problems = iterate_problems(read_problems(Path(settings.problems)))
     for number, problem in enumerate(islice(problems, settings.limit or None)):
         task = task_of(problem.data_source)
+        plain = [problem.prompt, task.solution(problem, PLAIN, settings.seed)]
         for sample in range(settings.prompt_orders):
             asked = task.reworded(problem, settings.seed + sample) if sample else problem
-            yield _row(number, asked, task.solution(problem, plain, settings.seed), sample)
+            yield _row(number, asked, task.solution(problem, injected, settings.seed), sample), plain
         for sample in range(1, settings.solution_orders):
-            other = Behaviours(plain.subgoals, plain.analysis, plain.reflection, reordered=True, padded=plain.padded)
-            yield _row(number, problem, task.solution(problem, other, settings.seed + sample), sample)
+            other = replace(injected, reordered=True)
+            yield _row(number, problem, task.solution(problem, other, settings.seed + sample), sample), plain
 
 
 def _row(number: int, problem: Problem, text: str, sample: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from compositionality.data.artefact import (
     Manifest,
     beside,
     file_hash,
+    input_hash,
     publish,
     remove,
     verify,
@@ -225,6 +226,15 @@ def rollout_manifest(folder: Path) -> Manifest:
     if manifest.step != STEP:
         raise UserError(f"{folder}: was made by step {manifest.step!r}; a folder of rollouts is needed")
     return manifest
+
+
+def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
+    """UserError if rollouts answer another problem file than ``problems``, or are another model's than ``model``."""
+    made = rollout_manifest(folder).inputs
+    for name, path in (("problems", problems), ("model", model)):
+        if path is not None and name in made and made[name] != input_hash(path):
+            what = {"problems": "of another problem file", "model": "by another model"}[name]
+            raise UserError(f"{folder}: its rollouts are {what} than {path}; give those of this one")
 
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:

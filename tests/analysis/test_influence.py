@@ -8,7 +8,6 @@ from torch import Tensor
 
 from compositionality.analysis.influence import (
     between,
-    by_accuracy,
     co_influence,
     influence,
     signal,
@@ -178,8 +177,6 @@ def test_tables() -> None:
     assert influence(updates_QF).tolist() == pytest.approx([4 / 3, 4 / 3, 4.0])
     assert influence(updates_QF, itself=False).tolist() == pytest.approx([1.5, 0.0, 1.5])
     assert co_influence(updates_QF)[0].tolist() == [1, 0, 3]
-    bins = by_accuracy(torch.tensor([1.0, 3.0, 5.0]), [1, 1, 2], 2)
-    assert [(one.correct, one.n, one.mean) for one in bins] == [(0, 0, 0.0), (1, 2, 2.0), (2, 1, 5.0)]
     names, means = between(updates_QF, ["b", "a", "b"])
     assert names == ["a", "b"]
     assert means.isnan()[0, 0]

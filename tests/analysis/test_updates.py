@@ -3,6 +3,7 @@
 # ruff: noqa: N806
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +162,35 @@ def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any],
     assert path.read_bytes() != before
 
 
-def test_dapo_leaves_out_queries_without_signal(model_folder: Path, collected: dict[str, Any]) -> None:
-    path = run_influence(InfluenceSettings(model=str(model_folder), advantage="dapo", **collected))
-    assert pq.read_table(path)["correct"].to_pylist() == [1, 2, 3]
+def test_dapo_is_a_mean_over_queries_with_signal(model_folder: Path, collected: dict[str, Any]) -> None:
+    """3 of the 5: the influence is 5/3 of GRPO's, on other queries 4/2; the others keep their rows, with 0."""
+    tables = {}
+    for name in ("grpo", "dapo"):
+        collected["output"] = collected["output"].with_name(name)
+        path = run_influence(InfluenceSettings(model=str(model_folder), advantage=name, **collected))
+        tables[name] = pq.read_table(path).to_pandas()
+    for column, factor in (("influence", 5 / 3), ("influence_on_others", 2)):
+        assert tables["dapo"][column].tolist() == pytest.approx((factor * tables["grpo"][column]).tolist())
 
 
-def test_completions_that_teach_nothing_are_one_line(model_folder: Path, collected: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="under two problems have both right and wrong completions"):
-        run_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
+def test_a_model_without_signal_has_influence_0(model_folder: Path, collected: dict[str, Any], capsys: Any) -> None:
+    path = run_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
+    assert pq.read_table(path)["correct"].to_pylist() == [0, 1]
+    collected["output"] = collected["output"].with_name("none")
+    with pytest.raises(UserError, match="answers 1 problems; influence needs two"):
+        run_influence(InfluenceSettings(model=str(model_folder), limit=1, **collected))
+
+
+def test_rollouts_of_other_problems_or_another_model_are_refused(
+    model_folder: Path, collected: dict[str, Any], tmp_path: Path
+) -> None:
+    manifest = collected["rollouts"] / "manifest.json"
+    content = json.loads(manifest.read_text())
+    for name, told in (("problems", "of another problem file than"), ("model", "by another model than")):
+        manifest.write_text(json.dumps({**content, "inputs": {name: "0" * 64}}))
+        with pytest.raises(UserError, match=told):
+            run_influence(InfluenceSettings(model=str(model_folder), **collected))
+    assert not (collected["output"] / "influence.parquet").exists()
 
 
 def test_gradients_larger_than_memory_are_one_line() -> None:

@@ -139,12 +139,24 @@ def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Evaluations:
     )
 
 
-def test_arms_are_ranked_by_what_foretells_and_by_their_gain(tmp_path: Path) -> None:
+def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Path) -> None:
+    inputs = influences(tmp_path, MODELS, seeds=1)
+    folder = Path(inputs[0].partition(":")[2])
+    manifest = folder / "sft-vanilla" / ".influence.parquet.manifest.json"
+    content = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**content, "settings": {"limit": 3}}))
+    with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
+        read_evaluations(inputs, list(MODELS), Metric.INFLUENCE)
+    with pytest.raises(UserError, match=r"typo: missing; run"):
+        read_evaluations([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
+
+
+def test_arms_are_ranked_by_what_predicts_and_by_their_gain(tmp_path: Path) -> None:
     known = read_evaluations(influences(tmp_path, MODELS, seeds=2), metric=Metric.INFLUENCE)
     accuracy = gains({"vanilla": [0.1, 0.1], "bridge": [0.5, 0.4], "reflection": [0.2, 0.05], "other": [0.9, 0.9]}, 2)
     content = ranks_of(accuracy, known)
     assert content["arms"] == ["bridge", "reflection", "vanilla"]
-    found = {row["foreteller"]: row for row in content["correlations"]}
+    found = {row["predictor"]: row for row in content["correlations"]}
     assert found["influence"]["values"] == pytest.approx([1, 0.5])
     assert (found["influence"]["of"], found["influence"]["low"]) == ("ood L7", -1)
     assert correlation_cell(found["influence"]) == "+0.75 [−1.00, +1.00], p 0.67: +1.0 +0.5"

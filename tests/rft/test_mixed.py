@@ -1,4 +1,4 @@
-"""Problems that a model solves now and then, from its rollouts."""
+"""Problems that a model solves in some samples and not in others, from its rollouts."""
 
 from pathlib import Path
 from typing import Any

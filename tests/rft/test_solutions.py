@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from compositionality.data.artefact import read_manifest
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.errors import UserError
 from compositionality.rft.solutions import SolutionSettings, write_solutions
@@ -63,12 +64,22 @@ def test_the_first_problems_alone(problems: Path, tmp_path: Path) -> None:
     )
 
 
+def test_it_is_counted_how_many_rows_are_plain(problems: Path, tmp_path: Path) -> None:
+    for name, changes in (("plain", {}), ("injected", {"reflection": 1.0}), ("ordered", {"prompt_orders": 3})):
+        found = rows(problems, tmp_path / name, **changes)
+        plain = {row["problem"]: row["messages"] for row in rows(problems, tmp_path / "plain")}
+        expected = sum(row["messages"] == plain[row["problem"]] for row in found)
+        assert read_manifest(tmp_path / name).facts["plain"] == expected
+    assert 0 < expected < len(found)
+
+
 def test_bad_input_is_one_line(problems: Path, tmp_path: Path) -> None:
     for changes, message in (
         ({"analysis": 5}, "analysis"),
         ({"reflection": 1.5}, "reflection"),
         ({"padded": True, "subgoals": True}, "neutral text in place of behaviours"),
         ({"prompt_orders": 2, "solution_orders": 2}, "give one of the two"),
+        ({"analysis": 1, "analysis_chance": 0.5}, "give one of the two"),
     ):
         with pytest.raises(UserError, match=message):
             rows(problems, tmp_path / "bad", **changes)

@@ -73,7 +73,7 @@ class PasskSettings(SamplingSettings):
     draws: Annotated[int, Ge(200)] = 2000  # of the bootstrap
     plan: bool = False  # say what differences can be seen and what it costs, then stop
     prior: str = ""  # folder of an earlier evaluation: how hard the problems are, for the plan
-    probe: NonNegativeInt = 256  # answers sampled to foretell time and disk; 0: none
+    probe: NonNegativeInt = 256  # answers sampled to predict time and disk; 0: none
     answers_only: bool = False  # collect the answers, compute nothing: several processes may do that at the same time
     force: bool = False  # replace a result that was made from something else
 

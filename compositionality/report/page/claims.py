@@ -26,8 +26,9 @@ def claims_section(inputs: Inputs) -> dict[str, Any]:
     """What the template shows of claims; nothing of this study where its claims have not been decided."""
     files = claims_files(inputs)
     contents = {name: inputs.json(name) for name in files}
-    scale = scale_of([claim for found in contents.values() for claim in (*found["claims"], *found["controls"])])
     mine: dict[str, Any] = contents.pop(CLAIMS, {"claims": [], "controls": [], "notes": []})
+    others = [claim for found in contents.values() for claim in found["claims"]]
+    scale = scale_of([*mine["claims"], *mine["controls"], *others])
     own = [claim for claim in mine["claims"] if claim["origin"] == Origin.OWN]
     return {
         "claims": claim_rows([claim for claim in mine["claims"] if claim not in own], scale),
@@ -95,7 +96,7 @@ def tally(claims: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def claims_table(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """One row a comparison, for the CSV; those of other studies below."""
+    """One row a comparison of a claim (controls are none), for the CSV; those of other studies below."""
     columns = (
         "metric",
         "comparison",

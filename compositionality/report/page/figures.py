@@ -159,11 +159,11 @@ def influence(inputs: Inputs, results: Results) -> Iterator[PageFigure | Missing
 
 def ranks(inputs: Inputs) -> PageFigure | MissingFigure:
     """Influence of the SFT models' queries against the gain from RL, with the rank correlations."""
-    title = "Does influence foretell the gain from RL?"
+    title = "Does influence predict the gain from RL?"
     if RANKS not in inputs:
         return MissingFigure("ranks", title, "bash bash/behavior_injection/rank.sh")
     content = inputs.json(RANKS)
-    told = "; ".join(f"{row['of']}, {row['foreteller']}: {correlation_cell(row)}" for row in content["correlations"])
+    told = "; ".join(f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in content["correlations"])
     caption = (
         "Mean influence of queries on an arm’s SFT model, and what RL then adds to its accuracy at the hardest level "
         "of each group; a large mark is an arm’s mean over seeds, small ones are seeds. Spearman’s correlation over "
@@ -171,7 +171,7 @@ def ranks(inputs: Inputs) -> PageFigure | MissingFigure:
     )
     rows = content["rows"]
     styles = _styles(inputs, [f"{AFTER}{arm}" for arm in unique(rows, "arm")])
-    return _draw(inputs, "ranks", title, caption, [RANKS], lambda: influence_figures.foretold(rows, styles))
+    return _draw(inputs, "ranks", title, caption, [RANKS], lambda: influence_figures.predicted(rows, styles))
 
 
 def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:

@@ -81,7 +81,7 @@ SHAPES: Mapping[str, Shape] = {
     },
     "failure_modes.json": FAILURES_SHAPE,
     "ranks.json": {
-        "correlations": {"of": str, "foreteller": str, "correlation": NUMBER, "p": NUMBER},
+        "correlations": {"of": str, "predictor": str, "correlation": NUMBER, "p": NUMBER},
         "rows": {"arm": str},
     },
     "machine.json": {"cpu": str, "cores": int, "memory_gib": NUMBER, "gpus": list, "python": str},

@@ -16,7 +16,7 @@ are others, none of which behaves like a target:
 - *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
-injection all of it about single steps of iGSM (:mod:`compositionality.train.tiny.graphs`).
+injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
 
 **No target is ever composed with anything**, under any name. So the base model can carry out definitions, knows part of
 the names, knows how to compose other functions, and composes targets only as far as the one carries over to the other;
@@ -85,7 +85,7 @@ class Mix:
     two_numbers: Fraction = 0.02  # of that: games with two numbers
     other_games: Fraction = 0.5  # of that: other games
     largest_value: PositiveInt = 20  # largest number in them
-    igsm: Fraction = 0.0  # of all text: arithmetic, single steps and short problems of iGSM
+    igsm: Fraction = 0.0  # of all text: problems of iGSM and their single steps
     modulus: Annotated[int, Ge(2)] = 10  # of that arithmetic
 
     def total(self) -> float:

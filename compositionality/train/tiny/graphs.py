@@ -34,6 +34,8 @@ from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
 
 CALCULATIONS, LOOK_UPS, TOTALS, PROBLEMS = 0.06, 0.06, 0.06, 0.75
 """Shares of this text; steps by an equation are what they leave."""
+OF_TOTALS = 0.06
+"""Of the calculations: sums of products, as totals have them."""
 MOST_FACTS = 10
 DEEPEST = 7
 """Operations of a whole problem, at most."""
@@ -71,7 +73,7 @@ class GraphText:
 
     def calculation(self, rng: Random) -> Exchange:
         """An expression of one to four numbers, as equations and totals have it."""
-        if rng.random() < TOTALS:
+        if rng.random() < OF_TOTALS:
             pairs = [f"{self._number(rng)}*{self._number(rng)}" for _ in range(between(rng, 1, 3))]
             parts = [part for pair in pairs for part in ("+", *pair.partition("*"))][1:]
             expression: Expression = tuple(int(part) if part.isdigit() else part for part in parts)
