@@ -42,6 +42,7 @@ from compositionality.train.common.checkpoints import (
     record_score,
     resume,
 )
+from compositionality.train.common.compute import EVALUATED_TOKENS
 from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
 from compositionality.train.common.processes import (
     device,
@@ -61,7 +62,7 @@ from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_inputs import read_grpo_inputs
-from compositionality.train.grpo_report import Report, rollout_metrics, speeds
+from compositionality.train.grpo_report import Report, n_tokens, new_meter, rollout_metrics, speeds
 from compositionality.train.grpo_settings import (
     AlgorithmSettings,
     GrpoSettings,
@@ -330,6 +331,7 @@ class GrpoTrainer:
         self.position, self.signal_share, self.surplus = 0, 1.0, list[PromptGroup]()
         self.entropies, self.entropy_coef = inputs.entropies, settings.algorithm.entropy_coef
         self.row: dict[str, Any] = {}
+        self.compute = new_meter(self.policy.named_parameters(), settings.algorithm)
         self.report: Report | None = None
 
     def load(self, *, entropy_gradient: bool = False) -> Policy:
@@ -345,7 +347,7 @@ class GrpoTrainer:
             self.restore(first)
         self.sync_weights()
         if not first:
-            self.log({"step": 0, **self.evaluate(0)})
+            self.log({"step": 0, **self.compute.add(self.evaluate(0))})
         for step in range(first + 1, settings.trainer.steps + 1):
             self.clock.seconds.clear()
             with self.clock("step"):
@@ -360,7 +362,7 @@ class GrpoTrainer:
             metrics |= speeds(self.clock.seconds, metrics) | memory_metrics()
             if settings.trainer.eval_every and self.is_due(step, settings.trainer.eval_every):
                 metrics |= self.evaluate(step)
-            self.row = {"step": step, **metrics}
+            self.row = {"step": step, **self.compute.add(metrics)}
             if self.is_due(step, settings.trainer.save_every):
                 self.save(step)
             self.log(self.row, groups)
@@ -516,9 +518,8 @@ class GrpoTrainer:
         accuracy = {source: sum(values) / len(values) for source, values in sorted(correct.items())}
         if rank() == 0:
             record_score(self.steps, step, sum(accuracy.values()) / len(accuracy))
-        return {"timing_s/testing": self.clock.seconds["testing"]} | {
-            f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()
-        }
+        tokens = {EVALUATED_TOKENS: n_tokens(groups), "timing_s/testing": self.clock.seconds["testing"]}
+        return tokens | {f"val-core/{source}/acc/mean@1": share for source, share in accuracy.items()}
 
     def is_due(self, step: int, every: int) -> bool:
         """True every so many steps (0: never) and after the last."""
@@ -554,6 +555,7 @@ class GrpoTrainer:
             for group in state["surplus"]
         ]
         self.row = read_json_object(folder(self.steps, step) / STEP_ROW, DAMAGED)
+        self.compute.restore(self.row)
 
     def close(self) -> None:
         """End the judges' processes and close the report."""

@@ -1,14 +1,15 @@
 """What a run of grpo.py reports: metrics of its rollouts, a line a step, a table of accuracies, some completions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
+from compositionality.train.common.compute import SAMPLED_TOKENS, ComputeMeter, non_embedding_parameters
 from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.common.reporting import MetricsFile, Progress
 from compositionality.train.common.trackers import Trackers
-from compositionality.train.grpo_settings import GrpoTrainerSettings
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.types import LENGTH, PromptGroup
 
 
@@ -19,7 +20,6 @@ def rollout_metrics(
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
     lengths = [completion.n_tokens for completion in completions]
-    trained = [len(group.prompt_ids) + completion.n_tokens for group in batch for completion in group.completions]
     log_probs = [value for completion in completions for value in completion.log_probs]
     correct = [sum(group.correct) for group in sampled]
     return {
@@ -37,8 +37,20 @@ def rollout_metrics(
         "training/filter_groups/all_wrong": correct.count(0),
         "training/filter_groups/kept": len(batch),
         "perf/sampled_tokens": sum(lengths),
-        TRAINED: sum(trained),
+        SAMPLED_TOKENS: n_tokens(sampled),
+        TRAINED: n_tokens(batch),
     }
+
+
+def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:
+    """The FLOPs of a run whose model has these weights; π_old needs a pass of its own after several updates a step."""
+    n_parameters = non_embedding_parameters({name: tuple(weight.shape) for name, weight in weights})
+    return ComputeMeter(n_parameters, old=algorithm.updates_per_step > 1, reference=algorithm.kl != "none")
+
+
+def n_tokens(groups: Sequence[PromptGroup]) -> int:
+    """Tokens of all completions, each with its prompt."""
+    return sum(len(group.prompt_ids) + one.n_tokens for group in groups for one in group.completions)
 
 
 def speeds(seconds: Mapping[str, float], metrics: Mapping[str, float]) -> dict[str, float]:

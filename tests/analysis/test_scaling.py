@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scaling_studies import K_MAX, N0, SIZES, empty_points, noisy_study, study_of, with_losses
 
-from compositionality.analysis.scaling.compute import TokenCounts, full_flops, paper_flops
 from compositionality.analysis.scaling.extrapolate import Region, extrapolate
 from compositionality.analysis.scaling.fit import akaike, bootstrap_runs, fit_law, intervals, r_squared
 from compositionality.analysis.scaling.laws import LAWS, law_named
@@ -128,11 +127,3 @@ def test_published_constants_give_the_published_slopes() -> None:
     assert [round(one.slope(72), 3) for one in base] == [0.114, 0.122]
     assert all(one.slope(one.N0) == pytest.approx(one.K_max / 2) for one in published_fits())
     assert len(published_fits()) == 10
-
-
-def test_flops_by_both_counts() -> None:
-    """By hand: a model of 10 parameters that samples 100 tokens, trains on 80, evaluates 40, has a reference."""
-    counts = TokenCounts(sampled=100, trained=80, reference=80, evaluated=40)
-    assert paper_flops(10, counts) == 6 * 10 * 100
-    assert full_flops(10, counts) == 10 * (2 * 100 + 6 * 80 + 2 * 80 + 2 * 40)
-    assert counts + counts == TokenCounts(200, 160, 0, 160, 80)

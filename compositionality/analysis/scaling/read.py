@@ -19,11 +19,15 @@ import pandas as pd
 from compositionality.analysis.scaling.points import Points
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
+from compositionality.train.common.compute import non_embedding_parameters as counted
 from compositionality.train.common.metrics import GROUPS, SAMPLED, read_metrics
 
 SHARES = ("loss", "accuracy")
 SUMMED = {"prompts": GROUPS, "completions": SAMPLED}
-"""Resources that are sums over the steps of a run of ours, and the metric that is summed; others are logged as sums."""
+"""Resources that are sums over the steps of a run of ours, and the metric that is summed."""
+LOGGED = {"flops": FLOPS, "flops_paper": PAPER_FLOPS}
+"""Resources of which the sums are logged."""
 CONSTANT = ("metric", "prompt")
 """Columns that must say the same of every row."""
 WANDB = " - "
@@ -167,8 +171,10 @@ def _of_run(name: str, folder: Path, source: Source) -> pd.DataFrame:
 def _evaluations(rows: Sequence[Mapping[str, Any]], source: Source) -> Iterator[dict[str, Any]]:
     spent = 0.0
     for row in rows:
-        summed = SUMMED.get(source.resource)
-        spent = spent + float(row.get(summed) or 0) if summed else float(row.get(source.resource) or spent)
+        if summed := SUMMED.get(source.resource):
+            spent += float(row.get(summed) or 0)
+        else:
+            spent = float(row.get(LOGGED.get(source.resource, source.resource)) or spent)
         accuracies = [value for key, value in row.items() if source.metric and fnmatchcase(key, source.metric)]
         if accuracies and row["step"] > 0 and spent:
             yield {"step": row["step"], "resource": spent, "loss": 1 - sum(accuracies) / len(accuracies)}
@@ -178,22 +184,18 @@ def non_embedding_parameters(folder: Path) -> int:
     """Of a model folder, from the headers of its weights; the embedding and the output head are left out."""
     from safetensors import SafetensorError, safe_open
 
-    total = 0
+    shapes = dict[str, tuple[int, ...]]()
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(f"{folder}: no model folder with weights; finish the run")
     for file in files:
         try:
             with safe_open(file, framework="numpy") as weights:
-                for name in weights.keys():  # noqa: SIM118 (it is no mapping)
-                    if not any(part in name for part in ("embed_tokens", "lm_head")):
-                        size = 1
-                        for length in weights.get_slice(name).get_shape():
-                            size *= length
-                        total += size
+                names = weights.keys()  # it is no mapping
+                shapes |= {name: tuple(weights.get_slice(name).get_shape()) for name in names}
         except (SafetensorError, OSError) as error:
             raise UserError(f"{file}: damaged ({error}); export the model again") from error
-    return total
+    return counted(shapes)
 
 
 def input_files(paths: Sequence[str]) -> dict[str, Path]:

@@ -67,6 +67,23 @@ def test_the_model_says_what_its_training_did(small, whole):
     assert not report.changed_nothing
 
 
+def test_flops_are_logged_by_both_counts(small, whole):
+    """Of weights and tokens, by hand: 2 N a token forward, 6 N a token of an update; one pass is enough for π_old."""
+    n = sum(
+        one.numel() for name, one in weights(whole / "final").items() if "embed" not in name and "lm_head" not in name
+    )
+    full = paper = 0
+    rows = read_metrics(whole / "metrics.jsonl")
+    assert rows[0]["perf/evaluated_tokens"] > 0
+    for row in rows:
+        sampled, updated = row.get("perf/total_num_tokens", 0), row.get("perf/trained_tokens", 0)
+        full += 2 * n * (sampled + row.get("perf/evaluated_tokens", 0)) + 6 * n * updated
+        paper += 6 * n * sampled
+        assert (row["compute/flops"], row["compute/flops_paper"]) == (full, paper)
+        if row["step"]:
+            assert sampled > row["perf/sampled_tokens"]  # those are without prompts
+
+
 def test_the_trainer_and_the_sampler_find_the_same_log_probs(whole):
     gaps = [row["actor/rollout_gap"] for row in read_metrics(whole / "metrics.jsonl") if "actor/rollout_gap" in row]
     assert 0 < max(gaps) <= 1e-4
