@@ -26,6 +26,7 @@ SCHEMAS = {
     "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
     "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
     "draw_figure": "compositionality.report.draw:FigureSettings",
+    "draw_scaling": "compositionality.report.draw_scaling:ScalingFigureSettings",
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "fit_scaling": "compositionality.analysis.scaling.run:ScalingSettings",

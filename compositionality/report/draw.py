@@ -74,7 +74,7 @@ def draw_accuracy(settings: FigureSettings) -> list[Path]:
     kept = {"models": models, "title": settings.title, "arms": _as_data(styles)}
     recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
     drawing = partial(figures.accuracy, rows, composed, styles, title)
-    return _write(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
+    return write_figure(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
 
 
 def check(settings: FigureSettings) -> None:
@@ -107,10 +107,10 @@ def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
     )
     recipe = Recipe(FAILURE_STEP, {"arms": _as_data(styles)}, {"failure_modes": source})
     drawing = partial(failure_figures.shares, summary["shares"], styles)
-    paths = _write(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
+    paths = write_figure(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
     if functions:
         drawing = partial(failure_figures.heat_maps, functions, pairs, styles)
-        paths += _write(folder / "functions", drawing, FORMATS, recipe, force=force)
+        paths += write_figure(folder / "functions", drawing, FORMATS, recipe, force=force)
     return paths
 
 
@@ -140,7 +140,7 @@ def _as_data(styles: Styles) -> dict[str, Any]:
     return {name: asdict(style) for name, style in styles.items()}
 
 
-def _write(
+def write_figure(
     output: Path, drawing: "Callable[[], Figure]", formats: tuple[str, ...], recipe: Recipe, *, force: bool
 ) -> list[Path]:
     """The figure in each format, unless it is there already. Drawn once for all."""

@@ -34,6 +34,7 @@ STEPS = {
     "fit_scaling": ("points=[a.csv]", "output=out"),
     "rank_arms": ("accuracy=[a:b]", "influence=[a:c]", "output=out.json"),
     "summarise_ablation": ("bases=[a:b]", "inputs=[a/seed0:i]", "output=out.json", "level=3"),
+    "draw_scaling": ("fits=s.json", "output=out"),
     "draw_figure": ("seeds=s.json", "output=out"),
     "report": ("study=s", "output=out"),
     "write_record": ("seeds=s.json", "output=out.json"),

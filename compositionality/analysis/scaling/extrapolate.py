@@ -3,14 +3,13 @@
 Names of arrays: P points, R draws, C points of mean curves.
 """
 
-# ruff: noqa: N803, N806
+# ruff: noqa: N806
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compositionality.analysis.scaling.fit import Draws, Fit, bootstrap_runs, fit_law
 from compositionality.analysis.scaling.laws import Law
@@ -40,12 +39,16 @@ class HeldOut:
     error: float
     bias: float
     covered: float | None
+    curves: Points
+    prediction: "Prediction"
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Of mean curves, (C,): log loss with the half-widths of its intervals, for its expectation and for the mean of as
-    many runs as were made; None where sizes have one run."""
+    """Log loss of mean curves, (C,), with half-widths of its intervals; None where sizes have one run.
+
+    ``band``: of the expectation; ``half``: of the mean of as many runs as were made.
+    """
 
     log_loss: Floats
     band: Floats | None
@@ -84,13 +87,14 @@ def extrapolate(law: Law, points: Points, share: float, *, draws: int = 200, see
     return Extrapolation(fit, drawn, tuple(one for one in found if one))
 
 
-def predict(fit: Fit, draws: Draws | None, training: Points, curves: Points, n_runs_C: NDArray[np.int64]) -> Prediction:
-    """Of mean curves of ``n_runs_C`` runs each."""
+def predict(fit: Fit, draws: Draws | None, training: Points, points: Points, curves: Points) -> Prediction:
+    """Of the mean curves of ``points`` by a law that was fitted to ``training``."""
     log_loss_C = fit.log_loss(curves)
     if draws is None:
         return Prediction(log_loss_C, None, None)
     drawn_RC = np.array([fit.frame.log_loss(one_T, curves.size, curves.resource) for one_T in draws.theta])
     between = between_runs(training)
+    n_runs_C = [len(points.runs_of(size)) for size in curves.size]
     halves = [
         (draws.half(drawn_R), draws.half(drawn_R, between / n)) for drawn_R, n in zip(drawn_RC.T, n_runs_C, strict=True)
     ]
@@ -117,8 +121,8 @@ def _held_out(region: Region, fit: Fit, draws: Draws | None, training: Points, l
     if not len(left):
         return None
     curves = left.mean_curves()
-    n_runs_C = np.array([len(left.runs_of(size)) for size in curves.size])
-    found = predict(fit, draws, training, curves, n_runs_C)
+    found = predict(fit, draws, training, left, curves)
     error_C = found.log_loss - np.log(curves.loss)
     covered = None if found.half is None else float((np.abs(error_C) <= found.half).mean())
-    return HeldOut(region, len(curves), float((error_C**2).mean() ** 0.5), float(error_C.mean()), covered)
+    mean_square, mean = float((error_C**2).mean()), float(error_C.mean())
+    return HeldOut(region, len(curves), mean_square**0.5, mean, covered, curves, found)

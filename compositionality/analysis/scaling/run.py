@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 from annotated_types import Ge
 from omegaconf import MISSING
 
-from compositionality.analysis.scaling.extrapolate import Region, extrapolate
+from compositionality.analysis.scaling.extrapolate import Prediction, Region, extrapolate, predict
 from compositionality.analysis.scaling.fit import Draws, Fit, akaike, bootstrap_runs, fit_law, intervals, r_squared
 from compositionality.analysis.scaling.laws import LAWS, Law, law_named
 from compositionality.analysis.scaling.points import Points
@@ -105,10 +106,7 @@ def remarks(one: Mapping[str, Any]) -> Iterator[str]:
     if one["not_predicted"]:
         yield f"{one['law']}: nothing predicted: {one['not_predicted']}"
     if one["held_out_on_bound"]:
-        yield (
-            f"{one['law']}: {', '.join(one['held_out_on_bound'])} on a bound in the fit that predicts: what it says of "
-            "the largest model is no prediction"
-        )
+        yield f"{one['law']}: {', '.join(one['held_out_on_bound'])} on a bound in the fit that predicts: no prediction"
 
 
 def _cell(found: Mapping[str, Any] | None) -> str:
@@ -119,6 +117,7 @@ def _cell(found: Mapping[str, Any] | None) -> str:
 
 
 def _fits(laws: Sequence[Law], points: Points, settings: ScalingSettings) -> Iterator[dict[str, Any]]:
+    curves = points.mean_curves()
     for law in laws:
         empty = {
             "law": law.name,
@@ -134,7 +133,7 @@ def _fits(laws: Sequence[Law], points: Points, settings: ScalingSettings) -> Ite
         except UserError as error:
             if settings.laws:
                 raise
-            yield {**empty, "not_fitted": str(error), "parameters": [], "r_squared": []}
+            yield {**empty, "not_fitted": str(error), "parameters": [], "r_squared": [], "curves": []}
             continue
         yield {
             **empty,
@@ -144,6 +143,7 @@ def _fits(laws: Sequence[Law], points: Points, settings: ScalingSettings) -> Ite
             "starts": fit.starts,
             "aic": akaike(fit, points),
             "on_bound": list(fit.on_bound),
+            "curves": _curves(curves, predict(fit, drawn, points, points, curves)),
             "parameters": list(_parameters(fit, drawn)),
             "r_squared": [{"size": size, "r_squared": found} for size, found in r_squared(fit, points).items()],
             **_held_out(law, points, settings),
@@ -156,8 +156,29 @@ def _held_out(law: Law, points: Points, settings: ScalingSettings) -> dict[str, 
         found = extrapolate(law, points, settings.share, draws=settings.draws, seed=settings.seed)
     except UserError as error:
         return {**_NOTHING, "not_predicted": str(error)}
-    regions = [asdict(one) for one in found.regions]
+    names = ("region", "n_points", "error", "bias", "covered")
+    regions = [
+        {name: getattr(one, name) for name in names} | {"curves": _curves(one.curves, one.prediction)}
+        for one in found.regions
+    ]
     return {**_NOTHING, "held_out": regions, "held_out_on_bound": list(found.fit.on_bound)}
+
+
+def _curves(curves: Points, found: Prediction) -> list[dict[str, float | None]]:
+    """Mean curves with their prediction: rows of size, step, resource, loss, predicted, low, high."""
+    nothing = np.full(len(curves), np.nan)
+    half, band = (nothing if width is None else width for width in (found.half, found.band))
+    columns = {
+        "size": curves.size, "step": curves.step, "resource": curves.resource, "loss": curves.loss,
+        "predicted": np.exp(found.log_loss),
+        "low": np.exp(found.log_loss - half), "high": np.exp(found.log_loss + half),
+        "band_low": np.exp(found.log_loss - band), "band_high": np.exp(found.log_loss + band),
+    }  # fmt: skip
+    rows = zip(*columns.values(), strict=True)
+    return [
+        {name: None if np.isnan(value) else float(value) for name, value in zip(columns, row, strict=True)}
+        for row in rows
+    ]
 
 
 def _parameters(fit: Fit, draws: Draws | None) -> Iterator[dict[str, Any]]:
