@@ -33,9 +33,7 @@ class ScalingSettings:
 
     points: list[str] = MISSING  # CSV files, exports of wandb, NAME:FOLDER of runs
     output: Path = MISSING  # folder for scaling.json and scaling_points.csv
-    resource: NonEmptyStr = (
-        "flops"  # column of a file; of our runs flops, flops_paper, prompts, completions or a metric
-    )
+    resource: NonEmptyStr = "flops"  # column of a file; of our runs flops, flops_paper, prompts, completions
     metric: str = ""  # of our runs: accuracies to average, * for any text: val-core/string-level3/acc/mean@1
     sizes: list[str] = field(default_factory=list)  # of runs in an export of wandb, RUN:PARAMETERS
     per_step: NonNegativeFloat = 0.0  # of an export of wandb: units of the resource a step
