@@ -1,8 +1,8 @@
 """How every entry point runs: settings in, a typed object out, bad input as one line and exit code 2.
 
-Settings come from four places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
-profile says of this entry point, see config/profile.py); ``experiment=SECTION/STEP`` (what it says of
-one script of ``bash/``); ``key=value`` on the command line.
+Settings come from five places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
+profile says of this entry point, see config/profile.py); ``experiment=SECTION/STEP`` (what it says of one script of
+``bash/``); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command line.
 """
 
 import json
@@ -21,12 +21,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.config.overrides import hydra_word
-from compositionality.config.profile import Layer, layers_of, leaves, merge_layer
+from compositionality.config.profile import Layer, layers_of, leaves, merge_layer, named_layer
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
 from compositionality.ranges import check_ranges, range_of
 
 Settings = TypeVar("Settings")
+ALGORITHM = "algorithm"
+"""Keys that a file of config/algorithm sets, all by its name."""
 SWITCHES = {f"--{name.replace('_', '-')}": f"{name}=true" for name in ("force", "check", "post_hoc")}
 
 
@@ -171,20 +173,22 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
-    """The overrides among the arguments, and the layers that ``profile=`` and ``experiment=`` stand for."""
+    """The overrides, and the layers that ``profile=``, ``experiment=`` and ``algorithm=`` stand for."""
     own = {entry.name for entry in fields(schema)}
     words = {name: "" for name in ("profile", "experiment") if name not in own}
+    words |= {ALGORITHM: ""} if ALGORITHM in own else {}
     overrides = []
     for argument in arguments:
         name, _, value = argument.partition("=")
-        if name in words:
+        if name in words and not value.startswith("{"):
             words[name] = value
         else:
             overrides.append(argument)
     profile, step = words.get("profile", ""), words.get("experiment", "")
     if step and not profile:
         raise UserError(f"experiment={step}: give profile=NAME too; it says what differs in that step")
-    return overrides, layers_of(profile, entry_point, step) if profile else []
+    layers = layers_of(profile, entry_point, step) if profile else []
+    return overrides, layers + ([named_layer(ALGORITHM, words[ALGORITHM])] if words.get(ALGORITHM) else [])
 
 
 def entry_point() -> str:

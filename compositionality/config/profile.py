@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges, check_values
-from compositionality.yaml_files import read_yaml_mapping
+from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
@@ -270,6 +270,12 @@ def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER
     return [layer for layer in found if layer.values]
 
 
+def named_layer(key: str, name: str) -> Layer:
+    """What a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
+    path = named_yaml(FOLDER.with_name(key), key, name)
+    return Layer(_shown(path), read_yaml_mapping(path))
+
+
 def check_profile(profile: Profile, path: Path) -> None:
     """Hold all of a profile's settings against the entry points' dataclasses; UserError names file and key."""
     sections = [(f"settings.{name}", name, values) for name, values in profile.settings.items()]
@@ -292,7 +298,8 @@ def schema_of(entry_point: str) -> type[Any]:
 
 def merge_layer(config: DictConfig, layer: Layer) -> DictConfig:
     """``layer`` on top of ``config``; UserError names the layer's source and the key."""
-    return _merge(config, layer.values, layer.source.partition(": ")[0], f"{layer.source.partition(': ')[2]}.")
+    file, _, where = layer.source.partition(": ")
+    return _merge(config, layer.values, file, f"{where}." if where else "")
 
 
 def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -181,6 +181,8 @@ def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
     """The advantage of each completion, by the estimator ``kind``."""
     if kind == "reinforce_plus_plus":
         return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
+    if kind == "reinforce_plus_plus_baseline":
+        return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS), lengths_GS)
     by_name = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage}
     return by_name[kind](rewards_GS)
 

@@ -37,7 +37,7 @@ from compositionality.train.common.settings import (
     refuse_foreign_keys,
 )
 
-Advantage = Annotated[str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus"))]
+Advantage = Annotated[str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"))]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
 ShapeName = Annotated[str, OneOf((Shape.BINARY, Shape.PAPER))]

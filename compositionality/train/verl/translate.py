@@ -19,6 +19,7 @@ ADVANTAGES = {
     "dr_grpo": ("grpo", False),
     "rloo": ("rloo", True),
     "reinforce_plus_plus": ("reinforce_plus_plus", True),
+    "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
 }
 """Our name → verl's estimator, and whether its grpo divides by the group's standard deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}

@@ -42,7 +42,7 @@ def token_rewards(rewards, lengths):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce_plus_plus"])
+@pytest.mark.parametrize("kind", ["grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"])
 def test_p09_advantages_are_verls(batch, kind):
     from omegaconf import OmegaConf
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn
@@ -70,6 +70,10 @@ def test_p09_advantages_by_hand():
     whitened = advantages("reinforce_plus_plus", rewards, lengths)
     variance = (5 * (1 - 0.625) ** 2 + 3 * 0.625**2) * 3 / 23
     torch.testing.assert_close(whitened[0, 1], torch.tensor(-0.625 / variance**0.5), rtol=1e-5, atol=1e-6)
+    centred = advantages("reinforce_plus_plus_baseline", rewards, lengths)
+    spread = ((0.75**2 + 3 * 0.25**2) * 3 / 23) ** 0.5  # of R − mean over the batch's 24 tokens
+    torch.testing.assert_close(centred[0, :2], torch.tensor([0.75, -0.25]) / spread, rtol=1e-5, atol=1e-6)
+    assert torch.equal(centred[1], torch.zeros(4))
     assert torch.isfinite(advantages("reinforce_plus_plus", torch.ones(2, 2), torch.tensor([[1, 0], [0, 0]]))).all()
 
 

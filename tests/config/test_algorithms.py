@@ -1,0 +1,63 @@
+"""algorithm=NAME: what makes a published algorithm, in one word."""
+
+from pathlib import Path
+
+import pytest
+
+from compositionality.config.cli import parse, split_layers, with_sources
+from compositionality.errors import UserError
+from compositionality.train.grpo_settings import GrpoSettings, check_settings
+
+FOLDER = Path(__file__).parents[2] / "compositionality" / "config" / "algorithm"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+FILES = ["model.path=m", "data.train_files=[a.parquet]", "trainer.output=out"]
+DECIDED = {"advantage", "loss_aggregation", "clip_low", "clip_high", "dynamic_sampling", "drop_equal_groups"}
+
+
+def settings_of(*words: str) -> GrpoSettings:
+    overrides, layers = split_layers(GrpoSettings, [*FILES, *words], "train_grpo")
+    return parse(GrpoSettings, overrides, layers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_algorithm_is_one_word(name: str) -> None:
+    found = settings_of(f"algorithm={name}")
+    check_settings(found)
+    assert found.algorithm.advantage == {"dapo": "grpo"}.get(name, name)
+    assert found.algorithm.dynamic_sampling == (name == "dapo")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_algorithm_leaves_nothing_that_makes_it_to_the_profile(name: str) -> None:
+    """The tiny profile leaves out equal groups, and with verl samples on; neither is part of GRPO."""
+    for profile in ("tiny/single", "tiny/verl", "paper/verl"):
+        engine = profile.partition("/")[2]
+        found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}").algorithm
+        bare = settings_of(f"algorithm={name}").algorithm
+        assert {key: getattr(found, key) for key in DECIDED} == {key: getattr(bare, key) for key in DECIDED}
+
+
+def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
+    words = ["algorithm=dapo", "algorithm.clip_high=0.3"]
+    assert settings_of(*words).algorithm.clip_high == 0.3
+    overrides, layers = split_layers(GrpoSettings, [*FILES, *words], "train_grpo")
+    shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
+    assert any("dynamic_sampling: true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("algorithm: {advantage: rloo, clip_high: 0.4}\n")
+    assert settings_of(f"algorithm={mine}").algorithm.advantage == "rloo"
+    assert settings_of("algorithm={clip_high:0.5}").algorithm.clip_high == 0.5
+
+
+def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"algorithm=trpo: no such file; known are dapo, dr_grpo, grpo, .*, or give a path"
+    ):
+        settings_of("algorithm=trpo")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("algorithm: {advantage: rloo, colour: red}\n")
+    with pytest.raises(UserError, match=r"mine.yaml: algorithm.colour"):
+        settings_of(f"algorithm={mine}")
+    mine.write_text("algorithm: {advantage: trpo}\n")
+    with pytest.raises(UserError, match=r"algorithm.advantage=trpo: must be one of"):
+        check_settings(settings_of(f"algorithm={mine}"))
