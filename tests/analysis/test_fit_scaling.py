@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from scaling_studies import PROMPTS, noisy_study
 
 from compositionality.analysis.scaling.points import Points
-from compositionality.analysis.scaling.read import Source, non_embedding_parameters, read_points, sizes_of
+from compositionality.analysis.scaling.read import Source, input_files, non_embedding_parameters, read_points, sizes_of
 from compositionality.analysis.scaling.run import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 
@@ -87,6 +87,11 @@ def test_an_export_of_wandb_is_read(csv: Path) -> None:
         read_points([str(path)], source(sizes=sizes))
     with pytest.raises(UserError, match=r"no size; give sizes=\["):
         read_points([str(path)], source(per_step=PROMPTS))
+
+
+def test_files_of_one_name_are_told_apart() -> None:
+    found = input_files(["a/runs.csv", "b/runs.csv", "run:c"])
+    assert list(found.values()) == [Path("a/runs.csv"), Path("b/runs.csv"), Path("c/metrics.jsonl")]
 
 
 def make_run(folder: Path, *, steps: int = 4, planned: int = 4) -> Path:

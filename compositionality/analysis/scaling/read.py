@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from compositionality.analysis.scaling.points import Points
+from compositionality.data.artefact import name_inputs
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
@@ -199,12 +200,8 @@ def non_embedding_parameters(folder: Path) -> int:
 
 
 def input_files(paths: Sequence[str]) -> dict[str, Path]:
-    """What is read of them, by a name without a folder."""
-    found = dict[str, Path]()
-    for entry in paths:
-        name, _, folder = entry.partition(":")
-        if Path(entry).suffix == ".csv":
-            found[Path(entry).name] = Path(entry)
-        else:
-            found[f"{name}/metrics.jsonl"] = Path(folder, "metrics.jsonl")
-    return found
+    """What is read of them, by names that hold no more of a path than tells them apart."""
+    csvs = [entry for entry in paths if Path(entry).suffix == ".csv"]
+    found = dict(zip(name_inputs("points", csvs), map(Path, csvs), strict=True))
+    runs = (entry.partition(":") for entry in paths if entry not in csvs)
+    return found | {f"{name}/metrics.jsonl": Path(folder, "metrics.jsonl") for name, _, folder in runs}
