@@ -13,7 +13,7 @@ So figures that are written together must be found together:
 - in a table, in entries that bear the names of the row and of the column, where entries have such names.
 
 Left out are code, links' targets, comments, table heads, what ``NOT_MEASURED`` says, whole numbers up to ``FEW`` that
-stand alone, and figures of the paper (from "paper:" or "paper has" to the end of the clause).
+stand alone, and figures of the paper (from "paper:" or "paper has" to the end of the clause, or of the italics).
 """
 
 import json
@@ -35,7 +35,7 @@ NOT_MEASURED = (
     r"(?:Python|driver|CUDA|verl|vLLM|torch|transformers) \d[\d.]*(?: or \d[\d.]*)?",
     r"\d+ × \d+ ?GB", r"\d+ GB", r"\d+ × ", r"[A-Za-z][\w-]*\d[\w.-]*", r"\d+\.\d+\.\d+",
 )  # fmt: skip
-PAPER = r"[Pp]aper(?:'s)?(?: has|:| says| gives| reports| finds)[^.;)|]*"
+PAPER = r"\*paper: [^*]*\*|[Pp]aper(?:'s)?(?: has|:| says| gives| reports| finds)[^.;)|]*"
 SAID = re.compile(r"(?<![\w.,])\d(?:[\d,]*\d)?(?:\.\d+)?(?![\w.,]*\w)")
 GROUPS = (
     ("interval", rf"(?:({NUMBER})(?: %)? ?)?\[({NUMBER})(?:–|, ?)({NUMBER})\]"),

@@ -63,7 +63,7 @@ def test_the_papers_sizes() -> None:
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("padded", {"padded": "true"})],
+    [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("neutral", {"padded": "true"})],
 )
 def test_the_same_injection_on_strings(name: str, told: dict[str, str]) -> None:
     """Rows of the first problems of RL on level 2, SFT from Stage 1, then RL; tested as sections 4.1 and 4.2 are."""

@@ -7,10 +7,11 @@ import pytest
 
 from compositionality.config.profile import load_profile, profile_names
 from compositionality.errors import UserError
-from compositionality.study.arms import load_study
+from compositionality.study.arms import load_study, study_names
 from compositionality.study.budgets import budget, check_budgets, length_of, length_words, problems_asked, rl_settings
 from compositionality.study.environment import environment
 from compositionality.study.jobs import Request, study_jobs
+from compositionality.study.types import Arm
 from compositionality.train.common.metrics import NO_SIGNAL, SAMPLED, TRAINED, sampled_completions
 from compositionality.train.common.prompt_stream import refill_size
 from compositionality.train.grpo_settings import generation_batch
@@ -143,3 +144,11 @@ def test_overrides_are_in_the_budget_too(tmp_path: Path) -> None:
     jobs = study_jobs(Request("section41_42", 1, ("trainer.steps=3",)), {**tiny, "ARMS": "rl-level2 rft-matched"})
     matched = next(job for job in jobs if job.words[:1] == ("rft-matched",))
     assert [jobs[number].words[0] for number in matched.after] == ["rl-level2"]
+
+
+def test_arms_of_one_name_in_two_studies_are_the_same() -> None:
+    """Figures know an arm by its name alone."""
+    seen: dict[str, Arm] = {}
+    for study in study_names():
+        for name, arm in load_study(study).arms.items():
+            assert seen.setdefault(name, arm) == arm, name
