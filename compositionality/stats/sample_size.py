@@ -32,7 +32,8 @@ class Needed:
     def words(self, noun: str) -> str:
         """``about 6 (4 to 14) seeds``."""
         least = f"{_rounded(self.low):,}"
-        return f"about {_rounded(self.number):,} ({least}{_most(self.high)}) {noun}"
+        span = "" if self.low == self.high else f" ({least}{_most(self.high)})"
+        return f"about {_rounded(self.number):,}{span} {noun}"
 
 
 @dataclass(frozen=True)
