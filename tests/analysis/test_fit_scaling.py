@@ -12,7 +12,13 @@ from safetensors.numpy import save_file
 from scaling_studies import PROMPTS, noisy_study
 
 from compositionality.analysis.scaling.points import Points
-from compositionality.analysis.scaling.read import Source, input_files, non_embedding_parameters, read_points, sizes_of
+from compositionality.analysis.scaling.read import (
+    PointSource,
+    input_files,
+    non_embedding_parameters,
+    read_points,
+    sizes_of,
+)
 from compositionality.analysis.scaling.run import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 
@@ -34,9 +40,9 @@ def csv(tmp_path: Path) -> Path:
     return path
 
 
-def source(resource: str = "flops", **other: object) -> Source:
+def source(resource: str = "flops", **other: object) -> PointSource:
     given = {"metric": METRIC, "sizes": {}, "per_step": 0.0} | other
-    return Source(resource, **given)  # type: ignore[arg-type]
+    return PointSource(resource, **given)  # type: ignore[arg-type]
 
 
 def test_fits_predictions_and_points_are_written(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,7 +155,7 @@ def edit(csv: Path, change: str) -> None:
         ("mixed", "column metric: a, b: one fit takes one metric"),
         ("twice", "step 1: there twice"),
         ("no-column", "no column flops; it has run, size, step, loss"),
-        ("text", "line 5: loss: 'n/a!' is no number"),
+        ("text", "line 5: loss: 'n/a!': not a number"),
         ("zero", "step 4: loss 0 has no logarithm"),
         ("none", "no such file"),
         ("binary", "no CSV file"),

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from compositionality.analysis.scaling.fit import Draws, Fit, bootstrap_runs, fit_law
+from compositionality.analysis.scaling.fit import LawFit, RunDraws, bootstrap_runs, fit_law
 from compositionality.analysis.scaling.laws import Law
 from compositionality.analysis.scaling.points import Points
 from compositionality.stats.intervals import Floats
@@ -59,8 +59,8 @@ class Prediction:
 class Extrapolation:
     """A law fitted to the rest; what it says of each region."""
 
-    fit: Fit
-    draws: Draws | None
+    fit: LawFit
+    draws: RunDraws | None
     regions: tuple[HeldOut, ...]
 
 
@@ -87,7 +87,7 @@ def extrapolate(law: Law, points: Points, share: float, *, draws: int = 200, see
     return Extrapolation(fit, drawn, tuple(one for one in found if one))
 
 
-def predict(fit: Fit, draws: Draws | None, training: Points, points: Points, curves: Points) -> Prediction:
+def predict(fit: LawFit, draws: RunDraws | None, training: Points, points: Points, curves: Points) -> Prediction:
     """Of the mean curves of ``points`` by a law that was fitted to ``training``."""
     log_loss_C = fit.log_loss(curves)
     if draws is None:
@@ -117,7 +117,7 @@ def _variances(points: Points) -> Iterator[float]:
                 yield float(logs.var(ddof=1))
 
 
-def _held_out(region: Region, fit: Fit, draws: Draws | None, training: Points, left: Points) -> HeldOut | None:
+def _held_out(region: Region, fit: LawFit, draws: RunDraws | None, training: Points, left: Points) -> HeldOut | None:
     if not len(left):
         return None
     curves = left.mean_curves()

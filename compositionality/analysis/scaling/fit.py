@@ -59,7 +59,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Fit:
+class LawFit:
     """A law with its parameters. ``weight``: of the points it was fitted to; ``starts``: how many of the starts ended
     at this optimum; ``on_bound``: names of parameters that the data do not hold within their bounds."""
 
@@ -115,7 +115,7 @@ def frame_for(law: Law, points: Points) -> Frame:
     return replace(frame, low=bounds[:, 0], high=bounds[:, 1])
 
 
-def fit_law(law: Law, points: Points, seed: int = 0, starts: int = STARTS) -> Fit:
+def fit_law(law: Law, points: Points, seed: int = 0, starts: int = STARTS) -> LawFit:
     """The best of several starts, the same for the same seed. UserError if none converges."""
     frame = frame_for(law, points)
     weight_P = equal_weights(points)
@@ -126,10 +126,10 @@ def fit_law(law: Law, points: Points, seed: int = 0, starts: int = STARTS) -> Fi
         raise UserError(f"{law.name}: the fit did not converge from any of {starts + 1} starts; choose another law")
     best = min(found, key=lambda one: float(one.cost))
     agreeing = sum(bool(one.cost <= best.cost * (1 + 1e-3) + 1e-9) for one in found)
-    return Fit(frame, best.x, weight_P, float(best.cost), agreeing, _on_bound(frame, best.x))
+    return LawFit(frame, best.x, weight_P, float(best.cost), agreeing, _on_bound(frame, best.x))
 
 
-def refit(fit: Fit, points: Points, weight_P: Floats) -> Floats:
+def refit(fit: LawFit, points: Points, weight_P: Floats) -> Floats:
     """(T,): parameters with other weights, from those of ``fit``; these themselves if that does not converge."""
     found = _solve(fit.frame, points, weight_P, fit.theta)
     return fit.theta if found is None else np.asarray(found.x)
@@ -171,7 +171,7 @@ def _on_bound(frame: Frame, theta_T: Floats) -> tuple[str, ...]:
     )
 
 
-def r_squared(fit: Fit, points: Points) -> dict[float, float]:
+def r_squared(fit: LawFit, points: Points) -> dict[float, float]:
     """Of each size by itself, in log loss; -inf for a size whose losses are all alike."""
     error_P = (np.log(points.loss) - fit.log_loss(points)) ** 2
     found = dict[float, float]()
@@ -182,7 +182,7 @@ def r_squared(fit: Fit, points: Points) -> dict[float, float]:
     return found
 
 
-def akaike(fit: Fit, points: Points) -> float:
+def akaike(fit: LawFit, points: Points) -> float:
     """AIC with normal residuals in log loss. Evaluations of one run are alike, so differences of it are too sure."""
     n = len(points)
     squares = float(fit.weight @ (np.log(points.loss) - fit.log_loss(points)) ** 2)
@@ -190,7 +190,7 @@ def akaike(fit: Fit, points: Points) -> float:
 
 
 @dataclass(frozen=True)
-class Draws:
+class RunDraws:
     """Parameters fitted to resampled runs, (R, T), with what turns their spread into an interval."""
 
     theta: Floats
@@ -210,7 +210,7 @@ class Draws:
         return quantile * float(spread**0.5)
 
 
-def bootstrap_runs(fit: Fit, points: Points, draws: int = 200, seed: int = 0) -> Draws | None:
+def bootstrap_runs(fit: LawFit, points: Points, draws: int = 200, seed: int = 0) -> RunDraws | None:
     """Runs drawn anew within each size, as many as it has; None where a size has one run only."""
     runs = [points.runs_of(size) for size in points.sizes]
     if min(map(len, runs)) < 2:
@@ -218,10 +218,10 @@ def bootstrap_runs(fit: Fit, points: Points, draws: int = 200, seed: int = 0) ->
     random = np.random.default_rng(seed)
     theta_RT = np.array([_drawn(fit, points, runs, random) for _ in range(draws)])
     mean = len(runs) / sum(1 / len(mine) for mine in runs)
-    return Draws(theta_RT, (mean / (mean - 1)) ** 0.5, sum(map(len, runs)) - len(runs))
+    return RunDraws(theta_RT, (mean / (mean - 1)) ** 0.5, sum(map(len, runs)) - len(runs))
 
 
-def _drawn(fit: Fit, points: Points, runs: Sequence[Rows], random: np.random.Generator) -> Floats:
+def _drawn(fit: LawFit, points: Points, runs: Sequence[Rows], random: np.random.Generator) -> Floats:
     times = np.zeros(len(points.runs))
     for mine in runs:
         np.add.at(times, random.choice(mine, len(mine)), 1.0)
@@ -229,7 +229,7 @@ def _drawn(fit: Fit, points: Points, runs: Sequence[Rows], random: np.random.Gen
     return refit(fit, chosen, equal_weights(points)[times[points.run] > 0] * times[chosen.run])
 
 
-def intervals(fit: Fit, draws: Draws) -> Mapping[tuple[str, float | None], Interval]:
+def intervals(fit: LawFit, draws: RunDraws) -> Mapping[tuple[str, float | None], Interval]:
     """Of every parameter, in its unit; scales have theirs in logarithms, so none is below 0."""
     found = dict[tuple[str, float | None], Interval]()
     for place, (one, size) in enumerate(fit.frame.names):

@@ -35,7 +35,7 @@ WANDB = " - "
 
 
 @dataclass(frozen=True)
-class Source:
+class PointSource:
     """How rows are read: name of the resource, accuracies of our runs, sizes and units a step of wandb's."""
 
     resource: str
@@ -44,7 +44,7 @@ class Source:
     per_step: float
 
 
-def read_points(paths: Sequence[str], source: Source) -> Points:
+def read_points(paths: Sequence[str], source: PointSource) -> Points:
     """All evaluations after step 0. UserError for a damaged file, mixed metrics or prompts, a run that ended early."""
     frames = [_read(entry, source) for entry in paths]
     table = pd.concat(frames, ignore_index=True)
@@ -90,7 +90,7 @@ def _check_ends(table: pd.DataFrame) -> None:
             )
 
 
-def _read(entry: str, source: Source) -> pd.DataFrame:
+def _read(entry: str, source: PointSource) -> pd.DataFrame:
     name, _, folder = entry.partition(":")
     if Path(entry).suffix == ".csv":
         return _of_csv(Path(entry), source)
@@ -99,7 +99,7 @@ def _read(entry: str, source: Source) -> pd.DataFrame:
     return _of_run(name, Path(folder), source)
 
 
-def _of_csv(path: Path, source: Source) -> pd.DataFrame:
+def _of_csv(path: Path, source: PointSource) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except FileNotFoundError as error:
@@ -129,11 +129,11 @@ def _numbers(path: Path, table: pd.DataFrame, name: str) -> pd.Series:
     wrong = found.isna() | found.isin([float("inf"), float("-inf")])
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
-        raise UserError(f"{path}: line {row + 2}: {name}: {table[name].iloc[row]!r} is no number")
+        raise UserError(f"{path}: line {row + 2}: {name}: {table[name].iloc[row]!r}: not a number")
     return found
 
 
-def _of_wandb(path: Path, table: pd.DataFrame, source: Source) -> pd.DataFrame:
+def _of_wandb(path: Path, table: pd.DataFrame, source: PointSource) -> pd.DataFrame:
     if source.per_step <= 0:
         raise UserError(f"{path}: wandb's export knows steps alone; give per_step=, {source.resource} a step")
     frames = []
@@ -152,7 +152,7 @@ def _of_wandb(path: Path, table: pd.DataFrame, source: Source) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _of_run(name: str, folder: Path, source: Source) -> pd.DataFrame:
+def _of_run(name: str, folder: Path, source: PointSource) -> pd.DataFrame:
     rows = read_metrics(folder / "metrics.jsonl")
     if not rows:
         raise UserError(f"{folder}: has no metrics.jsonl with a row in it; give the folder of a run of train_grpo.py")
@@ -169,7 +169,7 @@ def _of_run(name: str, folder: Path, source: Source) -> pd.DataFrame:
     return pd.DataFrame(points).assign(run=name, size=float(size), metric=source.metric)
 
 
-def _evaluations(rows: Sequence[Mapping[str, Any]], source: Source) -> Iterator[dict[str, Any]]:
+def _evaluations(rows: Sequence[Mapping[str, Any]], source: PointSource) -> Iterator[dict[str, Any]]:
     spent = 0.0
     for row in rows:
         if summed := SUMMED.get(source.resource):

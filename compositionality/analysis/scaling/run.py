@@ -12,10 +12,18 @@ from annotated_types import Ge
 from omegaconf import MISSING
 
 from compositionality.analysis.scaling.extrapolate import Prediction, Region, extrapolate, predict
-from compositionality.analysis.scaling.fit import Draws, Fit, akaike, bootstrap_runs, fit_law, intervals, r_squared
+from compositionality.analysis.scaling.fit import (
+    LawFit,
+    RunDraws,
+    akaike,
+    bootstrap_runs,
+    fit_law,
+    intervals,
+    r_squared,
+)
 from compositionality.analysis.scaling.laws import LAWS, Law, law_named
 from compositionality.analysis.scaling.points import Points
-from compositionality.analysis.scaling.read import Source, input_files, read_points, sizes_of
+from compositionality.analysis.scaling.read import PointSource, input_files, read_points, sizes_of
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, exclusive, write_all_derived
 from compositionality.errors import UserError
@@ -47,7 +55,7 @@ class ScalingSettings:
 def fit_scaling(settings: ScalingSettings) -> Path:
     """Write ``output``; print the laws with what they predict. UserError for points that do not fit together."""
     laws = chosen_laws(settings)
-    source = Source(settings.resource, settings.metric, sizes_of(settings.sizes), settings.per_step)
+    source = PointSource(settings.resource, settings.metric, sizes_of(settings.sizes), settings.per_step)
     points = read_points(settings.points, source)
     fits = list(_fits(laws, points, settings))
     content = {
@@ -179,7 +187,7 @@ def _curves(curves: Points, found: Prediction) -> list[dict[str, float | None]]:
     ]
 
 
-def _parameters(fit: Fit, draws: Draws | None) -> Iterator[dict[str, Any]]:
+def _parameters(fit: LawFit, draws: RunDraws | None) -> Iterator[dict[str, Any]]:
     """No interval for one on its bound."""
     found = intervals(fit, draws) if draws else {}
     for name, values in fit.values().items():
