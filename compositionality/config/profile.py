@@ -139,6 +139,21 @@ class IgsmProblems:
 
 
 @dataclass
+class ScalingProblems:
+    """Sizes of the scaling study in problems of the string task, whose levels are how many functions are composed.
+
+    Of the hold-out's accuracy the loss is made; ``deeper_levels`` and longer strings, ``transfer_per_level`` of each,
+    are tested before and after RL.
+    """
+
+    train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5])
+    train_count: PositiveInt = 53900
+    holdout_count: PositiveInt = 500
+    deeper_levels: list[PositiveInt] = field(default_factory=lambda: [6, 7])
+    transfer_per_level: PositiveInt = 100
+
+
+@dataclass
 class Rft:
     """Sizes of rejection fine-tuning: Stage 1's samples; iterations, prompts a chunk and samples of iterative RFT.
 
@@ -172,11 +187,12 @@ class Passk:
 
 
 @dataclass
-class BaseModel:
-    """What a study starts from, where that is not what the others do."""
+class OfStudy:
+    """What a study starts from and which arms it trains, where that is not what the others do."""
 
-    base_model: str = MISSING
+    base_model: str = ""
     chat_template: str = ""
+    arms: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -186,7 +202,7 @@ class Profile:
 
     ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
     on one GPU. A loaded profile's ``engine`` is the one that it was loaded for. ``studies``: those that start from
-    another model.
+    another model, or have arms that depend on the profile.
     """
 
     title: str = MISSING
@@ -195,13 +211,14 @@ class Profile:
     engine: str = MISSING
     base_model: str = ""
     chat_template: str = ""
-    studies: dict[str, BaseModel] = field(default_factory=dict)
+    studies: dict[str, OfStudy] = field(default_factory=dict)
     arms: list[str] = MISSING
     lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
     igsm: IgsmProblems = field(default_factory=IgsmProblems)
+    scaling: ScalingProblems = field(default_factory=ScalingProblems)
     rft: Rft = field(default_factory=Rft)
     controls: Controls = field(default_factory=Controls)
     passk: Passk = field(default_factory=Passk)
@@ -210,9 +227,12 @@ class Profile:
     engines: dict[str, Any] = field(default_factory=dict)
 
     def of_study(self, name: str) -> "Profile":
-        """With the base model of this study."""
+        """With the base model and the arms of this study."""
         own = self.studies.get(name)
-        return replace(self, base_model=own.base_model, chat_template=own.chat_template) if own else self
+        if own is None:
+            return self
+        arms = own.arms or self.arms
+        return replace(self, base_model=own.base_model, chat_template=own.chat_template, arms=arms)
 
 
 @dataclass(frozen=True)

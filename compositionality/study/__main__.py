@@ -6,8 +6,8 @@ NAME`` how long an iteration of it trains, ``length_like RUN updates|tokens`` th
 ACCURACY.JSON…`` which learning rate is chosen; ``models [NAME…]`` NAME:PATH,… of its arms (or those named) whose
 models are there; ``seeds PATH`` seedN:FOLDER/PATH,… of every seed; ``results [NAME FOLDER PATH]…``
 NAME/seedN:FOLDER/PATH,… of every seed that has it; ``left_out SCRIPT [WORD…]`` which of the words the steps of a
-script do not know; ``runs`` NAME:PATH,… of every training. ``recipes`` refuses seeds that differ in more than their
-seeds. Reads the environment; writes nothing.
+script do not know; ``runs`` NAME:PATH,… of every training, ``sizes`` NAME:FOLDER,… of those of scaling laws.
+``recipes`` refuses seeds that differ in more than their seeds. Reads the environment; writes nothing.
 """
 
 import os
@@ -24,6 +24,7 @@ from compositionality.study.arms import (
     models_made,
     of_seeds,
     runs_of_seeds,
+    runs_of_sizes,
 )
 from compositionality.study.budgets import budget, length_like, length_words, problems_asked
 from compositionality.study.environment import as_shell, environment
@@ -59,6 +60,8 @@ def main(words: list[str]) -> None:
             print(as_list(f"{name}/{seed}" for name, seeds in made for seed in seeds))
         case ["runs"]:
             print(as_list(runs_of_seeds(os.environ)))
+        case ["sizes"]:
+            print(as_list(runs_of_sizes(os.environ)))
         case ["recipes"]:
             check_recipes(os.environ)
         case ["left_out", script, *words]:

@@ -146,6 +146,19 @@ def _ends_of_seeds(variables: Mapping[str, str]) -> dict[str, str]:
     return {f"seed{seed}": "" if seed == first else f"-seed{seed}" for seed in seeds}
 
 
+def runs_of_sizes(variables: Mapping[str, str]) -> list[str]:
+    """``seedN-ARM:FOLDER`` of the seeds' runs of $ARMS that differ in their model alone, of those that are there."""
+    study = load_study(variables["SECTION"])
+    sizes = [name for name in variables["ARMS"].split() if len(find_arm(study, name).arguments) == 1]
+    folders = {
+        f"{seed}-{name}": Path(f"{variables['CKPT_DIR']}{end}", study.arms[name].model).parent
+        for seed, end in _ends_of_seeds(variables).items()
+        for name in sizes
+    }
+    every = bool(variables.get("DRY_RUN"))
+    return [f"{name}:{folder}" for name, folder in folders.items() if every or (folder / "metrics.jsonl").is_file()]
+
+
 def runs_of_seeds(variables: Mapping[str, str]) -> list[str]:
     """``FOLDER-RUN:PATH`` of every training of the seeds that has metrics."""
     folders = folders_of_seeds(variables["CKPT_DIR"], variables)

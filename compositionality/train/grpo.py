@@ -43,6 +43,7 @@ from compositionality.train.common.checkpoints import (
     resume,
 )
 from compositionality.train.common.compute import EVALUATED_TOKENS
+from compositionality.train.common.lora import trainable
 from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
 from compositionality.train.common.processes import (
     device,
@@ -403,9 +404,9 @@ class GrpoTrainer:
 
     def sample(self, position: int, prompts: int, step: int) -> list[PromptGroup]:
         """Groups for the next ``prompts`` prompts of the stream, from ``position`` on."""
-        rollout = self.settings.rollout
+        rollout, data, count = self.settings.rollout, self.settings.data, len(self.problems)
         positions = range(position, position + prompts)
-        problems = [self.problems[row_at(place, len(self.problems), self.settings.data.seed)] for place in positions]
+        problems = [self.problems[row_at(place, count, data.seed, shuffle=data.shuffle)] for place in positions]
         groups = self.rollout.generate(problems, positions, range(rollout.n), step)
         replace_rewards(self.settings.reward.control, groups, (rollout.seed, position))
         return groups
@@ -480,7 +481,7 @@ class GrpoTrainer:
     def optimizer_step(self, step: int) -> float:
         """Update the weights; returns the gradient norm. UserError, before any update, if it is not finite."""
         reduce_gradients(self.policy, self.mesh)
-        norm = clip_gradients(self.policy.parameters(), self.settings.optim.max_grad_norm)
+        norm = clip_gradients(trainable(self.policy), self.settings.optim.max_grad_norm)
         if not math.isfinite(norm):
             raise UserError(f"step {step}: actor/grad_norm is {norm}; the last checkpoint is kept; lower optim.lr")
         self.optimizer.step()

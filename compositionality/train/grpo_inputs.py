@@ -38,7 +38,7 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     model = check_model(Path(settings.model.path))
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
-    problems = tokenize_problems(train, model.tokenizer, data.max_prompt_tokens)
+    problems = tokenize_problems(train, model.tokenizer, data.max_prompt_tokens, data.train_limit)
     val_problems = tokenize_problems(held_out, model.tokenizer, data.max_prompt_tokens, limit)
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")

@@ -44,8 +44,13 @@ def rollout_metrics(
 
 def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:
     """The FLOPs of a run whose model has these weights; π_old needs a pass of its own after several updates a step."""
-    n_parameters = non_embedding_parameters({name: tuple(weight.shape) for name, weight in weights})
-    return ComputeMeter(n_parameters, old=algorithm.updates_per_step > 1, reference=algorithm.kl != "none")
+    shapes = {name: tuple(weight.shape) for name, weight in weights}
+    return ComputeMeter(
+        non_embedding_parameters(shapes),
+        old=algorithm.updates_per_step > 1,
+        reference=algorithm.kl != "none",
+        frozen=any("lora_" in name for name in shapes),
+    )
 
 
 def n_tokens(groups: Sequence[PromptGroup]) -> int:

@@ -33,11 +33,15 @@ from compositionality.train.common.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_lora,
     check_mesh,
     refuse_foreign_keys,
 )
 
-Advantage = Annotated[str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline"))]
+GAE = "gae"
+Advantage = Annotated[
+    str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", GAE))
+]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
 ShapeName = Annotated[str, OneOf((Shape.BINARY, Shape.PAPER))]
@@ -51,6 +55,8 @@ class GrpoDataSettings:
     train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
+    shuffle: bool = True  # anew in every pass; false: in the order of the files
+    train_limit: PositiveInt | None = None  # single: problems of each data source to train on; null: all
     prompts_per_step: PositiveInt = 16  # groups of an update
     max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start
 
@@ -77,7 +83,9 @@ class GrpoRolloutSettings:
 class AlgorithmSettings:
     """What is maximised, and which groups are used for it; README.md has the formulas."""
 
-    advantage: Advantage = "grpo"  # how a reward is compared
+    advantage: Advantage = "grpo"  # how a reward is compared; gae: with a critic's values (verl)
+    gamma: PositiveFraction = 1.0  # gae: discount of a token
+    gae_lambda: Fraction = 0.95  # gae: 0 the critic's next value alone, 1 the whole return
     loss_aggregation: Aggregation = "token"  # mean over tokens; mean of means; dr_grpo: sum / (rows × max_tokens)
     clip_low: Fraction = 0.2  # the ratio of policies is clipped to 1 - clip_low … 1 + clip_high
     clip_high: NonNegativeFloat = 0.2  # DAPO: 0.28
@@ -96,6 +104,15 @@ class AlgorithmSettings:
     def drops_equal_groups(self) -> bool:
         """Whether groups that are all right or all wrong are left out of the update."""
         return self.dynamic_sampling if self.drop_equal_groups is None else self.drop_equal_groups
+
+
+@dataclass
+class CriticSettings:
+    """PPO's critic, which starts as the model itself with a new head; used where ``algorithm.advantage=gae``."""
+
+    lr: PositiveFloat = 1e-5  # learning rate
+    clip: PositiveFloat = 0.5  # a value moves by at most so much from the one before the update
+    alone_steps: NonNegativeInt = 0  # first steps, in which the critic alone is trained
 
 
 @dataclass
@@ -141,6 +158,7 @@ class GrpoSettings:
     rollout: GrpoRolloutSettings = field(default_factory=GrpoRolloutSettings)
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
     optim: OptimSettings = field(default_factory=lambda: OptimSettings(lr=1e-6))
+    critic: CriticSettings = field(default_factory=CriticSettings)
     reward: GrpoRewardSettings = field(default_factory=GrpoRewardSettings)
     trainer: GrpoTrainerSettings = field(default_factory=GrpoTrainerSettings)
     run: ClusterSettings = field(default_factory=ClusterSettings)
@@ -173,7 +191,11 @@ NOT_THE_RESULT = (
     *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
 )
 SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
-SINGLE_LACKS = {**NEEDS_VERL, "rollout.generation_batch": "its generation batches follow the share with signal"}
+SINGLE_LACKS = {
+    **NEEDS_VERL,
+    "rollout.generation_batch": "its generation batches follow the share with signal",
+    **{f"critic.{name}": "it has no critic; take engine=verl" for name in CriticSettings.__dataclass_fields__},
+}
 
 
 def generation_batch(settings: GrpoSettings) -> int:
@@ -188,6 +210,9 @@ def check_settings(settings: GrpoSettings) -> None:
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)
+        check_lora(settings.model, settings.mesh)
+        if settings.algorithm.advantage == GAE:
+            raise UserError("algorithm.advantage=gae: engine=single has no critic; take engine=verl")
     if settings.rollout.engine not in SAMPLERS[settings.engine]:
         raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
@@ -198,7 +223,7 @@ def check_settings(settings: GrpoSettings) -> None:
             f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
             f"data.prompts_per_step={data.prompts_per_step}"
         )
-    alone = algorithm.advantage == "reinforce_plus_plus" and not algorithm.drops_equal_groups()
+    alone = algorithm.advantage in ("reinforce_plus_plus", GAE) and not algorithm.drops_equal_groups()
     if rollout.n < 2 and not alone:
         raise UserError(
             f"rollout.n={rollout.n}: a group of one completion has nothing to compare it with; take at least 2"

@@ -21,6 +21,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.checkpoint import checkpoint
 
 from compositionality.errors import UserError
+from compositionality.train.common.lora import add_adapters, trainable
 from compositionality.train.common.processes import device
 from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
 
@@ -46,6 +47,7 @@ def load_model(settings: ModelSettings) -> Any:
         model = AutoModelForCausalLM.from_pretrained(settings.path, local_files_only=True, **how)
     except (ValueError, ImportError, OSError) as error:
         raise UserError(f"{settings.path}: does not load: {' '.join(str(error).split())[:200]}") from error
+    add_adapters(model, settings.lora)
     model.model.embed_tokens.padding_idx = None  # the mask says what is trained, not the id; and a shard has other ids
     if settings.activation_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -201,7 +203,7 @@ def check_heads(config: Any, ranks: int) -> None:
 def new_optimizer(policy: nn.Module, settings: OptimSettings) -> torch.optim.Optimizer:
     """AdamW; one parameter group per mesh, since its fused kernels do not take several."""
     groups: dict[Any, list[nn.Parameter]] = {}
-    for parameter in policy.parameters():
+    for parameter in trainable(policy):
         groups.setdefault(parameter.device_mesh if isinstance(parameter, DTensor) else None, []).append(parameter)
     return torch.optim.AdamW(
         [{"params": parameters} for parameters in groups.values()],
@@ -225,7 +227,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 def reduce_gradients(policy: nn.Module, mesh: DeviceMesh | None) -> None:
     """Sum the gradients of unsharded parameters over the data ranks, in one flat bucket; FSDP has summed its own."""
-    local = [local_gradient(parameter) for parameter in policy.parameters() if not shared_by_fsdp(parameter, mesh)]
+    local = [local_gradient(parameter) for parameter in trainable(policy) if not shared_by_fsdp(parameter, mesh)]
     if mesh is None or mesh["data"].size() == 1 or not local:
         return
     flat = torch.cat([gradient.flatten() for gradient in local])

@@ -30,6 +30,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.common.lora import trainable
 from compositionality.train.common.metrics import TOKENS, TRAINED
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
 from compositionality.train.common.reporting import RunLog
@@ -85,9 +86,9 @@ class Fit:
         if self.group is not None:
             dist.all_reduce(tally, group=self.group)
         reduce_gradients(self.policy, self.mesh)
-        gradients = [local_gradient(parameter) for parameter in self.policy.parameters()]
+        gradients = [local_gradient(parameter) for parameter in trainable(self.policy)]
         torch._foreach_mul_(gradients, 1.0 / max(float(tally[1]), 1.0))
-        norm = clip_gradients(self.policy.parameters(), self.optim.max_grad_norm)
+        norm = clip_gradients(trainable(self.policy), self.optim.max_grad_norm)
         if math.isfinite(norm):
             set_learning_rate(self.optimizer, rate)
             self.optimizer.step()

@@ -19,6 +19,7 @@ from compositionality.train.common.settings import (
     ModelSettings,
     OptimSettings,
     Trainer,
+    check_lora,
     check_mesh,
     refuse_foreign_keys,
 )
@@ -85,6 +86,7 @@ def check_settings(settings: SftSettings) -> None:
     if settings.engine == "single":
         refuse_foreign_keys(settings, NEEDS_VERL)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)
+        check_lora(settings.model, settings.mesh)
 
 
 def make_recipe(settings: SftSettings) -> Recipe:

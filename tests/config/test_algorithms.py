@@ -21,9 +21,9 @@ def settings_of(*words: str) -> GrpoSettings:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_algorithm_is_one_word(name: str) -> None:
-    found = settings_of(f"algorithm={name}")
+    found = settings_of(f"algorithm={name}", "engine=verl" if name == "ppo" else "engine=single")
     check_settings(found)
-    assert found.algorithm.advantage == {"dapo": "grpo"}.get(name, name)
+    assert found.algorithm.advantage == {"dapo": "grpo", "ppo": "gae"}.get(name, name)
     assert found.algorithm.dynamic_sampling == (name == "dapo")
 
 
@@ -35,6 +35,15 @@ def test_an_algorithm_leaves_nothing_that_makes_it_to_the_profile(name: str) -> 
         found = settings_of(f"profile={profile}", f"engine={engine}", f"algorithm={name}").algorithm
         bare = settings_of(f"algorithm={name}").algorithm
         assert {key: getattr(found, key) for key in DECIDED} == {key: getattr(bare, key) for key in DECIDED}
+
+
+def test_p18_what_only_verl_has_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"^algorithm.advantage=gae: engine=single has no critic; take engine=verl$"):
+        check_settings(settings_of("algorithm=ppo"))
+    with pytest.raises(UserError, match=r"^critic.clip=0.2: engine=single does not have it; it has no critic; take"):
+        check_settings(settings_of("critic.clip=0.2"))
+    with pytest.raises(UserError, match=r"^model.lora.rank=4: needs mesh.tensor=1, or engine=verl$"):
+        check_settings(settings_of("model.lora.rank=4", "mesh.tensor=2", "run.processes=2"))
 
 
 def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:

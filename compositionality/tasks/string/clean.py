@@ -71,7 +71,7 @@ class StringGenerator:
             options.functions, options.ids, options.drop, options.function_split
         )
         self.set_name = _set_name(self.functions, options)
-        self.group = self.set_name + ORDERED * options.order_sensitive
+        self.group = options.group or self.set_name + ORDERED * options.order_sensitive
         self._frozen = {function.id: frozen_operation(function) for function in self.functions}
         self._pairs = last_pairs(options.alphabet)
         self._salt = blake2b(

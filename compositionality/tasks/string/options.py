@@ -37,10 +37,11 @@ class StringOptions:
     frozen_parameters: bool = False  # every function keeps one parameter
     style: str = "json"  # of the prompt: json or compact
     show_definitions: bool = False  # in the prompt
+    group: str = ""  # name of this set of problems in tables; empty: that of its functions
 
     def content(self) -> list[tuple[str, Any]]:
         """The options beside the functions that decide which problems are drawn, where they are not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split")
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "group")
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in others and value != default]
 
@@ -55,6 +56,8 @@ class StringOptions:
                 f"order_sensitive=true shape={self.shape} levels={list(self.levels)}: only chains of two or more "
                 "functions have an order; use shape=chain and levels from 2 on"
             )
+        if self.group and not self.group.isidentifier():
+            raise UserError(f"group={self.group}: give a word")
         if self.function_split < 0:
             raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
         if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):

@@ -1,9 +1,9 @@
 """How much a training run has computed until now, in FLOPs, by two counts.
 
-A pass forward of a token takes 2 N, forward and backward 6 N; N: parameters without embeddings. (Attention over the
-context, a few per cent at these lengths, is in neither count.) *Paper*: 6 N for every token of the prompts and
-responses of a step, as arXiv 2509.25300 counts. *Full*: what is done: sampling, updates on the tokens that enter them,
-log-probs of the old and of the reference policy, evaluation.
+A pass forward of a token takes 2 N, forward and backward 6 N (4 N where all of these weights are frozen, with LoRA);
+N: parameters without embeddings. (Attention over the context and adapters, a few per cent, are in neither count.)
+*Paper*: 6 N for every token of the prompts and responses of a step, as arXiv 2509.25300 counts. *Full*: what is done:
+sampling, updates on the tokens that enter them, log-probs of the old and of the reference policy, evaluation.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from typing import Any
 
 from compositionality.train.common.metrics import TRAINED
 
-FORWARD, FORWARD_AND_BACKWARD = 2, 6
+FORWARD, FORWARD_AND_BACKWARD, THROUGH_FROZEN = 2, 6, 4
 SAMPLED_TOKENS = "perf/total_num_tokens"
 """Prompts and responses that a step has sampled: verl's name."""
 EVALUATED_TOKENS = "perf/evaluated_tokens"
 """Prompts and responses of an evaluation."""
 FLOPS, PAPER_FLOPS = "compute/flops", "compute/flops_paper"
 """Sums since the start of the run, by the full and by the paper's count."""
-EMBEDDINGS = ("embed_tokens", "lm_head")
-"""In the names of weights that are not counted."""
+NOT_COUNTED = ("embed_tokens", "lm_head", "lora_")
+"""In the names of weights: embeddings, the head, adapters."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,28 @@ def paper_flops(n_parameters: int, counts: TokenCounts) -> float:
     return float(FORWARD_AND_BACKWARD * n_parameters * counts.sampled)
 
 
-def full_flops(n_parameters: int, counts: TokenCounts) -> float:
-    """2 N for every token passed forward, 6 N for every token of an update."""
+def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False) -> float:
+    """2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights."""
     forward = counts.sampled + counts.old + counts.reference + counts.evaluated
-    return float(n_parameters * (FORWARD * forward + FORWARD_AND_BACKWARD * counts.trained))
+    update = THROUGH_FROZEN if frozen else FORWARD_AND_BACKWARD
+    return float(n_parameters * (FORWARD * forward + update * counts.trained))
 
 
 def non_embedding_parameters(shapes: Mapping[str, tuple[int, ...]]) -> int:
     """N, from the shapes of the weights by name."""
-    return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in EMBEDDINGS))
+    return sum(prod(shape) for name, shape in shapes.items() if not any(part in name for part in NOT_COUNTED))
 
 
 class ComputeMeter:
     """Adds up the FLOPs of a run, row by row of its metrics.
 
-    ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies.
+    ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies; ``frozen``: they
+    move adapters alone.
     """
 
-    def __init__(self, n_parameters: int, *, old: bool, reference: bool) -> None:
+    def __init__(self, n_parameters: int, *, old: bool, reference: bool, frozen: bool = False) -> None:
         self.n_parameters = n_parameters
-        self.old, self.reference = old, reference
+        self.old, self.reference, self.frozen = old, reference, frozen
         self.full = self.paper = 0.0
 
     def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +72,7 @@ class ComputeMeter:
             int(row.get(SAMPLED_TOKENS, 0)), trained, trained * self.old, trained * self.reference,
             int(row.get(EVALUATED_TOKENS, 0)),
         )  # fmt: skip
-        self.full += full_flops(self.n_parameters, counts)
+        self.full += full_flops(self.n_parameters, counts, frozen=self.frozen)
         self.paper += paper_flops(self.n_parameters, counts)
         return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper}
 

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import folder, mark_complete
 from compositionality.train.common.interrupts import interrupt_afterwards
+from compositionality.train.common.lora import whole_weights
 from compositionality.train.common.metrics import DAMAGED, STEP_ROW
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.processes import rank
@@ -31,9 +31,7 @@ def weight_buckets(policy: Any, megabytes: int) -> Iterator[list[tuple[str, Tens
     """All weights under their Hugging Face names, whole, in buckets of about ``megabytes``. A collective call."""
     bucket: list[tuple[str, Tensor]] = []
     size = 0
-    for name, parameter in policy.model.named_parameters():
-        weight = parameter.detach()
-        whole = weight.full_tensor() if isinstance(weight, DTensor) else weight
+    for name, whole in whole_weights(policy.model):
         if bucket and size + whole.nbytes > megabytes << 20:
             yield bucket
             bucket, size = [], 0

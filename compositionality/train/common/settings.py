@@ -1,7 +1,7 @@
 """Settings that every training program has; the comment behind a field is its phrase in ``--help``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -36,6 +36,15 @@ NEEDS_VERL = {
 
 
 @dataclass
+class LoraSettings:
+    """Low-rank adapters that are trained in place of all weights; models that are written have them merged."""
+
+    rank: NonNegativeInt = 0  # of an adapter; 0: no LoRA
+    alpha: PositiveInt = 32  # an adapter's change is multiplied by alpha / rank
+    targets: list[str] = field(default_factory=list)  # layers, as q_proj; empty: all linear ones but the head
+
+
+@dataclass
 class ModelSettings:
     """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
 
@@ -43,6 +52,7 @@ class ModelSettings:
     dtype: FloatType = "float32"  # of the computation; bfloat16 on GPUs
     attention: Attention = "sdpa"  # auto: flash_attention_2 where a GPU and flash-attn are, else sdpa
     activation_checkpointing: bool = False  # compute activations twice instead of keeping them
+    lora: LoraSettings = field(default_factory=LoraSettings)  # adapters in place of all weights
 
 
 @dataclass
@@ -91,6 +101,12 @@ def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "mod
         raise UserError(f"{key}=bfloat16 needs mesh.shard=true; mesh.shard=false goes with {key}=float32")
     if ranks == 1 and not (run.device == "gpu" or (run.device == "auto" and count_gpus())):
         raise UserError(f"{key}=bfloat16 needs a GPU or several processes (run.processes); else take {key}=float32")
+
+
+def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
+    """UserError for adapters beside layers that ranks share, which the single-file trainers do not have."""
+    if model.lora.rank and mesh.tensor > 1:
+        raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ memory-mapped shards one after the other, written, and compared with what transf
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
+from compositionality.train.common.lora import merged, stored
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.settings import FloatType
 
 SHARD_BYTES = 4 * 2**30
 DTYPES = ("float32", "bfloat16")
+PEFT, LORA = "base_model.model.", "lora_train_meta.json"
+"""What peft puts before names; where verl writes rank and alpha."""
 
 
 @dataclass
@@ -61,12 +64,12 @@ def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]
     if dtype not in DTYPES:
         raise UserError(f"dtype: {dtype!r} is not one of {', '.join(DTYPES)}")
     source = find_state(source)
-    shards = load_shards(source)
-    names = weight_names(source / "huggingface", shards[0])
+    weights = Weights(load_shards(source), lora_scale(source))
+    names = weight_names(source / "huggingface", weights.parts)
     target.mkdir(parents=True)
     copy_texts(source / "huggingface", target, dtype)
-    parameters = write_weights(shards, names, target, dtype)
-    check_weights(shards, names, target, dtype)
+    parameters = write_weights(weights, names, target, dtype)
+    check_weights(weights, names, target, dtype)
     return {"parameters": parameters, "dtype": dtype, "checkpoint": source.name}
 
 
@@ -97,7 +100,40 @@ def load_shards(source: Path) -> list[dict[str, Any]]:
 
     # It warns that a mesh was unpickled outside a process group, which is the point here.
     logging.getLogger("torch.distributed.device_mesh").setLevel(logging.ERROR)
-    return [load_state(path) for path in state_files(source)]
+    states = (load_state(path) for path in state_files(source))
+    return [{name.removeprefix(PEFT): tensor for name, tensor in state.items()} for state in states]
+
+
+def lora_scale(source: Path) -> float:
+    """What adapters are multiplied by, alpha / rank; 0 for a checkpoint without."""
+    path, fix = source / LORA, "use another checkpoint"
+    if not path.is_file():
+        return 0.0
+    content = read_json_object(path, fix)
+    check_shape(content, {"r": int, "lora_alpha": int}, path, fix)
+    return float(content["lora_alpha"] / content["r"])
+
+
+class Weights:
+    """The weights of a checkpoint by their Hugging Face names; adapters are merged as they are read."""
+
+    def __init__(self, shards: Sequence[dict[str, Any]], scale: float) -> None:
+        self.shards, self.scale = shards, scale
+        self.parts = stored(shards[0])
+
+    def size(self, name: str) -> int:
+        """Numbers in a weight; a DTensor counts its whole shape."""
+        return int(self.shards[0][self.parts[name][0]].numel())
+
+    def whole(self, names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
+        """Each of these weights, joined and converted, one at a time."""
+        import torch
+
+        for name in names:
+            whole = (merge([shard[part] for shard in self.shards]) for part in self.parts[name])
+            tensor = merged(*whole, scale=self.scale)
+            converted = tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor
+            yield name, converted.contiguous()
 
 
 def merge(pieces: Sequence[Any]) -> Any:
@@ -116,7 +152,7 @@ def merge(pieces: Sequence[Any]) -> Any:
     return torch.cat([piece.to_local() for piece in pieces], dim=placement.dim)
 
 
-def weight_names(folder: Path, state: dict[str, Any]) -> list[str]:
+def weight_names(folder: Path, found: Collection[str]) -> list[str]:
     """Names of the weights to write: those that transformers expects, tied ones once."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -128,9 +164,9 @@ def weight_names(folder: Path, state: dict[str, Any]) -> list[str]:
     expected = {name for name, _ in model.named_parameters()} | set(model.state_dict()) - {
         name for name, _ in model.named_parameters(remove_duplicate=False)
     }
-    missing = sorted(expected - state.keys())
+    missing = sorted(expected.difference(found))
     if missing:
-        raise UserError(f"{folder.parent}: the checkpoint lacks {missing[0]} ({len(missing)} weights in all); LoRA?")
+        raise UserError(f"{folder.parent}: the checkpoint lacks {missing[0]} ({len(missing)} weights in all)")
     return sorted(expected)
 
 
@@ -144,26 +180,17 @@ def copy_texts(source: Path, target: Path, dtype: str) -> None:
     write_for_both_generations(target)
 
 
-def whole_tensors(shards: Sequence[dict[str, Any]], names: Sequence[str], dtype: str) -> Iterator[tuple[str, Any]]:
-    """Each weight, merged and converted, one at a time."""
-    import torch
-
-    for name in names:
-        tensor = merge([shard[name] for shard in shards])
-        yield name, tensor.to(getattr(torch, dtype)).contiguous() if tensor.is_floating_point() else tensor.contiguous()
-
-
-def write_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target: Path, dtype: str) -> int:
+def write_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> int:
     """Write safetensors files of a few GB each, with an index if there is more than one; the number of parameters."""
     from safetensors.torch import save_file
 
-    groups = _groups(shards[0], names, 2 if dtype == "bfloat16" else 4)
+    groups = _groups(weights, names, 2 if dtype == "bfloat16" else 4)
     weight_map: dict[str, str] = {}
     parameters = size = 0
     for number, group in enumerate(groups, start=1):
         last = len(groups)
         file = "model.safetensors" if last == 1 else f"model-{number:05d}-of-{last:05d}.safetensors"
-        tensors = dict(whole_tensors(shards, group, dtype))
+        tensors = dict(weights.whole(group, dtype))
         save_file(tensors, str(target / file), metadata={"format": "pt"})
         weight_map |= dict.fromkeys(group, file)
         parameters += sum(tensor.numel() for tensor in tensors.values())
@@ -174,7 +201,7 @@ def write_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target
     return parameters
 
 
-def check_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target: Path, dtype: str) -> None:
+def check_weights(weights: Weights, names: Sequence[str], target: Path, dtype: str) -> None:
     """Read the folder again as a reader of the Hub format would, and compare every number with the shards."""
     import torch
     from safetensors import safe_open
@@ -184,18 +211,18 @@ def check_weights(shards: Sequence[dict[str, Any]], names: Sequence[str], target
         with safe_open(str(path), "pt") as stream:
             for name in stream.keys():  # noqa: SIM118  (not a dictionary)
                 expected.pop(name, None)
-                [(_, tensor)] = whole_tensors(shards, [name], dtype)
+                [(_, tensor)] = weights.whole([name], dtype)
                 if not torch.equal(tensor, stream.get_tensor(name)):
                     raise UserError(f"{path}: {name} was not written as it is in the checkpoint; check the disk")
     if expected:
         raise UserError(f"{target}: {next(iter(expected))} was not written; check the disk")
 
 
-def _groups(state: dict[str, Any], names: Sequence[str], bytes_each: int) -> list[list[str]]:
+def _groups(weights: Weights, names: Sequence[str], bytes_each: int) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     size = 0
     for name in names:
-        more = state[name].numel() * bytes_each  # a DTensor counts its whole shape
+        more = weights.size(name) * bytes_each
         if groups[-1] and size + more > SHARD_BYTES:
             groups.append([])
             size = 0

@@ -23,6 +23,7 @@ from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.verl.step_lines import StepLines
 
 PLUGINS = ("compositionality.train.verl.metrics",)
+CRITIC_PLUGINS = ("compositionality.train.verl.critic",)
 CPU_PLUGINS = ("compositionality.train.verl.cpu_platform",)
 FAILURE_FILE = "COMPOSITIONALITY_FAILURE_FILE"
 TAIL_LINES = 400
@@ -39,6 +40,8 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     """Environment of the trainer's processes: device, plugins and where metrics go."""
     device = config.run.device
     plugins = [*(CPU_PLUGINS if device == "cpu" else ()), *PLUGINS]
+    if OmegaConf.select(config, "algorithm.adv_estimator") == "gae":
+        plugins += CRITIC_PLUGINS
     given = [word for word in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").split(",") if word]
     fixed = {
         "VERL_USE_EXTERNAL_MODULES": ",".join(dict.fromkeys([*plugins, *given])),

@@ -4,19 +4,21 @@ What has no counterpart in verl is refused, not ignored; README.md has the table
 know but our processes around it read stands in its section ``run``.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
-from compositionality.train.common.settings import ModelSettings, OptimSettings, refuse_foreign_keys
-from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
+from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
 from compositionality.train.sft_settings import SftSettings
 
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 ADVANTAGES = {
     "grpo": ("grpo", True),
     "dr_grpo": ("grpo", False),
+    "gae": ("gae", True),
     "rloo": ("rloo", True),
     "reinforce_plus_plus": ("reinforce_plus_plus", True),
     "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
@@ -26,6 +28,7 @@ LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "
 GRPO_LACKS = {
     "mesh.shard": "FSDP always shards",
     "optim.decay_power": "give verl.actor_rollout_ref.actor.optim.lr_scheduler_type=cosine",
+    "data.train_limit": "give verl.data.train_max_samples",
     "rollout.max_rows": "give verl.actor_rollout_ref.rollout.max_num_seqs",
     "rollout.server_url": "vLLM runs inside it",
     "rollout.bucket_mb": "give verl.actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes",
@@ -56,6 +59,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         "data.train_files": [str(Path(path).absolute()) for path in data.train_files],  # on a cluster verl starts
         "data.val_files": [str(Path(path).absolute()) for path in data.val_files],  # its processes elsewhere
         "data.seed": data.seed,
+        "data.shuffle": data.shuffle,
         "data.train_batch_size": data.prompts_per_step,
         "data.max_prompt_length": data.max_prompt_tokens,
         "data.max_response_length": rollout.max_tokens,
@@ -78,6 +82,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         **_optim_keys(settings.optim, f"{actor}.optim"),
         **_rollout_keys(settings),
         **_algorithm_keys(algorithm, rollout.max_tokens),
+        **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
     }
 
 
@@ -160,6 +165,34 @@ def _model_keys(model: ModelSettings, device: str, prefix: str) -> dict[str, Any
         f"{prefix}.enable_gradient_checkpointing": model.activation_checkpointing,
         f"{prefix}.override_config.attn_implementation": model.attention,
         f"{prefix}.use_remove_padding": device == "gpu",
+        **(_lora_keys(model.lora, prefix) if model.lora.rank else {}),
+    }
+
+
+def _lora_keys(lora: LoraSettings, prefix: str) -> dict[str, Any]:
+    """``lora.merge``: vLLM gets whole weights, so that it samples from any model at full speed."""
+    return {
+        f"{prefix}.lora_rank": lora.rank,
+        f"{prefix}.lora_alpha": lora.alpha,
+        f"{prefix}.target_modules": lora.targets or "all-linear",
+        f"{prefix}.lora.merge": True,
+    }
+
+
+def _critic_keys(settings: GrpoSettings) -> dict[str, Any]:
+    """A critic of the policy's shape, optimizer and precision, but for its learning rate."""
+    critic, algorithm, actor = settings.critic, settings.algorithm, "actor_rollout_ref.actor"
+    optim = replace(settings.optim, lr=critic.lr)
+    same = ("strategy", "ulysses_sequence_parallel_size", "ppo_max_token_len_per_gpu", "use_dynamic_bsz")
+    return {
+        "algorithm.gamma": algorithm.gamma,
+        "algorithm.lam": algorithm.gae_lambda,
+        "trainer.critic_warmup": critic.alone_steps,
+        "critic.cliprange_value": critic.clip,
+        **{f"critic.{name}": f"${{{actor}.{name}}}" for name in same},
+        "critic.fsdp": f"${{{actor}.fsdp_config}}",
+        **_model_keys(replace(settings.model, lora=LoraSettings()), settings.run.device, "critic.model"),
+        **_optim_keys(optim, "critic.optim"),
     }
 
 

@@ -1,0 +1,77 @@
+"""LoRA (arXiv 2106.09685): low-rank adapters beside frozen weights, by peft; what is exported has them merged."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from compositionality.errors import UserError
+from compositionality.train.common.settings import LoraSettings
+
+ADAPTER = "default"
+DOWN, UP, BASE = f".lora_A.{ADAPTER}.weight", f".lora_B.{ADAPTER}.weight", ".base_layer."
+"""In the names of weights: peft's."""
+HEAD = "lm_head"
+
+
+def add_adapters(model: Any, settings: LoraSettings) -> None:
+    """Adapters beside the linear layers of ``model``, the same on every rank; they begin as no change at all.
+
+    All other weights are frozen. UserError for layers that it does not have, and without peft.
+    """
+    if not settings.rank:
+        return
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise UserError("model.lora.rank: needs peft; run bash bash/setup.sh --full, or pip install peft") from error
+    linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
+    for name in settings.targets:
+        if name not in linear:
+            raise UserError(f"model.lora.targets: no linear layers {name}; there are: {', '.join(sorted(linear))}")
+    targets = sorted(settings.targets or linear)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        inject_adapter_in_model(
+            LoraConfig(r=settings.rank, lora_alpha=settings.alpha, target_modules=targets), model, ADAPTER
+        )
+
+
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """What an optimizer moves: all parameters, or the adapters."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def whole_weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """All weights under their Hugging Face names, gathered and merged one at a time. A collective call."""
+    weights, scale = {name: parameter.detach() for name, parameter in model.named_parameters()}, scale_of(model)
+    for name, parts in stored(weights).items():
+        whole = (one.full_tensor() if isinstance(one, DTensor) else one for one in map(weights.__getitem__, parts))
+        yield name, merged(*whole, scale=scale)
+
+
+def scale_of(model: Any) -> float:
+    """What an adapter's change is multiplied by, alpha / rank; 0 without adapters."""
+    scales = (layer.scaling[ADAPTER] for layer in model.modules() if hasattr(layer, "lora_A"))
+    return float(next(scales, 0.0))
+
+
+def stored(names: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """Of every weight by its Hugging Face name the names of what makes it up: W, or W, A and B."""
+    found = dict[str, tuple[str, ...]]()
+    for name in names:
+        layer, _, kind = name.partition(BASE)
+        adapter = (layer + DOWN, layer + UP) if kind == "weight" and layer + UP in names else ()
+        if not name.endswith((DOWN, UP)):
+            found[name.replace(BASE, ".")] = (name, *adapter)
+    return found
+
+
+def merged(weight: Tensor, *adapter: Tensor, scale: float) -> Tensor:
+    """W + scale · B A, or W without an adapter; ``adapter``: A, B."""
+    if not adapter:
+        return weight
+    down, up = adapter
+    return weight + scale * (up @ down)

@@ -1,0 +1,108 @@
+"""LoRA with the single-file trainers: adapters move, nothing else does, and what is written is one whole model."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from runs import apart, settings, weights
+
+from compositionality.errors import UserError
+from compositionality.train.common.lora import add_adapters, trainable, whole_weights
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.run_folder import prune
+from compositionality.train.common.settings import LoraSettings, ModelSettings
+from compositionality.train.grpo import train
+from compositionality.train.policy import Policy, load_model
+
+LORA = ["model.lora.rank=4", "model.lora.alpha=8", "model.lora.targets=[q_proj,down_proj]", "optim.lr=1e-2"]
+SHORT = ["trainer.steps=2", "trainer.eval_every=0"]
+
+
+@pytest.fixture(scope="module")
+def adapted(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("peft", reason="peft is not installed; it comes with verl")
+    out = tmp_path_factory.mktemp("lora") / "run"
+    train(settings(small, out, *LORA))
+    return out
+
+
+@pytest.mark.full
+def test_only_the_layers_with_adapters_change(small: Path, adapted: Path) -> None:
+    before, after = weights(small / "model"), weights(adapted / "final")
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert {name.split(".")[-2] for name in changed} == {"q_proj", "down_proj"}
+    assert len(changed) == 4
+    for name in changed:  # a product of two thin matrices
+        singular = torch.linalg.svdvals((after[name] - before[name]).double())
+        assert singular[3] > 1e-5
+        assert singular[4] < 1e-6
+
+
+@pytest.mark.full
+def test_the_sampler_has_the_merged_weights(adapted: Path) -> None:
+    updated = [row for row in read_metrics(adapted / "metrics.jsonl") if "actor/entropy" in row]
+    assert len(updated) >= 3
+    assert all(row["actor/rollout_gap"] <= 1e-4 for row in updated)
+
+
+@pytest.mark.full
+def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small: Path, adapted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(adapted, out)
+    shutil.rmtree(out / "final")
+    shutil.rmtree(out / "best", ignore_errors=True)
+    last = out / "steps" / "global_step_4"
+    shutil.rmtree(last)
+    prune(out / "steps", 3)
+    train(settings(small, out, *LORA))
+    assert apart(weights(out / "final"), weights(adapted / "final")) == 0.0
+
+
+@pytest.mark.full
+def test_adapters_are_pefts(small: Path) -> None:
+    peft = pytest.importorskip("peft")
+    model = load_model(ModelSettings(path=str(small / "model"), lora=LoraSettings(rank=3, alpha=6)))
+    policy = Policy(model)
+    torch.manual_seed(1)
+    for parameter in trainable(policy):
+        torch.nn.init.normal_(parameter, std=0.1)
+    tokens, mask = torch.arange(8, 20)[None], torch.ones(1, 12, dtype=torch.bool)
+    expected, _ = policy(tokens, mask)
+    found = dict(whole_weights(model))
+    plain = load_model(ModelSettings(path=str(small / "model")))
+    plain.load_state_dict(found, strict=False)
+    assert found.keys() == {name for name, _ in plain.named_parameters()}
+    got, _ = Policy(plain)(tokens, mask)
+    assert torch.allclose(got, expected, atol=1e-5)
+    names = {
+        name.split(".")[-2] for name, module in model.named_modules() if isinstance(module, peft.tuners.lora.Linear)
+    }
+    assert "lm_head" not in names
+    assert (
+        sum(parameter.numel() for parameter in trainable(policy)) < sum(one.numel() for one in plain.parameters()) / 2
+    )
+
+
+@pytest.mark.full
+def test_flops_of_an_update_leave_out_frozen_weights(small: Path, adapted: Path, tmp_path: Path) -> None:
+    whole = train(settings(small, tmp_path / "whole", *SHORT))
+    mine = train(settings(small, tmp_path / "mine", *LORA, *SHORT))
+    first, other = (read_metrics(out / "metrics.jsonl")[1] for out in (whole, mine))  # the same rollouts
+    trained = first["perf/trained_tokens"]
+    n = (first["compute/flops_paper"]) / (6 * first["perf/total_num_tokens"])
+    assert first["compute/flops_paper"] == other["compute/flops_paper"]
+    assert first["compute/flops"] - other["compute/flops"] == pytest.approx(2 * n * trained)
+
+
+@pytest.mark.full
+def test_p18_layers_that_are_not_there_are_one_line(small: Path) -> None:
+    with pytest.raises(UserError, match=r"^model.lora.targets: no linear layers qkv; there are: down_proj, .*v_proj$"):
+        load_model(ModelSettings(path=str(small / "model"), lora=LoraSettings(rank=3, targets=["qkv"])))
+
+
+def test_p18_without_peft_one_line_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "peft", None)
+    with pytest.raises(UserError, match=r"needs peft; run bash bash/setup.sh --full"):
+        add_adapters(torch.nn.Linear(2, 2), LoraSettings(rank=1))
