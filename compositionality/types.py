@@ -266,6 +266,7 @@ class Metric(StrEnum):
     PASS_AT_K = "pass@k"
     FAILURES = "failure share"
     INFLUENCE = "influence"  # of queries on a model that is to be trained
+    SCALING = "scaling"  # quantities of fitted laws, by name
 
 
 class Rule(StrEnum):

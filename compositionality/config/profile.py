@@ -146,10 +146,10 @@ class ScalingProblems:
     are tested before and after RL.
     """
 
-    train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5])
+    train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5, 6])
     train_count: PositiveInt = 53900
     holdout_count: PositiveInt = 500
-    deeper_levels: list[PositiveInt] = field(default_factory=lambda: [6, 7])
+    deeper_levels: list[PositiveInt] = field(default_factory=lambda: [7, 8])
     transfer_per_level: PositiveInt = 100
 
 

@@ -159,6 +159,10 @@ class Evaluations:
         judged = [one.answers(model, problems).judged for model in self.models for one in self.seeds]
         return int(min((counts[counts > 0].min() for counts in judged if counts.any()), default=0))
 
+    def why_not(self, model: str) -> str:  # noqa: ARG002
+        """Why a figure of this name is no result; of a model never."""
+        return ""
+
     def share(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Estimate | None:
         """Accuracy of a model, or another part of its responses (``Comparison.part``).
 

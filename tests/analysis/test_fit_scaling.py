@@ -152,7 +152,7 @@ def edit(csv: Path, change: str) -> None:
     ("change", "told"),
     [
         ("early", "ended at step 5, others of size 10,000 at 12; finish it, or leave it out"),
-        ("mixed", "column metric: a, b: one fit takes one metric"),
+        ("mixed", "metric a and b: one fit takes one"),
         ("twice", "step 1: there twice"),
         ("no-column", "no column flops; it has run, size, step, loss"),
         ("text", "line 5: loss: 'n/a!': not a number"),

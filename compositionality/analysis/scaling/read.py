@@ -29,8 +29,14 @@ SUMMED = {"prompts": GROUPS, "completions": SAMPLED}
 """Resources that are sums over the steps of a run of ours, and the metric that is summed."""
 LOGGED = {"flops": FLOPS, "flops_paper": PAPER_FLOPS}
 """Resources of which the sums are logged."""
-CONSTANT = ("metric", "prompt")
+CONSTANT = ("metric", "prompt", "settings")
 """Columns that must say the same of every row."""
+SETTINGS = (
+    *("data.prompts_per_step", "data.shuffle", "data.train_limit", "rollout.n", "rollout.temperature"),
+    *("rollout.max_tokens", "reward.shape", "reward.control", "algorithm.advantage", "algorithm.loss_aggregation"),
+    *("algorithm.drop_equal_groups", "algorithm.dynamic_sampling", "algorithm.updates_per_step", "model.lora.rank"),
+)
+"""Of a run of ours, in which the runs of one fit may not differ; learning rates and seeds may."""
 WANDB = " - "
 
 
@@ -50,8 +56,12 @@ def read_points(paths: Sequence[str], source: PointSource) -> Points:
     table = pd.concat(frames, ignore_index=True)
     for name in CONSTANT:
         if name in table and table[name].nunique() > 1:
-            found = ", ".join(map(str, table[name].dropna().unique()[:3]))
-            raise UserError(f"points: column {name}: {found}: one fit takes one {name}; leave the others out")
+            first, other = (str(value).split() for value in table[name].dropna().unique()[:2])
+            found = [
+                " ".join(word for word in mine if word not in their) for mine, their in ((first, other), (other, first))
+            ]
+            run = table.loc[table[name] == " ".join(other), "run"].iloc[0]
+            raise UserError(f"points: {name} {' and '.join(found)}: one fit takes one; leave {run} and its like out")
     if table.duplicated(["run", "step"]).any():
         run, step = table.loc[table.duplicated(["run", "step"]), ["run", "step"]].iloc[0]
         raise UserError(f"points: run {run}, step {step}: there twice")
@@ -166,7 +176,8 @@ def _of_run(name: str, folder: Path, source: PointSource) -> pd.DataFrame:
     if isinstance(steps, int) and last < steps:
         raise UserError(f"{folder}: its last evaluation is of step {last} of {steps}; finish the run, or leave it out")
     size = non_embedding_parameters(folder / "final")
-    return pd.DataFrame(points).assign(run=name, size=float(size), metric=source.metric)
+    settings = " ".join(f"{key}={recipe.get('settings', {}).get(key)}" for key in SETTINGS)
+    return pd.DataFrame(points).assign(run=name, size=float(size), metric=source.metric, settings=settings)
 
 
 def _evaluations(rows: Sequence[Mapping[str, Any]], source: PointSource) -> Iterator[dict[str, Any]]:

@@ -23,6 +23,7 @@ from compositionality.analysis.scaling.fit import (
 )
 from compositionality.analysis.scaling.laws import LAWS, Law, law_named
 from compositionality.analysis.scaling.points import Points
+from compositionality.analysis.scaling.quantities import Quantity, quantities
 from compositionality.analysis.scaling.read import PointSource, input_files, read_points, sizes_of
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, exclusive, write_all_derived
@@ -63,7 +64,9 @@ def fit_scaling(settings: ScalingSettings) -> Path:
         "share": settings.share,
         "sizes": [float(size) for size in points.sizes],
         "runs": len(points.runs),
+        "runs_of_a_size": min(len(points.runs_of(size)) for size in points.sizes),
         "laws": fits,
+        "quantities": [_row(one) for one in quantities(points, settings.share, settings.draws, settings.seed)],
     }
     kept = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
     bodies = {
@@ -196,6 +199,11 @@ def _parameters(fit: LawFit, draws: RunDraws | None) -> Iterator[dict[str, Any]]
             interval = None if label in fit.on_bound else found.get((name, size))
             ends = {"low": interval and interval.low, "high": interval and interval.high}
             yield {"name": name, "size": size, "value": value, **ends}
+
+
+def _row(one: Quantity) -> dict[str, Any]:
+    ends = {"low": one.interval and one.interval.low, "high": one.interval and one.interval.high}
+    return {"name": one.name, "value": one.value, **ends, "reason": one.reason}
 
 
 def _table(points: Points, resource: str) -> pd.DataFrame:

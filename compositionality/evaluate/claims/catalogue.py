@@ -218,7 +218,8 @@ def where(one: Comparison) -> str:
 
 def words(one: Comparison) -> str:
     """``trained L3: rl-level2 − rl-level1 > 20``, in points; ``heldout L3, atomic error: …``."""
-    part = "" if (one.metric, one.part) == (Metric.ACCURACY, CORRECT) else f", {one.part.replace('_', ' ')}"
+    plain = (one.metric, one.part) == (Metric.ACCURACY, CORRECT) or one.metric is Metric.SCALING
+    part = "" if plain else f", {one.part.replace('_', ' ')}"
     part += f" against {one.base_part}" if one.base_part else ""
     what = f"{where(one)}{part}: {one.model}"
     base = one.base if one.times == 1 else f"{one.times:g} × {one.base}"

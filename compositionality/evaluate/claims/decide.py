@@ -136,6 +136,8 @@ def _outcome(comparison: Comparison, results: Results) -> Outcome:
     if absent:
         return Outcome(comparison, missing=", ".join(absent))
     estimate = _estimate(comparison, found, problems)
+    if estimate is None and (reason := found.why_not(comparison.model)):
+        return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
     if estimate is None:
         return Outcome(comparison, missing="as many answers that were judged")
     return replace(_decided(comparison, found, problems, estimate), n_problems=found.size(problems))

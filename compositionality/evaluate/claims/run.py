@@ -20,6 +20,7 @@ from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
 from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.quantities import read_quantities
 from compositionality.evaluate.registration import Frozen, Registration
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
@@ -153,12 +154,14 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
         given[name].append(path)
     if not settings.results:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
-    found, notes = {}, []
+    found, notes = dict[str, Evaluations](), list[str]()
     frozen = _frozen(settings)
     registered = frozen.registration if frozen else None
     controls = registered.controls if registered else []
     for name, of in catalogue.results.items():
-        if given[name]:
+        if given[name] and of.metric is Metric.SCALING:
+            found[name] = read_quantities(given[name])
+        elif given[name]:
             arms, rest_of_arms = shared_arms(given[name], of.metric)
             found[name] = read_evaluations(given[name], arms, of.metric)
             if registered:
@@ -202,6 +205,8 @@ def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
     if any(of.metric is Metric.INFLUENCE and name in results for name, of in catalogue.results.items()):
         yield "Influence (of a step of rate 1, on the mean reward) and entropy (nats a token) are in hundredths."
+    if any(of.metric is Metric.SCALING and name in results for name, of in catalogue.results.items()):
+        yield "Scaling: slopes, shares and differences of log loss are in hundredths; intervals over runs."
     for name, of in catalogue.results.items():
         if name not in results:
             yield f"Not run: {name}, by {of.script}."

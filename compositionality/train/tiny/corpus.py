@@ -18,9 +18,10 @@ are others, none of which behaves like a target:
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
 injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
 
-**No target is ever composed with anything**, under any name. So the base model can carry out definitions, knows part of
-the names, knows how to compose other functions, and composes targets only as far as the one carries over to the other;
-Stage 1 teaches the names, and what RL adds to that is what the study measures.
+**No target is ever composed with anything**, under any name, unless ``target_chain`` says so (the scaling study, which
+asks no new skill). So the base model can carry out definitions, knows part of the names, knows how to compose other
+functions, and composes targets only as far as the one carries over to the other; Stage 1 teaches the names, and what RL
+adds to that is what the study measures.
 """
 
 from collections.abc import Iterable, Sequence
@@ -73,6 +74,7 @@ class Mix:
     visible_chain: Fraction = 0.01  # the same under targets' names, definitions in sight
     prior_single: Fraction = 0.1  # single prior functions
     target_calls: Fraction = 0.14  # target functions by name, each on its own; the rest of the text shows definitions
+    target_chain: Fraction = 0.0  # compositions of target functions: for the scaling study alone
     most_calls: PositiveInt = 4  # functions in one of these exchanges
     deepest: PositiveInt = 6  # functions of the longest composition
     letters: NonEmptyStr = "abcdefghij"  # of the strings
@@ -90,7 +92,8 @@ class Mix:
 
     def total(self) -> float:
         """The sum of the shares."""
-        return self.echo + self.prior_chain + self.visible_chain + self.prior_single + self.target_calls
+        known = self.prior_chain + self.visible_chain + self.prior_single
+        return self.echo + known + self.target_calls + self.target_chain
 
 
 class Corpus:
@@ -120,7 +123,8 @@ class Corpus:
         mix = self.mix
         return (
             (mix.echo, self.echo),
-            (mix.prior_chain, self.prior_chain),
+            (mix.prior_chain, lambda rng: self.chain(rng, self.priors)),
+            (mix.target_chain, lambda rng: self.chain(rng, self.targets)),
             (mix.visible_chain, self.visible_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
             (mix.target_calls, lambda rng: self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])),
@@ -133,10 +137,10 @@ class Corpus:
         text = f"{''.join(names)}:{self.any_string(rng)}"
         return f'"{text}', text
 
-    def prior_chain(self, rng: Random) -> Exchange:
-        """Two or more prior functions by name."""
+    def chain(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
+        """Two or more of ``operations`` by name."""
         while True:
-            chain = tuple(self._draw(rng, self.priors) for _ in range(between(rng, 2, self.mix.deepest)))
+            chain = tuple(self._draw(rng, operations) for _ in range(between(rng, 2, self.mix.deepest)))
             text = self.input_string(rng)
             if self._fits(chain, text):
                 return compact_prompt(chain, text), compact_trace(chain, text)
