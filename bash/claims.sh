@@ -2,13 +2,15 @@
 # The paper's claims compared with what was run of this profile, all sections and seeds that are there: our figures,
 # intervals, decisions, and what would decide the undecided ones. Claims about results that are missing are "not run".
 # SECTION=behavior_injection: those of its paper, on behavior_injection/accuracy.json, influence/ and section44/, and
-# section41_42/accuracy.json of strings (in STRING_RESULTS_DIR, if not where the scripts put it).
+# section41_42/accuracy.json of strings (in STRING_RESULTS_DIR, if not where the scripts put it). SECTION=scaling_law: on
+# scaling_law/accuracy.json of the seeds and scaling_law/{flops,completions}/scaling.json of all of them.
 # Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
 # Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.
-# Usage: [SECTION=behavior_injection] [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
-if [[ ${SECTION:-} != behavior_injection ]]; then export SECTION=section41_42; fi
+# Usage: [SECTION=behavior_injection|scaling_law] [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
+case ${SECTION:-} in behavior_injection | scaling_law) ;; *) SECTION=section41_42 ;; esac
+export SECTION
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
 OUTPUT=${OUTPUT:-$RESULTS_DIR/claims.json}
@@ -26,6 +28,14 @@ if [[ $SECTION == behavior_injection ]]; then
     influence "$RESULTS_DIR" influence
     passk "$RESULTS_DIR" section44/by_problem.parquet
     strings "${STRING_RESULTS_DIR:-${RESULTS_DIR/-injection/}}" section41_42/accuracy.json
+  )
+  claims=(claims="$SECTION")
+fi
+if [[ $SECTION == scaling_law ]]; then
+  results=(
+    scaling "$RESULTS_DIR" "$SECTION/flops/scaling.json"
+    completions "$RESULTS_DIR" "$SECTION/completions/scaling.json"
+    accuracy "$RESULTS_DIR" "$SECTION/accuracy.json"
   )
   claims=(claims="$SECTION")
 fi

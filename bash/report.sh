@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # The report of a study: one HTML page with the claims, every figure, completions to read, what is known of the data, settings.
 # First the audit of the test files: solved again, checked for overlap with the training files. What has not been run is named there.
-# SECTION: section41_42 (default) or behavior_injection.
+# SECTION: section41_42 (default), behavior_injection or scaling_law.
 # Reads seed 0's $RESULTS_DIR (its $SECTION/seeds.json must be there), $CKPT_DIR and $DATA_DIR, those of the other seeds, and
 # section 4.3's results where they are. (Of a registered study: those of every seed and split; audited is the first.) Writes
 # $RESULTS_DIR/data_audit.json and $RESULTS_DIR/report. Tiny: half a minute.
-# The claims of the other of the two studies stand below, where they have been decided (its claims.json).
+# The claims of the other studies stand below, where they have been decided (their claims.json).
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
-if [[ ${SECTION:-} != behavior_injection ]]; then export SECTION=section41_42; fi
+case ${SECTION:-} in behavior_injection | scaling_law) ;; *) SECTION=section41_42 ;; esac
+export SECTION
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 share "$@"
 
@@ -30,6 +31,10 @@ made() {
 folders=()
 if [[ $SECTION == behavior_injection ]]; then
   tests=$(made igsm_task/test igsm_task/test_ood) training=$(made igsm_task/sft igsm_task/rl)
+elif [[ $SECTION == scaling_law ]]; then
+  names=()
+  for level in $SCALING_TRAIN_LEVELS; do names+=("scaling_task/train-level$level"); done
+  tests=$(made scaling_task/{holdout,deeper,longer}) training=$(made "${names[@]}")
 else
   tests=$(made $STRING_TEST_FILES) training=$(made string_task/stage2_level{1,2,1to2}/train)
   if there "$COUNTDOWN_RESULTS_DIR"; then folders+=(countdown="$COUNTDOWN_RESULTS_DIR"); fi
@@ -41,7 +46,10 @@ done
 if [[ -n $tests && " $* " != *" --check "* ]]; then
   run audit_data files="[$tests]" against="[$training]" output="$RESULTS_DIR/data_audit.json" "$@"
 fi
-other=$RESULTS_DIR-injection
-if [[ $SECTION == behavior_injection ]]; then other=${STRING_RESULTS_DIR:-${RESULTS_DIR/-injection/}}; fi
-if [[ $other != "$RESULTS_DIR" && -f $other/claims.json ]]; then folders+=(others="[$other]"); fi
+strings=$RESULTS_DIR others=()
+if [[ $SECTION != section41_42 ]]; then strings=${STRING_RESULTS_DIR:-$(sed -E 's/-(injection|scaling)//' <<<"$RESULTS_DIR")}; fi
+for other in "$strings" "$strings-injection" "$strings-scaling"; do
+  if [[ $other != "$RESULTS_DIR" && -f $other/claims.json ]]; then others+=("$other"); fi
+done
+if ((${#others[@]})); then folders+=(others="[$(list "${others[@]}")]"); fi
 run report study="$RESULTS_DIR" section="$SECTION" output="$OUTPUT" "${folders[@]}" "$@"

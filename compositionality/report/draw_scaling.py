@@ -69,9 +69,15 @@ def chosen(settings: ScalingFigureSettings) -> tuple[dict[str, Any], Row, Row]:
     laws = [one for one in content["laws"] if one["curves"]]
     if not laws:
         raise UserError(f"{path}: no law could be fitted")
+    fitted, predicting = best_laws(laws)
+    return content, _named(laws, settings.fitted) or fitted, _named(laws, settings.predicting) or predicting
+
+
+def best_laws(rows: Sequence[Row]) -> tuple[Row, Row]:
+    """The law with the least AIC and no parameter on a bound; the one with the least error of prediction."""
+    laws = [one for one in rows if one["curves"]]
     determined = [one for one in laws if not one["on_bound"]] or laws
-    fitted = _named(laws, settings.fitted) or min(determined, key=lambda one: float(one["aic"]))
-    return content, fitted, _named(laws, settings.predicting) or _best_prediction(laws)
+    return min(determined, key=lambda one: float(one["aic"])), _best_prediction(laws)
 
 
 def _named(laws: Sequence[Row], name: str) -> Row | None:

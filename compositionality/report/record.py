@@ -11,7 +11,7 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, write_text
 from compositionality.data.git import check_ancestor, hash_at
-from compositionality.data.json_files import read_json_object, read_text
+from compositionality.data.json_files import check_shape, read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
@@ -49,6 +49,7 @@ class RecordSettings:
     notes: list[str] = field(default_factory=list)  # sentences to keep
     claims: str = ""  # claims.json
     ranks: str = ""  # ranks.json: of behaviour injection, what is known of the SFT models and the gains from RL
+    fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a result that was made from something else
 
@@ -92,6 +93,9 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         **{key: _rounded(value) for key, value in summary.items() if not key.endswith("differences")},
         **(_claims(Path(settings.claims)) if settings.claims else {}),
         **({"ranks": _rounded(read_ranks(Path(settings.ranks)))} if settings.ranks else {}),
+        **(
+            {"fits": {name: _fits(Path(path)) for name, path in _named("fits", settings.fits)}} if settings.fits else {}
+        ),
         **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
     }
 
@@ -116,6 +120,22 @@ def _registration(frozen: Frozen) -> dict[str, Any]:
     if hash_at(path, facts["commit"]) != facts["sha256"]:
         raise UserError(f"{frozen.folder}: commit {facts['commit'][:12]} holds another {path.name}")
     return {**facts, **asdict(frozen.registration)}
+
+
+def _fits(path: Path) -> dict[str, Any]:
+    """Laws with their parameters and errors, and the quantities that claims are about."""
+    content = read_json_object(path, "run examples/fit_scaling.py again")
+    check_shape(content, {"laws": {"law": str, "held_out": list}, "quantities": {"name": str}}, path, "fit it again")
+    rest = ("curves", "formula")
+    laws = [
+        {
+            **{key: value for key, value in law.items() if key not in rest},
+            "held_out": [{key: value for key, value in one.items() if key not in rest} for one in law["held_out"]],
+        }
+        for law in content["laws"]
+    ]
+    found: dict[str, Any] = _rounded({**content, "laws": laws})
+    return found
 
 
 def _claims(path: Path) -> dict[str, Any]:

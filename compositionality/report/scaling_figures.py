@@ -137,3 +137,25 @@ def _crossing(rows: Sequence[Row], size: float, level: float) -> float | None:
         return None
     order = np.argsort(logs[:, 1])
     return float(np.exp(np.interp(target, logs[order, 1], logs[order, 0])))
+
+
+def reuse(rows: Sequence[Row]) -> "Figure":
+    """Accuracy by level against how often each problem is seen: ``times``, ``level``, ``accuracy``, its ends."""
+    from matplotlib import colormaps
+
+    figure, ((panel,),) = new_panels((6.5, 4.2), 1, 1)
+    levels = sorted({row["level"] for row in rows})
+    for place, level in enumerate(levels):
+        mine = sorted((row for row in rows if row["level"] == level), key=lambda row: row["times"])
+        at, values = [row["times"] for row in mine], [100 * row["accuracy"] for row in mine]
+        ends = [[100 * abs(row[end] - row["accuracy"]) for row in mine] for end in ("low", "high")]
+        colour = colormaps["viridis"](0.9 * place / max(1, len(levels) - 1))
+        panel.errorbar(
+            at, values, yerr=ends, fmt="o-", color=colour, markersize=4, linewidth=1.2, label=f"level {level}"
+        )
+    panel.set_xscale("log")
+    _ticks(panel.xaxis)
+    panel.set_xlabel("times that each problem is seen")
+    panel.set_ylabel("% correct")
+    shared_legend(figure, [panel])
+    return figure

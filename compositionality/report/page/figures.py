@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 from compositionality.data.artefact import code_version
 from compositionality.evaluate.ranks import AFTER, correlation_cell
 from compositionality.evaluate.tables import plural
-from compositionality.report import drawing, failure_figures, figures, influence_figures, paper
+from compositionality.report import drawing, failure_figures, figures, influence_figures, paper, scaling_figures
 from compositionality.report.draw import by_level
+from compositionality.report.draw_scaling import best_laws
 from compositionality.report.page.inputs import (
     COUNTDOWN,
     FAILURES,
+    FITS,
     INFLUENCE,
     INJECTION,
     PASS_AT_K,
     RANKS,
+    RESOURCES,
+    SCALING,
     SEEDS,
     Inputs,
 )
@@ -27,6 +31,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[dict[str, Any]]
+RESOURCE_TITLES = {
+    "flops": "by what was computed",
+    "flops_paper": "by the paper’s count of it",
+    "completions": "by completions",
+}
 ONE_SEED = "one seed: how much other seeds would differ is not known"
 
 
@@ -54,6 +63,10 @@ def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | Miss
     """The headline figure, then the others in the order of the paper's sections."""
     yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
     yield training(inputs, results)
+    if inputs.section == SCALING:
+        yield from scaling(inputs)
+        yield reuse(inputs)
+        return
     if inputs.section == INJECTION:
         yield from influence(inputs, results)
         yield ranks(inputs)
@@ -172,6 +185,54 @@ def ranks(inputs: Inputs) -> PageFigure | MissingFigure:
     rows = content["rows"]
     styles = _styles(inputs, [f"{AFTER}{arm}" for arm in unique(rows, "arm")])
     return _draw(inputs, "ranks", title, caption, [RANKS], lambda: influence_figures.predicted(rows, styles))
+
+
+def scaling(inputs: Inputs) -> Iterator[PageFigure | MissingFigure]:
+    """Fits and predictions of the scaling laws, a figure for each resource."""
+    for resource in RESOURCES:
+        source, name = f"study/{resource}/{FITS}", f"scaling_{resource}"
+        title = f"Loss on the hold-out {RESOURCE_TITLES[resource]}"
+        if source not in inputs:
+            yield MissingFigure(name, title, "bash bash/scaling_law/fit.sh")
+            continue
+        content = inputs.json(source)
+        fitted, predicting = best_laws(content["laws"])
+        held_out = "; ".join(
+            f"{one['region']}: error {one['error']:.3f}, mean {one['bias']:+.3f}{_covered(one['covered'])}"
+            for one in predicting["held_out"]
+        ).replace("-", "−")
+        caption = (
+            f"{len(content['sizes'])} sizes, {plural(content['runs_of_a_size'], 'run')} each (seeds differ, hold-out "
+            f"the same); log loss. Left: {fitted['formula']}. Middle: {predicting['formula']}, fitted to the first "
+            f"{100 * content['share']:.0f} % of the steps of all sizes but the largest, nothing fitted again; errors "
+            f"of log loss (root mean square; mean, positive where the loss fell further than predicted): {held_out}."
+        )
+        drawn = partial(scaling_figures.scaling, content, fitted, predicting)
+        yield _draw(inputs, name, title, caption, [source], drawn)
+
+
+def _covered(share: float | None) -> str:
+    return "" if share is None else f", {100 * share:.0f} % in their 95 % intervals"
+
+
+def reuse(inputs: Inputs) -> PageFigure | MissingFigure:
+    """Accuracy by how often each problem is seen, as many completions in all."""
+    title, rows = "The same problems, seen again", list(_reused(inputs.json(SEEDS)["accuracy"]))
+    if not rows:
+        arms = " ".join(["base-85k", *(f"rl-85k-reuse-{times}" for times in (1, 5, 20, 50))])
+        return MissingFigure("reuse", title, f'SEEDS=3 ARMS="{arms}" bash bash/scaling_law/run_all.sh')
+    caption = (
+        f"RL of one size, as long, on fewer problems, each seen more often; n = {figures.sizes(rows)} problems a "
+        f"level, {_seeds(rows[0]['n_seeds'], 'their mean')}; bars: 95 % interval over {rows[0]['interval']}."
+    )
+    return _draw(inputs, "reuse", title, caption, (SEEDS,), lambda: scaling_figures.reuse(rows))
+
+
+def _reused(rows: Rows) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        _, found, times = row["model"].rpartition("-reuse-")
+        if found and row["group"] == "holdout":
+            yield {**row, "times": int(times)}
 
 
 def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:

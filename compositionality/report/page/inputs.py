@@ -23,14 +23,18 @@ from compositionality.errors import UserError
 from compositionality.evaluate.tables import plural
 from compositionality.ranges import OneOf, check_ranges
 from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
+from compositionality.report.draw_scaling import SHAPE as SCALING_SHAPE
 
-COMPOSITION, INJECTION = "section41_42", "behavior_injection"
+COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
 """The studies that have a page."""
 SEEDS = "study/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"
 CLAIMS = "claims.json"
 AUDIT = "data_audit.json"
 RANKS = "study/ranks.json"
+RESOURCES = ("flops", "flops_paper", "completions")
+FITS = "scaling.json"
+"""Of each of these resources: study/RESOURCE/scaling.json."""
 TIMES = ("study/times.tsv", "countdown/section43/times.tsv")
 MACHINE = "study/machine.json"
 """Files of the study's own section are named study/…"""
@@ -53,6 +57,8 @@ SECTIONS = {
 """The folders that claims.json names."""
 OF_THE_STUDY = ("accuracy", "igsm")
 """Those of the study's own section."""
+OF_FITS = {"scaling": "flops", "completions": "completions"}
+"""Folders of fits in the study's own section, by their names in claims.json."""
 OF_COUNTDOWN = ("countdown", "strings")
 """Those of section 4.3."""
 AGAIN = "run the step that makes it again"
@@ -80,6 +86,7 @@ SHAPES: Mapping[str, Shape] = {
         "differences": {"model": str, "base": str, "problems": str, "group": str, "level": int},
     },
     "failure_modes.json": FAILURES_SHAPE,
+    FITS: SCALING_SHAPE,
     "ranks.json": {
         "correlations": {"of": str, "predictor": str, "correlation": NUMBER, "p": NUMBER},
         "rows": {"arm": str},
@@ -111,7 +118,7 @@ class ReportSettings:
     countdown: str = ""  # results folder of section 4.3; empty: not shown
     checkpoints: str = ""  # folder of the checkpoints; empty: not shown
     data: str = ""  # folder of the problems; empty: not shown
-    section: Annotated[str, OneOf((COMPOSITION, INJECTION))] = COMPOSITION  # whose table and figures
+    section: Annotated[str, OneOf((COMPOSITION, INJECTION, SCALING))] = COMPOSITION  # whose table and figures
     others: list[str] = field(default_factory=list)  # results folders of other studies: their claims, below this one's
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
     check: bool = False  # write nothing; refuse a page that is no longer what it shows
@@ -228,6 +235,7 @@ def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[s
     section = study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT))
     yield from ((name, section / Path(name).name) for name in (SEEDS, RANKS, TIMES[0], MACHINE))
+    yield from ((f"study/{one}/{FITS}", section / one / FITS) for one in RESOURCES)
     yield from _rollouts(section, "rollouts")
     if settings.countdown:
         yield from ((name, Path(settings.countdown, name.removeprefix("countdown/"))) for name in (COUNTDOWN, TIMES[1]))
@@ -314,4 +322,6 @@ def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Pat
         if len(section) > 1:
             study = Path(settings.countdown) if section[0] in OF_COUNTDOWN else settings.study
             folder = settings.section if section[0] in OF_THE_STUDY else SECTIONS.get(section[0], section[0])
+            if section[0] in OF_FITS:
+                folder = f"{settings.section}/{OF_FITS[section[0]]}"
         yield of_seed(study, section[-1]) / folder / name
