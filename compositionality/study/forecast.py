@@ -152,24 +152,28 @@ def study_parts(plan: Planned, shape: ModelShape) -> dict[str, float]:
     """Bytes that a finished study leaves, by kind of run, over all seeds."""
     profile, arms = plan.loaded(), _scripts(plan)
     rl, own_sft = sum(map(_is_rl, arms)), sum(map(_is_sft, arms))
+    if not _fine_tunes(plan):
+        return {f"{plan.seeds * rl} runs of RL": plan.seeds * rl * _after_rl(plan, shape)}
     sft = own_sft or 1 + profile.rft.iterations * sum("rft_loop" in script for script in arms)
     rft = profile.rft.iterations * profile.rft.prompts * profile.rft.samples
     completions = profile.string.stage1_count * profile.rft.stage1_samples + rft
     if own_sft:
         completions = own_sft * profile.igsm.query_count * QUERY_SAMPLES
     base = 0 if plan.model else 4 * shape.parameters
-    trainer, of_sft = grpo_settings(plan).trainer, sft_settings(plan).trainer
-    single_file = plan.engine == "single"
-    after_rl = run_bytes(
-        shape, keep=trainer.keep, best=trainer.keep_best, dtype=trainer.export_dtype, whole_model=single_file
-    )
+    of_sft, single_file = sft_settings(plan).trainer, plan.engine == "single"
     after_sft = run_bytes(shape, keep=of_sft.keep, best=False, dtype=of_sft.export_dtype, whole_model=single_file)
     return {
-        f"{plan.seeds * rl} runs of RL": plan.seeds * rl * after_rl,
+        f"{plan.seeds * rl} runs of RL": plan.seeds * rl * _after_rl(plan, shape),
         f"{plan.seeds * sft} of SFT": plan.seeds * sft * after_sft,
         "completions": plan.seeds * completions * plan.tail.mean * BYTES_A_TOKEN,
         "base model": float(plan.seeds * base),
     }
+
+
+def _after_rl(plan: Planned, shape: ModelShape) -> float:
+    """Bytes of a finished run of RL."""
+    trainer, whole = grpo_settings(plan).trainer, plan.engine == "single"
+    return run_bytes(shape, keep=trainer.keep, best=trainer.keep_best, dtype=trainer.export_dtype, whole_model=whole)
 
 
 def _pretraining(plan: Planned, shape: ModelShape) -> Iterator[Need]:
@@ -182,6 +186,8 @@ def _pretraining(plan: Planned, shape: ModelShape) -> Iterator[Need]:
 
 
 def _sft(plan: Planned, shape: ModelShape) -> list[Need]:
+    if not _fine_tunes(plan):
+        return []
     settings = sft_settings(plan)
     if plan.engine == "single":
         return single.sft_needs(settings, shape, plan.ranks())
@@ -208,11 +214,17 @@ def _scripts(plan: Planned) -> list[str]:
 
 
 def _is_rl(script: str) -> bool:
-    return script.rpartition("/")[2].removeprefix("stage2_").startswith("rl")
+    return script.rpartition("/")[2].removeprefix("stage2_").startswith(("rl", "train"))
 
 
 def _is_sft(script: str) -> bool:
     return script.endswith("/sft")
+
+
+def _fine_tunes(plan: Planned) -> bool:
+    """Whether the study has SFT: of an arm, or a stage."""
+    scripts = [*_scripts(plan), *(stage.script for stage in load_study(plan.study).stages)]
+    return any(_is_sft(script) or "stage1" in script for script in scripts)
 
 
 def _run_words(plan: Planned) -> list[str]:

@@ -100,7 +100,7 @@ def test_files_of_one_name_are_told_apart() -> None:
     assert list(found.values()) == [Path("a/runs.csv"), Path("b/runs.csv"), Path("c/metrics.jsonl")]
 
 
-def make_run(folder: Path, *, steps: int = 4, planned: int = 4) -> Path:
+def make_run(folder: Path, *, steps: int = 4, planned: int = 4, n: int = 8) -> Path:
     """A run of train_grpo.py, as far as it is read: 3 matrices, of which one is the embedding."""
     (folder / "final").mkdir(parents=True)
     weights = {name: np.zeros((4, 8), np.float32) for name in ("model.embed_tokens.weight", "a.weight", "b.weight")}
@@ -110,7 +110,9 @@ def make_run(folder: Path, *, steps: int = 4, planned: int = 4) -> Path:
         row = {"step": step, "training/filter_groups/generated_prompts": 64, "actor/grad_norm": 1.0}
         rows.append(row | ({METRIC: 0.1 * step} if step % 2 == 0 else {}))
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "recipe.json").write_text(json.dumps({"settings": {"trainer.steps": planned}}))
+    (folder / "recipe.json").write_text(
+        json.dumps({"settings": {"trainer.steps": planned, "rollout.n": n, "optim.lr": n}})
+    )
     return folder
 
 
@@ -167,6 +169,12 @@ def test_p18_bad_points_are_one_line(csv: Path, change: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         fit_scaling(ScalingSettings([str(csv)], csv.parent / "out"))
     assert not (csv.parent / "out").exists()
+
+
+def test_p18_runs_that_differ_in_more_than_their_size_are_named(tmp_path: Path) -> None:
+    folders = [f"{name}:{make_run(tmp_path / name, n=n)}" for name, n in (("a", 8), ("b", 4))]
+    with pytest.raises(UserError, match=r"settings rollout.n=8 and rollout.n=4: one fit takes one; leave b and its"):
+        read_points(folders, source("prompts"))
 
 
 def test_p18_a_run_that_ended_early_or_has_no_such_metric_is_named(tmp_path: Path) -> None:

@@ -106,15 +106,42 @@ TRANSLATION = [  # our key and value, verl's key and value
     ("trainer.output=some/RUN", "trainer.experiment_name", "RUN"),
     ("model.dtype=bfloat16", "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "bf16"),
     ("model.activation_checkpointing=true", "actor_rollout_ref.model.enable_gradient_checkpointing", True),
+    ("data.shuffle=false", "data.shuffle", False),
+    ("model.lora.rank=8", "actor_rollout_ref.model.lora_rank", 8),
+    ("model.lora.rank=8", "actor_rollout_ref.model.lora.merge", True),
+    ("model.lora.rank=8", "actor_rollout_ref.model.target_modules", "all-linear"),
+    ("model.lora.rank=8 model.lora.alpha=16", "actor_rollout_ref.model.lora_alpha", 16),
+    ("model.lora.rank=8 model.lora.targets=[q_proj]", "actor_rollout_ref.model.target_modules", ["q_proj"]),
+    ("algorithm.advantage=gae", "algorithm.adv_estimator", "gae"),
+    ("algorithm.advantage=gae algorithm.gamma=0.9", "algorithm.gamma", 0.9),
+    ("algorithm.advantage=gae algorithm.gae_lambda=0.5", "algorithm.lam", 0.5),
+    ("algorithm.advantage=gae critic.lr=1e-4", "critic.optim.lr", 1e-4),
+    ("algorithm.advantage=gae critic.clip=0.2", "critic.cliprange_value", 0.2),
+    ("algorithm.advantage=gae critic.alone_steps=5", "trainer.critic_warmup", 5),
 ]
 
 
 @pytest.mark.parametrize(("word", "key", "value"), TRANSLATION)
 def test_p09_the_same_key_means_the_same_to_verl(word, key, value):
-    settings = settings_of("run.device=cpu", word)
+    settings = settings_of("run.device=cpu", *word.split())
     settle_cluster(settings, imagined=True)
     translated = grpo_keys(settings) | {f"run.{name}": found for name, found in grpo_run(settings).items()}
     assert translated[key] == value
+
+
+def test_a_critic_is_like_the_policy_and_only_there_with_gae():
+    from verl.trainer.ppo.utils import need_critic
+
+    config, variables = composed("run.device=cpu", "algorithm.advantage=gae", "model.lora.rank=4")
+    critic, actor = config.critic, config.actor_rollout_ref.actor
+    assert need_critic(config)
+    assert (critic.strategy, critic.fsdp.use_torch_compile) == (actor.strategy, actor.fsdp_config.use_torch_compile)
+    assert critic.model.path == config.actor_rollout_ref.model.path
+    assert critic.model.lora_rank == 0
+    assert "compositionality.train.verl.critic" in variables["VERL_USE_EXTERNAL_MODULES"]
+    plain, variables = composed("run.device=cpu")
+    assert not need_critic(plain)
+    assert "critic" not in variables["VERL_USE_EXTERNAL_MODULES"]
 
 
 def test_verls_own_keys_come_last():

@@ -20,7 +20,7 @@ from compositionality.errors import UserError
 from compositionality.stats.intervals import CONFIDENCE, Floats
 from compositionality.types import Interval
 
-ONE_RUN = "a size has one run only: no interval"
+ONE_RUN, ALIKE = "a size has one run only: no interval", "all runs are alike: no interval"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ def _quantity(name: str, maker: Callable[[], tuple[float, Interval | None]]) -> 
         value, interval = maker()
     except UserError as error:
         return Quantity(name, reason=str(error))
+    if interval and not interval.low < interval.high:
+        return Quantity(name, value, reason=ALIKE)
     return Quantity(name, value, interval, "" if interval else ONE_RUN)
 
 

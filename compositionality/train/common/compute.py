@@ -41,10 +41,14 @@ def paper_flops(n_parameters: int, counts: TokenCounts) -> float:
     return float(FORWARD_AND_BACKWARD * n_parameters * counts.sampled)
 
 
-def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False) -> float:
-    """2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights."""
+def full_flops(n_parameters: int, counts: TokenCounts, *, frozen: bool = False, critic: bool = False) -> float:
+    """2 N for every token passed forward, 6 N for every token of an update, or 4 N through frozen weights.
+
+    ``critic``: one of the policy's size is asked for its values and trained on every token of an update, too.
+    """
     forward = counts.sampled + counts.old + counts.reference + counts.evaluated
     update = THROUGH_FROZEN if frozen else FORWARD_AND_BACKWARD
+    update += (FORWARD + FORWARD_AND_BACKWARD) * critic
     return float(n_parameters * (FORWARD * forward + update * counts.trained))
 
 
@@ -57,12 +61,14 @@ class ComputeMeter:
     """Adds up the FLOPs of a run, row by row of its metrics.
 
     ``old``, ``reference``: whether updates need a pass of its own for the log-probs of these policies; ``frozen``: they
-    move adapters alone.
+    move adapters alone; ``critic``: see ``full_flops``.
     """
 
-    def __init__(self, n_parameters: int, *, old: bool, reference: bool, frozen: bool = False) -> None:
+    def __init__(
+        self, n_parameters: int, *, old: bool, reference: bool, frozen: bool = False, critic: bool = False
+    ) -> None:
         self.n_parameters = n_parameters
-        self.old, self.reference, self.frozen = old, reference, frozen
+        self.old, self.reference, self.frozen, self.critic = old, reference, frozen, critic
         self.full = self.paper = 0.0
 
     def add(self, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +78,7 @@ class ComputeMeter:
             int(row.get(SAMPLED_TOKENS, 0)), trained, trained * self.old, trained * self.reference,
             int(row.get(EVALUATED_TOKENS, 0)),
         )  # fmt: skip
-        self.full += full_flops(self.n_parameters, counts, frozen=self.frozen)
+        self.full += full_flops(self.n_parameters, counts, frozen=self.frozen, critic=self.critic)
         self.paper += paper_flops(self.n_parameters, counts)
         return {**row, FLOPS: self.full, PAPER_FLOPS: self.paper}
 

@@ -1,5 +1,6 @@
 """What verl's SFT and GRPO need, from verl's own composed configuration."""
 
+from dataclasses import replace
 from typing import Any
 
 from omegaconf import DictConfig
@@ -12,7 +13,7 @@ from compositionality.train.forecast.activations import Pass, parts
 from compositionality.train.forecast.batch import Tail, largest_of_verl
 from compositionality.train.forecast.disk import run_parts
 from compositionality.train.forecast.single import at_the_peak, keep_less
-from compositionality.train.forecast.states import WEIGHT, Sharing, gathered, states
+from compositionality.train.forecast.states import WEIGHT, Sharing, gathered, states, trained_share
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 CPU_CACHE = 1 << 30
@@ -116,7 +117,8 @@ def update_parts(
     reference: bool = False,
 ) -> dict[str, float]:
     """Bytes of a process at the peak of an update."""
-    c, how = BYTES[engine.mixed_precision.param_dtype], sharing(engine, run)
+    c = BYTES[engine.mixed_precision.param_dtype]
+    how = replace(sharing(engine, run), trained=trained_share(shape, model.lora_rank))
     batch = largest_of_verl(rows, limit, budget, tail, packed=model.use_remove_padding)
     attention = model.override_config.attn_implementation
     checkpointing = model.enable_gradient_checkpointing

@@ -11,7 +11,7 @@ from compositionality.train.forecast import host
 from compositionality.train.forecast.activations import Pass, parts
 from compositionality.train.forecast.batch import BatchSize, largest_of_single
 from compositionality.train.forecast.disk import run_parts
-from compositionality.train.forecast.states import Sharing, gathered, states
+from compositionality.train.forecast.states import Sharing, gathered, states, trained_share
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -108,7 +108,8 @@ def update_parts(
 ) -> dict[str, float]:
     """Bytes of a process at the peak of an update."""
     sharded = mesh.shard and (ranks.gpu or ranks.total > 1)
-    how = Sharing(ranks.total // mesh.tensor, mesh.tensor, sharded)
+    share = trained_share(shape, model.lora.rank)
+    how = Sharing(ranks.total // mesh.tensor, mesh.tensor, sharded, trained=share)
     c = BYTES[model.dtype]
     passes = Pass(batch, c, model.activation_checkpointing, model.attention, "single", tensor=mesh.tensor)
     during, end = gathered(shape, how, c)

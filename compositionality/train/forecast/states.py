@@ -24,6 +24,7 @@ class Sharing:
     parked_weights: bool = False
     parked_moments: bool = False
     deferred: bool = False  # verl: gradients stay whole until the last micro-batch
+    trained: float = 1.0  # share of the weights that have gradients and moments: with LoRA little
 
     @property
     def ways(self) -> int:
@@ -34,12 +35,18 @@ class Sharing:
 def states(shape: ModelShape, how: Sharing, *, reference: bool = False) -> dict[str, float]:
     """Of a GPU during an update."""
     part = shape.parameters / how.ways
-    found = {"weights, gradients and Adam": part * (WEIGHT + GRADIENT + MOMENTS) if how.resident else 0.0}
+    each = WEIGHT + (GRADIENT + MOMENTS) * how.trained
+    found = {"weights, gradients and Adam": part * each if how.resident else 0.0}
     if reference:
         found["reference model"] = part * WEIGHT
     if how.deferred:
-        found["whole gradients"] = shape.parameters / how.tensor * GRADIENT
+        found["whole gradients"] = shape.parameters / how.tensor * GRADIENT * how.trained
     return found
+
+
+def trained_share(shape: ModelShape, lora_rank: int) -> float:
+    """At most: two factors of this rank beside square matrices of the model's width; 1 without LoRA."""
+    return min(1.0, 2 * lora_rank / shape.width) if lora_rank else 1.0
 
 
 def gathered(shape: ModelShape, how: Sharing, c: int) -> tuple[float, float]:

@@ -66,7 +66,8 @@ def check_as_verl_does(config: DictConfig) -> None:
         from verl.trainer.ppo.utils import need_critic, need_reference_policy
         from verl.utils.config import omega_conf_to_dataclass, validate_config
 
-        validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
+        critic = need_critic(config) and Path(config.run.model).is_dir()  # it reads the model, which a dry run may lack
+        validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=critic)
         for part in (config.actor_rollout_ref.rollout, config.algorithm):
             omega_conf_to_dataclass(part)
 

@@ -20,7 +20,9 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
+from compositionality.rollout.forecast.shape import shape_of_model
 from compositionality.train.common.checkpoints import (
     complete_steps,
     folder,
@@ -28,7 +30,14 @@ from compositionality.train.common.checkpoints import (
     prune_all_but_best,
     record_score,
 )
-from compositionality.train.common.metrics import STEP_ROW, TOKENS, UPDATES, numbers
+from compositionality.train.common.compute import (
+    EVALUATED_TOKENS,
+    FLOPS,
+    PAPER_FLOPS,
+    SAMPLED_TOKENS,
+    ComputeMeter,
+)
+from compositionality.train.common.metrics import DAMAGED, SAMPLED, STEP_ROW, TOKENS, TRAINED, UPDATES, numbers
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
 
@@ -48,6 +57,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         self.steps_folder = Path(config.trainer.default_local_dir)
         self.generation_size = config.trainer.v1.sampler.sampler_kwargs.generation_batch_size
         self.row: dict[str, Any] = {}
+        self.compute = new_meter(config)
 
     def _init_dataloader(self) -> None:
         super()._init_dataloader()
@@ -77,8 +87,25 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         responses = sum(not tag.get("is_padding", False) for tag in batch.tags)
         metrics[TOKENS] = actor.ppo_epochs * round(responses * self.row["response_length/mean"])
         self.row[TOKENS] = metrics[TOKENS]
+        flops = self._flops(responses)
+        metrics |= flops
+        self.row |= flops
         self._end_with_the_data(self.global_steps)
         return batch
+
+    def _flops(self, responses: int) -> dict[str, float]:
+        """Sums until and with this step; completions that are not in its batch, and those of a validation, count as
+        long as the mean of its batch."""
+        tokens, trainer = self.row["perf/total_num_tokens"], self.config.trainer
+        due = trainer.test_freq > 0 and self.global_steps % trainer.test_freq == 0
+        asked = len(self.val_dataset) * self.config.actor_rollout_ref.rollout.val_kwargs.n * due
+        counted = {
+            SAMPLED_TOKENS: tokens * self.row[SAMPLED] / responses,
+            TRAINED: tokens * self.config.actor_rollout_ref.actor.ppo_epochs,
+            EVALUATED_TOKENS: tokens * asked / responses,
+        }
+        found = self.compute.add(counted)
+        return {name: found[name] for name in (FLOPS, PAPER_FLOPS)}
 
     def _save_state_before_step(self) -> None:
         """Save the weights of the last update, with the data position after the prompts that gave no signal."""
@@ -102,7 +129,10 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         return batch
 
     def on_train_begin(self) -> None:
-        """The last step may already be known to a resumed run's data stream."""
+        """Of a resumed run: what was computed until now; the last step may already be known to its data stream."""
+        row = folder(self.steps_folder, self.global_steps - 1) / STEP_ROW
+        if row.is_file():
+            self.compute.restore(read_json_object(row, DAMAGED))
         self._end_with_the_data(self.global_steps - 1)
 
     def _end_with_the_data(self, step: int) -> None:
@@ -131,6 +161,18 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
         prune_all_but_best(steps, self.config.run.keep)
+
+
+def new_meter(config: DictConfig) -> ComputeMeter:
+    """Of the policy's parameters without embeddings and head."""
+    shape, actor = shape_of_model(config.run.model), config.actor_rollout_ref
+    return ComputeMeter(
+        shape.layers * shape.block + shape.width,
+        old=not config.algorithm.rollout_correction.bypass_mode,
+        reference=actor.actor.use_kl_loss,
+        frozen=actor.model.lora_rank > 0,
+        critic=config.algorithm.adv_estimator == "gae",
+    )
 
 
 def refuse_nan(metrics: dict[str, Any], step: int) -> None:

@@ -1,0 +1,57 @@
+"""Every algorithm, and LoRA, takes two real steps with verl, Ray and vLLM on a CPU."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from grpo_assets import make
+
+from compositionality.config.profile import FOLDER
+from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
+from compositionality.train.common.metrics import read_metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml"))
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make(tmp_path_factory.mktemp("algorithms"))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "lora"])
+def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
+    chosen = ["model.lora.rank=4"] if name == "lora" else [f"algorithm={name}"]
+    words = [
+        "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{made / 'train.parquet'}]",
+        f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={tmp_path / 'run'}", "data.max_prompt_tokens=32",
+        "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4", "optim.lr=1e-3", "trainer.steps=2",
+        "trainer.save_every=0", "trainer.eval_every=0", "trainer.micro_batch_tokens=4096", *chosen,
+    ]  # fmt: skip
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL", "WANDB", "RAY"))}
+    command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *words]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    rows = [row for row in read_metrics(tmp_path / "run/metrics.jsonl") if row["step"]]
+    assert [row["step"] for row in rows] == [1, 2]
+    assert all(math.isfinite(row["actor/grad_norm"]) for row in rows)
+    n = rows[0][PAPER_FLOPS] / (6 * rows[0]["perf/total_num_tokens"])
+    by_token = {"ppo": 2 + 6 + 8, "lora": 2 + 4}.get(name, 2 + 6)
+    if name != "dapo":  # which samples more than it trains on
+        assert rows[0][FLOPS] == pytest.approx(n * by_token * rows[0]["perf/total_num_tokens"])
+    assert rows[1][FLOPS] > rows[0][FLOPS]
+    assert ("critic/vf_loss" in rows[0]) == (name == "ppo")
+    from safetensors.torch import load_file
+
+    before, after = (load_file(folder / "model.safetensors") for folder in (made / "model", tmp_path / "run/final"))
+    assert before.keys() == after.keys()
+    changed = {key for key in before if not torch.equal(before[key], after[key])}
+    linear = {key for key in before if "proj" in key}
+    assert changed
+    assert name != "lora" or changed == linear
+    assert rows[1]["actor/rollout_gap"] < (0.1 if name == "lora" else 1e-3)  # verl rounds merged weights to bfloat16
