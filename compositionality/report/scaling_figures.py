@@ -52,10 +52,11 @@ def scaling(content: Row, fitted: Row, predicting: Row) -> "Figure":
 
 
 def _ticks(axis: Any, subs: tuple[int, ...] = (1, 2, 5)) -> None:
-    """Of a logarithmic axis, also where it spans less than a power of ten."""
+    """Of a logarithmic axis, also where it spans less than a power of ten; powers alone where it spans 40 times."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=subs))
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1,) if len(subs) < 4 and high > 40 * low else subs))
     axis.set_major_formatter(lambda value, _: f"{value:,.5g}" if value < 1e5 else f"{value:.0e}".replace("e+", "e"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -94,6 +95,7 @@ def _slopes(panel: "Axes", laws: Sequence[Row], colours: Mapping[float, Any]) ->
         sizes = np.geomspace(min(colours), max(colours), 60)
         panel.plot(sizes, value["K_max"] / (1 + value["N0"] / sizes), color=INK, linewidth=1)
     panel.set_xscale("log")
+    _ticks(panel.xaxis)
     panel.set_xlabel("parameters without embeddings")
     panel.set_ylabel("k")
     title_panel(panel, "Slope k of log L by size", "dots: each size by itself; line: K_max / (1 + N0 / N)")
@@ -122,6 +124,7 @@ def _equal_losses(panel: "Axes", rows: Sequence[Row], unit: str) -> None:
             panel.plot(sizes, spent, "o-", color=colour, markersize=4, label=f"loss {level:.2g}")
     panel.set_xscale("log")
     panel.set_yscale("log")
+    _ticks(panel.xaxis)
     _ticks(panel.yaxis)
     panel.set_xlabel("parameters without embeddings")
     panel.set_ylabel(unit)
