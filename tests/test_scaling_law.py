@@ -73,6 +73,7 @@ def test_quick_is_a_profile_of_four_sizes_and_two_seeds() -> None:
 
 
 def test_the_papers_sizes_and_settings() -> None:
+    pytest.importorskip("verl", reason="the paper's profile is verl's")
     told = dry(f"{SECTION}/run_all.sh", PROFILE="paper", SEEDS="1")
     models = [values(one)["model.path"] for one in told if one[0] == "train_grpo"]
     assert sorted(models) == sorted(

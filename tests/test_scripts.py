@@ -220,7 +220,12 @@ def test_the_paper_s_problems_are_those_of_the_original() -> None:
     ("script", "arguments", "variables", "told"),
     [
         ("stage1_rft", ["no.such.key=1"], {"PROFILE": "tiny"}, r"no\.such|no such|'no'"),
-        ("stage1_rft", [], {"PROFILE": "huge"}, "no profile huge; there are: instruct paper single small smoke tiny"),
+        (
+            "stage1_rft",
+            [],
+            {"PROFILE": "huge"},
+            "no profile huge; there are: instruct paper quick single small smoke tiny",
+        ),
         ("stage1_rft", [], {"ENGINE": "vllm"}, "no engine vllm; there are: single verl"),
         ("stage1_rft", [], {"PROFILE": "paper", "ENGINE": "single"}, "profile paper has no numbers for ENGINE=single"),
         (

@@ -71,7 +71,7 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
         ),
         ("title: x\nengine: fast", "", "no engine fast; there are: single verl"),
         ("", "mine", "mine builds on itself"),
-        ("", "huge", "no profile huge; there are: instruct mine paper single small smoke tiny"),
+        ("", "huge", "no profile huge; there are: instruct mine paper quick single small smoke tiny"),
         ("string: [", "tiny", r"mine\.yaml: not readable as YAML"),
         ("engines: [1]", "tiny", r"mine\.yaml: engines: not a mapping of keys to values"),
         ("engines: {single: 3}", "tiny", r"mine\.yaml: engines\.single: not a mapping"),

@@ -142,16 +142,36 @@ class Attack:
         return os.mkdir, (str(self.trace),)
 
 
+def test_adapters_are_merged(checkpoint: Path, tmp_path: Path) -> None:
+    """As verl saves LoRA: peft's names, the base beside the factors, rank and alpha in a file."""
+    import torch
+    from safetensors.torch import load_file
+
+    shard = checkpoint / "model_world_size_1_rank_0.pt"
+    state, name = torch.load(shard, weights_only=True), "model.layers.0.self_attn.q_proj"
+    weight = state.pop(f"{name}.weight")
+    down, up = torch.randn(2, weight.shape[1]), torch.randn(weight.shape[0], 2)
+    state |= {
+        f"{name}.base_layer.weight": weight,
+        f"{name}.lora_A.default.weight": down,
+        f"{name}.lora_B.default.weight": up,
+    }
+    torch.save({f"base_model.model.{key}": value for key, value in state.items()}, shard)
+    (checkpoint / "lora_train_meta.json").write_text(json.dumps({"r": 2, "lora_alpha": 6, "task_type": "CAUSAL_LM"}))
+    run(checkpoint, tmp_path / "model")
+    found = load_file(tmp_path / "model/model.safetensors")
+    assert torch.equal(found[f"{name}.weight"], weight + 3.0 * (up @ down))
+    assert not [key for key in found if "lora" in key or "base" in key]
+
+
 def test_a_weight_that_was_not_written_right_is_noticed(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
     original = module.write_weights
 
-    def rounding(shards: list[dict[str, torch.Tensor]], *rest: object) -> int:
-        rounded = [{name: tensor.bfloat16().float() for name, tensor in shard.items()} for shard in shards]
-        return original(rounded, *rest)  # type: ignore[arg-type]
+    def rounding(weights: module.Weights, *rest: object) -> int:
+        shards = [{name: tensor.bfloat16().float() for name, tensor in shard.items()} for shard in weights.shards]
+        return original(module.Weights(shards, 0.0), *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "write_weights", rounding)
     with pytest.raises(UserError, match="was not written as it is in the checkpoint"):

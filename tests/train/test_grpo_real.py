@@ -33,7 +33,7 @@ def words(made, out, *more):
         "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{made / 'train.parquet'}]",
         f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={out}", "reward.shape=paper",
         "data.max_prompt_tokens=32", "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4",
-        "algorithm.dynamic_sampling=true", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
+        "algorithm=dapo", "optim.lr=1e-3", "trainer.micro_batch_tokens=4096", "trainer.keep=1",
         f"trainer.steps={STEPS}", "trainer.save_every=1", "trainer.eval_every=2",
         f"verl.trainer.rollout_data_dir={out}/rollouts", f"verl.trainer.validation_data_dir={out}/validation", *more,
     ]  # fmt: skip
