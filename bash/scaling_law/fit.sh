@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
 RUNS=${RUNS:-$("$PYTHON" -m compositionality.study sizes)}
+[[ -n $RUNS ]] || fail "no run of $ARMS in $CKPT_DIR; run: bash bash/scaling_law/run_seed.sh"
 for resource in ${RESOURCES:-flops flops_paper completions}; do
   output=${OUTPUT:-$RESULTS_DIR/$SECTION}/$resource
   run fit_scaling points="[$RUNS]" resource="$resource" metric='val-core/*' output="$output" "$@"
