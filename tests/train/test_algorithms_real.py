@@ -1,4 +1,4 @@
-"""Every algorithm, and LoRA, takes two real steps with verl, Ray and vLLM on a CPU; DAPO: test_grpo_real.py."""
+"""Every algorithm, and LoRA, takes two real steps with verl, Ray and vLLM on a CPU; DAPO: test_grpo_real.py, GRPO: test_study.py."""
 
 import math
 import os
@@ -15,7 +15,7 @@ from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
 from compositionality.train.common.metrics import read_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = sorted({path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml")} - {"dapo"})
+NAMES = sorted({path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml")} - {"dapo", "grpo"})
 LORA = "rloo"
 """The algorithm that moves adapters here."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
