@@ -1,4 +1,4 @@
-"""Every algorithm, and LoRA, takes two real steps with verl, Ray and vLLM on a CPU; DAPO: test_grpo_real.py, GRPO: test_study.py."""
+"""Algorithms, and LoRA, take two real steps with verl on a CPU; DAPO: test_grpo_real.py, GRPO: test_study.py."""
 
 import math
 import os
