@@ -24,7 +24,7 @@ ONE_RUN, ALIKE = "a size has one run only: no interval", "all runs are alike: no
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ScalingQuantity:
     """``reason``: why it is no result, and has no value or no interval."""
 
     name: str
@@ -33,7 +33,7 @@ class Quantity:
     reason: str = ""
 
 
-def quantities(points: Points, share: float, draws: int, seed: int) -> list[Quantity]:
+def quantities(points: Points, share: float, draws: int, seed: int) -> list[ScalingQuantity]:
     """All of them, those that cannot be had with their reason.
 
     *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*: k(N) / K_max of the
@@ -54,14 +54,14 @@ def quantities(points: Points, share: float, draws: int, seed: int) -> list[Quan
     return [_quantity(name, maker) for name, maker in makers.items()]
 
 
-def _quantity(name: str, maker: Callable[[], tuple[float, Interval | None]]) -> Quantity:
+def _quantity(name: str, maker: Callable[[], tuple[float, Interval | None]]) -> ScalingQuantity:
     try:
         value, interval = maker()
     except UserError as error:
-        return Quantity(name, reason=str(error))
+        return ScalingQuantity(name, reason=str(error))
     if interval and not interval.low < interval.high:
-        return Quantity(name, value, reason=ALIKE)
-    return Quantity(name, value, interval, "" if interval else ONE_RUN)
+        return ScalingQuantity(name, value, reason=ALIKE)
+    return ScalingQuantity(name, value, interval, "" if interval else ONE_RUN)
 
 
 def _of_fit(

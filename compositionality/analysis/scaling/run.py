@@ -23,7 +23,7 @@ from compositionality.analysis.scaling.fit import (
 )
 from compositionality.analysis.scaling.laws import LAWS, Law, law_named
 from compositionality.analysis.scaling.points import Points
-from compositionality.analysis.scaling.quantities import Quantity, quantities
+from compositionality.analysis.scaling.quantities import ScalingQuantity, quantities
 from compositionality.analysis.scaling.read import PointSource, input_files, read_points, sizes_of
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, exclusive, write_all_derived
@@ -233,7 +233,7 @@ def _parameters(fit: LawFit, draws: RunDraws | None) -> Iterator[dict[str, Any]]
             yield {"name": name, "size": size and round(size), "value": value, **ends}
 
 
-def _row(one: Quantity) -> dict[str, Any]:
+def _row(one: ScalingQuantity) -> dict[str, Any]:
     ends = {"low": one.interval and one.interval.low, "high": one.interval and one.interval.high}
     return {"name": one.name, "value": one.value, **ends, "reason": one.reason}
 
