@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bash_runs import dry, run, values
 
-from compositionality.config.profile import load_profile, profile_names
+from compositionality.config.profile import load_profile
 from compositionality.data.parquet import read_table
 from compositionality.study.arms import load_study
 
@@ -99,7 +99,7 @@ def test_a_start_that_is_none_is_one_line() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", profile_names())
+@pytest.mark.parametrize("profile", ["smoke", "paper"])
 def test_the_whole_section_in_order(profile: str) -> None:
     told = dry(f"{SECTION}/run_all.sh", PROFILE=profile, SEEDS="2")
     verbs, study = [command[0] for command in told], study_of(profile)

@@ -21,7 +21,8 @@ from compositionality.train.verl.grpo import FINISHED
 from compositionality.train.verl.grpo_preflight import check_as_verl_does
 from compositionality.train.verl.launch import report_failure
 
-NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied")
+NODE_ERRORS = ("ActorDied", "ActorUnavailable", "NodeDied", "WorkerCrashed", "OwnerDied", "FailedResponsesError")
+"""What a run may end with that has lost a node, by words of Ray's error."""
 VERL_TASK_RUNNER: Any = main_ppo.TaskRunnerV1.__ray_metadata__.modified_class
 
 

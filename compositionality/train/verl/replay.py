@@ -27,6 +27,10 @@ class NoSignalError(UserError):
     """The limit of generation batches was reached before a training batch was full."""
 
 
+class FailedResponsesError(UserError):
+    """More responses than allowed got no verdict."""
+
+
 class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
     """Samples whole groups in the order of the data; drops groups without signal and groups whose judge failed.
 
@@ -90,7 +94,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             time.sleep(self.poll_interval)
 
     def _refuse_errors(self, partition_id: str) -> None:
-        """UserError when more responses than ``max_error_rate`` got no verdict (P5)."""
+        """FailedResponsesError when more responses than ``max_error_rate`` got no verdict (P5)."""
         failed = self.failure_keys[partition_id]
         groups = len(self.finished_keys[partition_id] | failed)
         each = self.settings["responses_per_prompt"]
@@ -100,7 +104,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
             missing, expected, what = len(failed), groups, "prompts"
         limit = self.settings["max_error_rate"]
         if missing > limit * expected:
-            raise UserError(
+            raise FailedResponsesError(
                 f"the judge or vLLM failed on {missing} of {expected} {what} (reward.max_error_rate={limit:g}); "
                 "the first failure is in the log above"
             )
