@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.tasks.registry import check_ground_truth, task_of
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.registry import task_of
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
@@ -96,10 +95,12 @@ def read_problems(path: Path) -> pa.Table:
     _check_sources(path, table["data_source"])
     truths = _truths(path, table)
     _check_prompts(path, table["prompt"])
+    infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
-            truths[row] = truth_text(truth)
-            check_ground_truth(data_source, truths[row])
+            task = task_of(data_source)
+            truths[row] = task.row_truth(truth, infos[row] if isinstance(infos[row], Mapping) else {})
+            task.parse_truth(truths[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
     return _with_truths(with_level_and_group(table, path), truths)

@@ -1,11 +1,12 @@
 """One response to one verdict: the task's judge, the length limit and the failures of the judge itself."""
 
 import logging
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from compositionality.errors import UserError
 from compositionality.tasks.registry import Judge, task_of
-from compositionality.tasks.truth import truth_text
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -14,20 +15,31 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def judge_response(data_source: str, response: str, ground_truth: Any, finish_reason: str = STOP) -> Verdict:
+def judge_response(
+    data_source: str,
+    response: str,
+    ground_truth: Any,
+    finish_reason: str = STOP,
+    extra_info: Mapping[str, Any] | None = None,
+) -> Verdict:
     """The verdict on ``response``; ``finish_reason`` "length" makes it OVERLONG, whatever the text says,
     and "failed" (no response) an ERROR.
 
-    ``ground_truth`` is JSON text, or the struct of another library's row.
+    ``ground_truth`` and ``extra_info`` are a row's, of ours or of another library.
     A judge that fails gives an ERROR verdict; only an unknown ``data_source`` raises (UserError). A task whose judge is
     not trusted is judged in a process of its own.
     """
     task = task_of(data_source)
+    try:
+        truth = task.row_truth(ground_truth, extra_info or {})
+    except UserError as error:
+        _LOG.warning("the judge failed: %s", error)
+        return Verdict(0.0, Reason.ERROR)
     if task.trusted_judge or finish_reason in (LENGTH, FAILED):
-        return judge_with(task.judge, response, ground_truth, finish_reason)
+        return judge_with(task.judge, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
-    return _own_process().judge([JudgeInput(data_source, response, truth_text(ground_truth), finish_reason)])[0]
+    return _own_process().judge([JudgeInput(data_source, response, truth, finish_reason)])[0]
 
 
 @cache
@@ -37,14 +49,14 @@ def _own_process() -> "JudgePool":
     return JudgePool(max_error_rate=1.0)
 
 
-def judge_with(judge: Judge, response: str, ground_truth: Any, finish_reason: str = STOP) -> Verdict:
+def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
     """As ``judge_response``, with the judge given."""
     if finish_reason == LENGTH:
         return Verdict(0.0, Reason.OVERLONG)
     if finish_reason == FAILED:
         return Verdict(0.0, Reason.ERROR)
     try:
-        return judge(response, truth_text(ground_truth))
+        return judge(response, ground_truth)
     except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)
         _LOG.warning("the judge failed: %s: %s", type(error).__name__, error)
         return Verdict(0.0, Reason.ERROR)

@@ -20,8 +20,7 @@ def compute_score(
 
     A judge that failed has score 0 and ``error`` 1: verl needs a number; the reward manager counts and stops (P5).
     """
-    del extra_info
-    return score_dict(judge_response(data_source, solution_str, ground_truth, finish_reason), shape)
+    return score_dict(judge_response(data_source, solution_str, ground_truth, finish_reason, extra_info), shape)
 
 
 def score_dict(verdict: Verdict, shape: str = Shape.BINARY) -> dict[str, float]:

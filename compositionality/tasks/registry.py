@@ -74,11 +74,6 @@ def find_judge(data_source: str) -> Judge:
     return task_of(data_source).judge
 
 
-def check_ground_truth(data_source: str, ground_truth: str) -> None:
-    """UserError if the task of ``data_source`` cannot read ``ground_truth``."""
-    task_of(data_source).parse_truth(ground_truth)
-
-
 def _registered() -> Iterator[tuple[str, str]]:
     """Name and place of every task; a package that is found twice on the path counts once."""
     from importlib.metadata import entry_points  # slow to import

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
+from compositionality.tasks.truth import truth_text
 from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
 _FAILURES = {
@@ -58,9 +59,10 @@ class Task(ABC):
     """Makes problems and judges completions; every method is pure and deterministic.
 
     ``data_sources`` are regular expressions that match whole names; ``modes`` begins with the default mode. ``styles``
-    are the values that an option ``style`` can have. ``trusted_judge``: False if judging text of a model may run into
-    code that is not safe on it, so that only the processes of the judge pool may do it. ``seed_classes``: seeds from 0
-    up to this one share no problem of a split, and larger ones do with those that are equal modulo it; 0: not known.
+    are the values that an option ``style`` can have, ``kinds`` those of an option ``kind``. ``trusted_judge``: False if
+    judging text of a model may run into code that is not safe on it, so that only the processes of the judge pool may
+    do it. ``seed_classes``: seeds from 0 up to this one share no problem of a split, and larger ones do with those that
+    are equal modulo it; 0: not known.
     """
 
     name: ClassVar[str]
@@ -68,6 +70,7 @@ class Task(ABC):
     data_sources: ClassVar[tuple[str, ...]]
     modes: ClassVar[Mapping[str, Mode]]
     styles: ClassVar[tuple[str, ...]] = ()
+    kinds: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
     trusted_judge: ClassVar[bool] = True
     too_few: ClassVar[str] = "ask for fewer problems or widen the options"
@@ -97,6 +100,15 @@ class Task(ABC):
     @abstractmethod
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """Judge one response. Never raises on what a model wrote; linear in its length."""
+
+    def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
+        """The text that the judge reads, out of a row's ground truth, and its ``extra_info`` where that holds a part.
+
+        ``ground_truth`` is that text already, or what files of others hold: a struct, or text without that part.
+        UserError if it is neither.
+        """
+        del extra_info
+        return truth_text(ground_truth)
 
     def parse_truth(self, ground_truth: str) -> Any:
         """What the judge reads out of a row's ground truth. UserError if it cannot."""

@@ -27,12 +27,12 @@ ATTACKS = [
 
 
 def cases() -> dict[str, tuple[Task, Any]]:
-    """Every task with the default options of its first mode, in each of its styles."""
+    """Every task with the default options of its first mode, in each of its styles and kinds."""
     found: dict[str, tuple[Task, Any]] = {}
     for task in [*all_tasks().values(), TOY]:
         options = next(iter(task.modes.values())).options()
-        for style in task.styles or ("",):
-            found[f"{task.name} {style}".strip()] = task, replace(options, style=style) if style else options
+        for chosen in [*({"style": one} for one in task.styles), *({"kind": one} for one in task.kinds)] or [{}]:
+            found[" ".join([task.name, *chosen.values()])] = task, replace(options, **chosen)
     return found
 
 
