@@ -18,6 +18,7 @@ BUILT_IN = {
     "string": "compositionality.tasks.string:TASK",
     "countdown": "compositionality.tasks.countdown:TASK",
     "igsm": "compositionality.tasks.igsm:TASK",
+    "math": "compositionality.tasks.math:TASK",
     "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
 }
 Judge = Callable[[str, str], Verdict]

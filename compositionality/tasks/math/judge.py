@@ -1,0 +1,121 @@
+"""Whether a boxed answer is the gold one: as text, as an exact number, part by part, and at last by symbols.
+
+Symbols are compared by math-verify (Kydlíček), which runs sympy on what a model wrote: only in a process of the judge
+pool, and only on expressions whose size bounds the work.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from compositionality.errors import UserError
+from compositionality.tasks.math.normal import brackets, normal, split_top, unnamed
+from compositionality.tasks.math.numbers import is_decimal, read_number, same_number
+from compositionality.tasks.math.reading import LONGEST, has_box, last_box, marked_line, thought_after
+from compositionality.types import Reason, Verdict
+
+SYMBOLS = 200
+"""Longest expression that is compared by symbols, in characters."""
+PARTS = 20
+"""Most parts of a tuple, a set or a list that are compared."""
+_HEAVY = re.compile(
+    r"\d{16}"  # long numbers
+    r"|\^\{?-?\d{3}|\^\{[^{}]*\{|\^[^^]{0,40}\^"  # large, nested and chained powers
+    r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
+    r"|\\(?:input|include|def|newcommand|write|catcode)"
+)
+_JOINED = re.compile(r"[})\]]\d")
+"""A digit right behind a bracket: a product or a slip, nobody can say."""
+_COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
+_COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
+_LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
+_ORDERED = frozenset({("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")})
+
+
+def judge_math(response: str, golds: Sequence[str]) -> Verdict:
+    """CORRECT if the answer of ``response`` equals one of ``golds``; MALFORMED if it is no readable expression."""
+    text = thought_after(response)
+    answer = last_box(text) if has_box(text) else marked_line(text)
+    if answer is None and has_box(text):
+        return Verdict(0.0, Reason.MALFORMED)
+    if not answer:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if len(answer) > LONGEST:
+        return Verdict(0.0, Reason.MALFORMED)
+    if any(_same(normal(gold), normal(answer)) for gold in golds):
+        return Verdict(1.0, Reason.CORRECT, answer)
+    return Verdict(0.0, Reason.WRONG, answer)
+
+
+def read_golds(ground_truth: str) -> list[str]:
+    """The gold answers of a row: its text, or the texts of a JSON list. UserError if one is empty or unbalanced."""
+    golds = [ground_truth]
+    if ground_truth.startswith('["'):
+        try:
+            golds = [str(one) for one in json.loads(ground_truth)]
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"ground_truth {ground_truth[:60]!r} is no list of answers; correct the row") from error
+    for gold in golds:
+        if not gold.strip() or gold.replace("\\{", "").count("{") != gold.replace("\\}", "").count("}"):
+            raise UserError(f"ground_truth {gold[:60]!r} is no answer: it is empty, or a brace is missing")
+        if len(gold) > LONGEST:
+            raise UserError(f"ground_truth {gold[:60]!r}… has more than {LONGEST} characters; drop the row")
+    return golds
+
+
+def _same(gold: str, answer: str) -> bool:
+    if gold == answer:
+        return True
+    if "=" not in gold or "=" not in answer:
+        gold, answer = unnamed(gold), unnamed(answer)
+    if gold == answer:
+        return True
+    numbers = read_number(gold), read_number(answer)
+    if numbers[0] is not None and numbers[1] is not None:
+        exact = not (is_decimal(gold) or is_decimal(answer))
+        return same_number(numbers[0], numbers[1], exact)
+    around = brackets(gold), brackets(answer)
+    if around[0] and around[1]:
+        if around[0][:2] != around[1][:2]:
+            return False
+        return _same_parts(around[0][2], around[1][2], around[0][:2] in _ORDERED)
+    if around[0] or around[1]:
+        return False
+    if len(split_top(gold)) > 1 or len(split_top(answer)) > 1:
+        return _same_parts(gold, answer, ordered=False)
+    return _same_by_symbols(gold, answer)
+
+
+def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
+    """Part by part; without an order each part of the gold answer has a part of its own."""
+    golds, answers = split_top(gold), split_top(answer)
+    if len(golds) != len(answers) or len(golds) > PARTS:
+        return False
+    if len(golds) == 1:
+        return _same(golds[0], answers[0])
+    if ordered:
+        return all(_same(one, other) for one, other in zip(golds, answers, strict=True))
+    for one in golds:
+        match = next((other for other in answers if _same(one, other)), None)
+        if match is None:
+            return False
+        answers.remove(match)
+    return True
+
+
+def _same_by_symbols(gold: str, answer: str) -> bool:
+    """As sympy sees both; never for what would keep it busy, or for what is no mathematics."""
+    if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer):
+        return False
+    from math_verify import LatexExtractionConfig, parse, verify
+
+    config = [LatexExtractionConfig()]
+    read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
+    return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+
+
+def _is_expression(text: str) -> bool:
+    """Whether ``text`` is LaTeX of bounded work: commands, signs, digits and names of at most three letters."""
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text) or text.count("{") != text.count("}"):
+        return False
+    return _COMMANDS.fullmatch(text) is not None and not _LONG_NAME.search(_COMMAND.sub(" ", text))

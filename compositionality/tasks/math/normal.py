@@ -1,0 +1,85 @@
+"""Answers brought to one way of writing, by rules that change no value."""
+
+import re
+
+_REPLACED = (
+    ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
+    ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("\\%", ""), ("%", ""),
+    ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
+    ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
+)  # fmt: skip
+_SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
+_SHORT_ROOT = re.compile(r"\\sqrt(\w)")
+_SPACE = re.compile(r"(?<!\\)\\ ")
+_UNIT = re.compile(r"(.*[\d}])\s*\\(?:text|mathrm)\{([^{}]*)\}(?:\^\{?\d\}?)?")
+_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])")
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_MULTIPLES = frozenset(
+    {"hundred", "thousand", "million", "billion", "trillion", "dozen", "percent", "mod", "or", "and"}
+)
+"""Words behind a number that are part of its value, or join it to more; none of them is a unit."""
+
+
+def normal(text: str) -> str:
+    """``text`` without blanks, signs of money, percent and degree, and with one way of writing fractions and roots.
+
+    A unit in ``\\text{…}`` behind a number is dropped, a text by itself is its words in small letters.
+    """
+    for old, new in _REPLACED:
+        text = text.replace(old, new)
+    text = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
+    text = _TEXT.sub(lambda found: found[1], text)
+    if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
+        return " ".join(text.lower().split())
+    text = re.sub(r"\s+", "", text)
+    text = _SHORT_ROOT.sub(r"\\sqrt{\1}", text)
+    return _SHORT_FRACTION.sub(lambda found: "\\frac{%s}{%s}" % (found[1] or found[2], found[3] or found[4]), text)  # noqa: UP031
+
+
+def unnamed(text: str) -> str:
+    """A normal answer without a name before it: ``x=5`` is ``5``."""
+    found = _NAME.match(text)
+    rest = text[found.end() :] if found else ""
+    return rest if rest and "=" not in rest else text
+
+
+def split_top(text: str) -> list[str]:
+    """The parts between the commas that stand in no bracket."""
+    parts, depth, start = [], 0, 0
+    for place, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and not depth:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]
+
+
+def brackets(text: str) -> tuple[str, str, str] | None:
+    """Opening and closing bracket around all of ``text`` and what is between; None without such a pair."""
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
+        inner = text[len(opened) : len(text) - len(closed)]
+        if (
+            text.startswith(opened)
+            and text.endswith(closed)
+            and len(text) >= len(opened) + len(closed)
+            and _even(inner)
+        ):
+            return opened, closed, inner
+    return None
+
+
+def _even(text: str) -> bool:
+    """Whether no bracket of ``text`` is closed before it is opened."""
+    depth = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _without_unit(text: str) -> str:
+    found = _UNIT.fullmatch(text)
+    words = found[2].lower().split() if found else []
+    return found[1] if found and words and not _MULTIPLES & set(words) else text
