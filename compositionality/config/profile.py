@@ -37,6 +37,7 @@ SCHEMAS = {
     "merge_data": "compositionality.rft.merge:MergeSettings",
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
     "influence": "compositionality.analysis.run:InfluenceSettings",
+    "prepare_guru": "compositionality.rft.guru:PrepareGuruSettings",
     "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
     "report": "compositionality.report.page.inputs:ReportSettings",
     "set_chat_template": "compositionality.train.common.chat_template:ChatTemplateSettings",

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.tasks.registry import task_of
+from compositionality.tasks.truth import row_info
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
@@ -99,7 +100,7 @@ def read_problems(path: Path) -> pa.Table:
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
             task = task_of(data_source)
-            truths[row] = task.row_truth(truth, infos[row] if isinstance(infos[row], Mapping) else {})
+            truths[row] = task.row_truth(truth, row_info(infos[row]))
             task.parse_truth(truths[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import Judge, task_of
+from compositionality.tasks.truth import row_info
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def judge_response(
     """
     task = task_of(data_source)
     try:
-        truth = task.row_truth(ground_truth, extra_info or {})
+        truth = task.row_truth(ground_truth, row_info(extra_info))
     except UserError as error:
         _LOG.warning("the judge failed: %s", error)
         return Verdict(0.0, Reason.ERROR)

@@ -158,8 +158,8 @@ def test_p18_a_source_level_or_group_that_is_none_is_named_by_row(tmp_path, colu
 
 def test_p18_the_unknown_data_source_is_said_first(tmp_path):
     path = write(tmp_path / "rows.parquet", ["71", "72"])
-    table = pq.read_table(path).set_column(0, "data_source", pa.array(["countdown", "openai/gsm8k"]))
+    table = pq.read_table(path).set_column(0, "data_source", pa.array(["countdown", "nobody/knows"]))
     with_text = table.drop_columns(["prompt"]).append_column("prompt", pa.array(["?", "?"]))
     pq.write_table(with_text, path)
-    with pytest.raises(UserError, match=r"rows.parquet: row 1: unknown data_source 'openai/gsm8k'; known: .*countdown"):
+    with pytest.raises(UserError, match=r"rows.parquet: row 1: unknown data_source 'nobody/knows'; known: .*countdown"):
         read_problems(path)

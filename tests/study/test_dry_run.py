@@ -20,6 +20,7 @@ STEPS = {
     "filter_rollouts": ("rollouts=[r]", "problems=p.parquet", "output=out"),
     "filter_problems": ("rollouts=r", "problems=p.parquet", "output=out.parquet"),
     "merge_data": ("inputs=[a,b]", "output=out"),
+    "prepare_guru": ("files=[a.parquet]", "output=out"),
     "split_chunks": ("problems=p.parquet", "output=out", "rows_per_chunk=4"),
     "write_solutions": ("problems=p.parquet", "output=out"),
     "influence": ("model=m", "rollouts=r", "problems=p.parquet", "output=out"),

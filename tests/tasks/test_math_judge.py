@@ -38,6 +38,7 @@ def test_p04_only_a_marked_answer_counts(text, right):
 def test_rows_of_others_give_their_gold_answer():
     assert TASK.row_truth("so 3*4=12 #### 12", {}) == "12"
     assert TASK.row_truth(34, {}) == "34"
+    assert TASK.row_truth("So it is \\boxed{\\frac{1}{2}}.", {}) == "\\frac{1}{2}"
     assert TASK.parse_truth(TASK.row_truth(["a", "b"], {})) == ["a", "b"]
     assert TASK.judge("\\boxed{b}", json.dumps(["a", "b"])).score == 1
     for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):

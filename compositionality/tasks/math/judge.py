@@ -5,6 +5,7 @@ pool, and only on expressions whose size bounds the work.
 """
 
 import json
+import logging
 import re
 from collections.abc import Sequence
 
@@ -109,6 +110,7 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
         return False
     from math_verify import LatexExtractionConfig, parse, verify
 
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
     read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
     return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from compositionality.errors import UserError
 from compositionality.tasks.math.generate import KINDS, SEED_CLASSES, make
 from compositionality.tasks.math.judge import judge_math, read_golds
+from compositionality.tasks.math.reading import last_box
 from compositionality.tasks.task import Mode, Task
 from compositionality.tasks.truth import truth_text
 from compositionality.types import Problem, Verdict
@@ -52,11 +53,12 @@ class MathTask(Task):
         return judge_math(response, read_golds(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """Numbers as text; the answer behind GSM8K's ``####``."""
+        """Numbers as text; the answer behind GSM8K's ``####``, or in the box of a whole solution."""
         del extra_info
         if isinstance(ground_truth, int | float) and not isinstance(ground_truth, bool):
             return str(ground_truth)
-        return truth_text(ground_truth).rpartition("####")[2].strip()
+        text = truth_text(ground_truth).rpartition("####")[2].strip()
+        return last_box(text) or text
 
     def parse_truth(self, ground_truth: str) -> list[str]:
         """The gold answers. UserError for an empty or damaged one."""

@@ -1,0 +1,355 @@
+"""Rows of several domains (guru's columns, or verl's) made ready for RL: checked, filtered, mixed, ordered, cut.
+
+Source of the columns and of the order by pass rate: guru-RL-92k (arXiv 2506.14965) and its study of scaling laws.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, name_inputs, new_artefact
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import MESSAGES, level_and_group, to_table
+from compositionality.errors import UserError
+from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveFraction, Seed, Workers, check_ranges
+from compositionality.reward.pool import JudgeInput, JudgePool
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.registry import task_of
+from compositionality.tasks.truth import row_info
+from compositionality.types import Message, Problem, Reason
+
+STEP = "prepare_guru"
+COLUMNS = ("data_source", "prompt", "reward_model")
+BANDS = (0.2, 0.4, 0.6, 0.8)
+"""Between the bands of difficulty; pass rates of 0 and 1, and rows without one, are bands of their own."""
+BOX = " Give the final answer in \\boxed{}."
+
+
+class Order(StrEnum):
+    """How the rows of a file follow one another; ``easy_to_hard``: by pass rate, then by level, unknown ones last."""
+
+    AS_READ = "as_read"
+    SHUFFLED = "shuffled"
+    EASY_TO_HARD = "easy_to_hard"
+
+
+@dataclass
+class PrepareGuruSettings:
+    """Settings of ``prepare_guru``."""
+
+    files: list[str] = MISSING  # parquet files with guru's columns, or verl's
+    output: NonEmptyStr = MISSING  # folder: train.parquet, holdout.parquet, subset-N.parquet, refused.csv
+    pass_rate: NonEmptyStr = "qwen2.5_7b_pass_rate"  # column with the share of samples that a model solves
+    min_pass_rate: Fraction = 0.0  # keep rows with at least this pass rate …
+    max_pass_rate: Fraction = 1.0  # … and at most this one
+    check_gold: bool = True  # judge the gold answer, or reference program, of each row that has one
+    max_refused: Fraction = 0.01  # share of rows that may be unreadable; more is an error
+    rows_per_domain: NonNegativeInt = 0  # as many rows of each domain; 0: all rows
+    holdout: NonNegativeInt = 0  # rows set aside, with the domains and difficulties of the rest
+    balance: bool = False  # half of the holdout easy, half of it hard instead
+    easy_from: PositiveFraction = 0.3  # pass rate from which a row is easy, for balance
+    order: NonEmptyStr = Order.AS_READ  # of the rows: as_read, shuffled, easy_to_hard
+    subsets: list[int] = field(default_factory=list)  # sizes of subsets of the training rows
+    nested: bool = True  # a subset holds the smaller ones; false: subsets share no row
+    seed: Seed = 0  # of the choice of rows
+    workers: Workers = 1  # processes that judge; changes the speed only
+    force: bool = False  # replace a result that was made from something else
+
+
+class GuruRow(NamedTuple):
+    """A row that was read: its problem, all turns of its prompt, its pass rate (None: not known)."""
+
+    problem: Problem
+    prompt: list[Message]
+    pass_rate: float | None
+
+    @property
+    def stratum(self) -> tuple[str, float]:
+        """Its domain and band of difficulty."""
+        if self.pass_rate is None:
+            return self.problem.group, -1.0
+        inner = 0 < self.pass_rate < 1
+        return self.problem.group, sum(self.pass_rate >= edge for edge in BANDS) + 1.0 if inner else self.pass_rate * 9
+
+
+class Refused(NamedTuple):
+    """A row that cannot be used, and why."""
+
+    file: str
+    row: int
+    reason: str
+
+
+def prepare_guru(settings: PrepareGuruSettings) -> Path:
+    """Write the folder ``output`` and print what it holds. UserError for too many unreadable or too few good rows."""
+    check(settings)
+    files, output = [Path(path) for path in settings.files], Path(settings.output)
+    shown = {
+        key: value for key, value in asdict(settings).items() if key not in ("files", "output", "workers", "force")
+    }
+    names = name_inputs("files", files)
+    recipe = Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        counts = Counter[str]()
+        rows, refused = read_rows(files, settings, counts)
+        parts = _parts(_kept(rows, settings, counts), settings)
+        facts = {"rows": {name: len(part) for name, part in parts.items()}, **counts}
+        with new_artefact(output, recipe, facts) as partial:
+            partial.mkdir()
+            for name, part in parts.items():
+                write_table(_table(part, name), partial / f"{name}.parquet")
+            (partial / "refused.csv").write_text(_csv(refused))
+    _say(output, parts, counts, refused)
+    return output
+
+
+def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
+    """UserError for settings that fit nothing; where the files are there also for missing columns."""
+    check_ranges(settings)
+    if not settings.files:
+        raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
+    if settings.min_pass_rate > settings.max_pass_rate:
+        raise UserError(f"min_pass_rate={settings.min_pass_rate:g} is above max_pass_rate={settings.max_pass_rate:g}")
+    if settings.order not in list(Order):
+        raise UserError(f"order={settings.order}: choose {', '.join(Order)}")
+    if any(size < 1 for size in settings.subsets) or len(set(settings.subsets)) < len(settings.subsets):
+        raise UserError(f"subsets={settings.subsets}: give different whole numbers above 0")
+    for path in settings.files:
+        if is_to_be_checked(path, dry=dry):
+            read_table(Path(path), COLUMNS)
+
+
+def read_rows(
+    files: Sequence[Path], settings: PrepareGuruSettings, counts: Counter[str]
+) -> tuple[list[GuruRow], list[Refused]]:
+    """All rows that can be asked and judged, and the others with what is wrong with them.
+
+    UserError if more than ``max_refused`` of them cannot, or for a file without a column.
+    """
+    rows: list[GuruRow] = []
+    refused: list[Refused] = []
+    for path in files:
+        table = read_table(path, COLUMNS, optional=("ability", "extra_info", "level", "group", settings.pass_rate))
+        for number, cells in enumerate(table.to_pylist()):
+            counts["read"] += 1
+            try:
+                rows.append(_row(cells, number, path, settings.pass_rate))
+            except UserError as error:
+                refused.append(Refused(str(path), number, str(error)))
+    if settings.check_gold:
+        rows = _with_right_gold(rows, refused, settings.workers, counts)
+    counts["refused"] = len(refused)
+    if len(refused) > settings.max_refused * counts["read"]:
+        first = refused[0]
+        raise UserError(
+            f"{first.file}: row {first.row}: {first.reason} ({len(refused):,} of {counts['read']:,} rows cannot be "
+            f"used, more than max_refused={settings.max_refused:g}; correct them or raise it)"
+        )
+    return rows, refused
+
+
+def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> GuruRow:
+    """UserError for what cannot be asked or judged."""
+    task = task_of(str(cells["data_source"]))
+    info = row_info(cells.get("extra_info"))
+    reward_model = cells["reward_model"]
+    if not isinstance(reward_model, dict) or reward_model.get("ground_truth") is None:
+        raise UserError("reward_model has no ground_truth")
+    truth = task.row_truth(reward_model["ground_truth"], info)
+    task.parse_truth(truth)
+    prompt = _turns(cells["prompt"])
+    if task.name == "math" and not any(form in prompt[-1]["content"] for form in ("\\boxed", "Answer:", "####")):
+        prompt[-1]["content"] += BOX
+    rate = cells.get(pass_rate)
+    if rate is not None and not (isinstance(rate, int | float) and 0 <= rate <= 1):
+        raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
+    level, _ = level_and_group("", info)
+    level = cells["level"] if cells.get("level") is not None else level
+    origin = {"file": path.name, "row": number, "pass_rate": rate}
+    reference = {"reference": info["reference"]} if info.get("reference") else {}
+    problem = Problem(
+        cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, {**origin, **reference}
+    )
+    return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate))
+
+
+def _turns(prompt: Any) -> list[Message]:
+    """The turns of a prompt, which may be one text. UserError if there is none."""
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    good = isinstance(turns, list) and all(
+        isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
+        for turn in turns
+    )
+    if not good or not turns or not turns[-1]["content"].strip():
+        raise UserError("the prompt is no text and no list of turns with a role and a content")
+    return [Message(role=turn["role"], content=turn["content"]) for turn in turns]
+
+
+def _with_right_gold(
+    rows: Sequence[GuruRow], refused: list[Refused], workers: int, counts: Counter[str]
+) -> list[GuruRow]:
+    """The rows without those whose own gold answer is judged wrong; one that has none is kept and counted."""
+    golds: dict[int, JudgeInput] = {}
+    for place, row in enumerate(rows):
+        try:
+            gold = task_of(row.problem.data_source).gold(row.problem)
+        except UserError:
+            counts["without_gold"] += 1
+            continue
+        golds[place] = JudgeInput(row.problem.data_source, gold, row.problem.ground_truth)
+    with JudgePool(workers, max_error_rate=1.0) as pool:
+        verdicts = dict(zip(golds, pool.judge(list(golds.values())), strict=True))
+    kept = []
+    for place, row in enumerate(rows):
+        verdict = verdicts.get(place)
+        if verdict is None or verdict.reason is Reason.CORRECT:
+            kept.append(row)
+        else:
+            said = f"its own gold answer is judged {verdict.reason}"
+            refused.append(Refused(row.problem.metadata["file"], row.problem.metadata["row"], said))
+    return kept
+
+
+def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
+    """Without prompts that are there already, and without pass rates out of bounds."""
+    bounded = settings.min_pass_rate > 0 or settings.max_pass_rate < 1
+    seen, kept = set[bytes](), list[GuruRow]()
+    for row in rows:
+        key = blake2b(repr(row.prompt).encode(), digest_size=16).digest()
+        if key in seen:
+            counts["twice"] += 1
+        elif bounded and row.pass_rate is None:
+            counts["without_pass_rate"] += 1
+        elif row.pass_rate is not None and not settings.min_pass_rate <= row.pass_rate <= settings.max_pass_rate:
+            counts["pass_rate_out_of_bounds"] += 1
+        else:
+            kept.append(row)
+        seen.add(key)
+    if not kept:
+        raise UserError(f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate")
+    return kept
+
+
+def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list[GuruRow]]:
+    """The files by name. UserError where there are too few rows."""
+    draws = Draws(f"{STEP}/{settings.seed}".encode())
+    drawn = draws.shuffled(range(len(rows)))
+    held = _balanced(rows, drawn, settings) if settings.balance else _stratified(rows, drawn, settings.holdout)
+    if settings.holdout >= len(rows):
+        raise UserError(f"holdout={settings.holdout}: there are {len(rows):,} rows in all; leave some to train on")
+    left = [place for place in drawn if place not in held]
+    if settings.rows_per_domain:
+        left = _mixed(rows, left, settings.rows_per_domain)
+    parts = {"train": left}
+    if held:
+        parts["holdout"] = sorted(held)
+    wanted = max(settings.subsets, default=0) if settings.nested else sum(settings.subsets)
+    if wanted > len(left):
+        raise UserError(f"subsets={settings.subsets}: they need {wanted:,} rows, there are {len(left):,}")
+    start = 0
+    for size in settings.subsets:
+        parts[f"subset-{size}"] = left[start : start + size]
+        start += 0 if settings.nested else size
+    return {
+        name: [rows[place] for place in (part if name == "holdout" else _ordered(rows, part, settings.order))]
+        for name, part in parts.items()
+    }
+
+
+def _stratified(rows: Sequence[GuruRow], drawn: Sequence[int], size: int) -> set[int]:
+    """``size`` places with the shares of domains and difficulties of all rows (largest remainders)."""
+    strata: dict[tuple[str, float], list[int]] = {}
+    for place in drawn:
+        strata.setdefault(rows[place].stratum, []).append(place)
+    exact = {name: size * len(places) / len(rows) for name, places in strata.items()}
+    given = {name: int(share) for name, share in exact.items()}
+    by_remainder = sorted(strata, key=lambda name: (given[name] - exact[name], name))
+    for name in by_remainder[: size - sum(given.values())]:
+        given[name] += 1
+    return {place for name, places in strata.items() for place in places[: given[name]]}
+
+
+def _balanced(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGuruSettings) -> set[int]:
+    """Half easy, half hard (those without a pass rate are hard). UserError where there are too few of one."""
+    held: set[int] = set()
+    for easy, size in ((True, settings.holdout // 2), (False, settings.holdout - settings.holdout // 2)):
+        places = [place for place in drawn if ((rows[place].pass_rate or 0.0) >= settings.easy_from) == easy]
+        if len(places) < size:
+            kind = "easy" if easy else "hard"
+            raise UserError(f"holdout={settings.holdout} balance=true: only {len(places):,} rows are {kind}; lower it")
+        held.update(places[:size])
+    return held
+
+
+def _mixed(rows: Sequence[GuruRow], places: Sequence[int], size: int) -> list[int]:
+    """The first ``size`` places of each domain, in the order given. UserError where a domain has fewer."""
+    there = Counter(rows[place].problem.group for place in places)
+    domain, fewest = min(there.items(), key=lambda item: item[1])
+    if fewest < size:
+        raise UserError(f"rows_per_domain={size}: {domain} has {fewest:,} rows; lower it or leave that domain out")
+    taken, mixed = Counter[str](), list[int]()
+    for place in places:
+        domain = rows[place].problem.group
+        if taken[domain] < size:
+            taken[domain] += 1
+            mixed.append(place)
+    return mixed
+
+
+def _ordered(rows: Sequence[GuruRow], places: Sequence[int], order: str) -> list[int]:
+    if order == Order.SHUFFLED:
+        return list(places)
+    if order == Order.AS_READ:
+        return sorted(places)
+    return sorted(places, key=lambda place: _hardness(rows[place], place))
+
+
+def _hardness(row: GuruRow, place: int) -> tuple[float, int, int]:
+    return (2.0 if row.pass_rate is None else 1 - row.pass_rate), row.problem.level, place
+
+
+def _table(rows: Sequence[GuruRow], split: str) -> pa.Table:
+    """verl's schema with level and group; the group is the domain."""
+    names = {name: None for row in rows for name in row.problem.metadata}
+    problems = [
+        Problem(
+            row.problem.data_source, row.problem.level, row.problem.group, row.problem.prompt, row.problem.ground_truth,
+            number, {name: row.problem.metadata.get(name) for name in names},
+        )
+        for number, row in enumerate(rows)
+    ]  # fmt: skip
+    table = to_table(problems, split)
+    prompts = pa.array([row.prompt for row in rows], MESSAGES)
+    return table.set_column(table.column_names.index("prompt"), "prompt", prompts)
+
+
+def _csv(refused: Iterable[Refused]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Refused._fields)
+    writer.writerows(refused)
+    return text.getvalue()
+
+
+def _say(output: Path, parts: dict[str, list[GuruRow]], counts: Counter[str], refused: Sequence[Refused]) -> None:
+    for name, part in parts.items():
+        domains = Counter(row.problem.group for row in part)
+        print(f"{output}/{name}.parquet: {len(part):,} rows ({', '.join(f'{k} {v:,}' for k, v in domains.items())})")
+    print(", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()))
+    if refused:
+        print(f"{output}/refused.csv says what is wrong with each refused row; the first: {refused[0].reason}")
+    first = parts["train"][0]
+    print(f"first row, {first.problem.data_source}: {first.prompt[-1]['content'][:300]!r}")
+    print(f"its ground truth: {first.problem.ground_truth[:200]!r}")

@@ -1,0 +1,16 @@
+"""Make rows of several domains ready for RL: check, filter by pass rate, mix, order, hold out, cut subsets.
+
+Reads parquet files with guru's columns (data_source, prompt, reward_model, extra_info as a struct or compressed, pass
+rates) or verl's. Writes the folder OUTPUT: train.parquet, holdout.parquet, subset-N.parquet in verl's RL schema,
+refused.csv with the rows that cannot be asked or judged, and a manifest. Shows a row.
+
+    python examples/prepare_guru.py files=[math__combined_54.4k.parquet] output=data/math holdout=500 order=easy_to_hard
+    python examples/prepare_guru.py files=[A.parquet,B.parquet] output=data/mix rows_per_domain=1000 max_pass_rate=0.9
+    python examples/prepare_guru.py files=[A.parquet] output=data/reuse subsets=[1000,5000] nested=true
+"""
+
+from compositionality.config.cli import run
+from compositionality.rft.guru import PrepareGuruSettings, check, prepare_guru
+
+if __name__ == "__main__":
+    run(PrepareGuruSettings, prepare_guru, __doc__, check=lambda settings: check(settings, dry=True))

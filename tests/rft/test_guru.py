@@ -1,0 +1,186 @@
+"""Preparing rows of several domains: guru's columns in every form, gold answers, filters, mixes, orders, subsets."""
+
+import base64
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.config.cli import parse
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.reward.verl_reward import compute_score
+from compositionality.rft.guru import PrepareGuruSettings, prepare_guru
+
+RATE = "qwen2.5_7b_pass_rate"
+
+
+def packed(value: Any) -> str:
+    return base64.b64encode(gzip.compress(json.dumps(value).encode())).decode()
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    """A row of guru's mathematics."""
+    return {
+        "data_source": "math__deepscaler_preview",
+        "prompt": [{"role": "user", "content": f"What is {number} + 1?"}],
+        "ability": "math",
+        "apply_chat_template": True,
+        RATE: (number % 11) / 10,
+        "qwen3_30b_pass_rate": 1.0,
+        "reward_model": {"style": "rule", "ground_truth": str(number + 1)},
+        "extra_info": {"split": "train", "index": number, "reward_metric": "", "original_question": ""},
+        **changes,
+    }
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> str:
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def sums(count: int, start: int = 0, **changes: Any) -> list[dict[str, Any]]:
+    return [row(number, **changes) for number in range(start, start + count)]
+
+
+def strings(path: Path, count: int) -> str:
+    """A file of another domain, in verl's columns."""
+    from compositionality.data.create_problems import create_problems, settings_for
+
+    create_problems(settings_for("string", output=str(path), levels=(1,), count=count))
+    return str(path)
+
+
+def prepared(tmp_path: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
+    """The files of the output by name."""
+    out = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *words]))
+    for path in out.glob("*.parquet"):
+        read_problems(path)
+    return {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
+
+
+def numbers(rows: list[dict[str, Any]]) -> list[int]:
+    return [one["extra_info"]["row"] for one in rows]
+
+
+def test_every_form_of_a_row_is_read_and_can_be_judged(tmp_path: Path) -> None:
+    whole = packed({"split": "train", "index": 7})
+    parts = {"part_1": whole[:9], "part_2": whole[9:]}
+    compressed = {"style": "rule", "ground_truth": {"compressed": packed("8")}}
+    files = [
+        write(tmp_path / "nested.parquet", sums(3)),
+        write(tmp_path / "packed.parquet", [row(7, extra_info=parts, reward_model=compressed)]),
+        write(tmp_path / "text.parquet", [row(20, prompt="What is 20 + 1? Put it in \\boxed{}.")]),
+    ]
+    read_problems(tmp_path / "nested.parquet")
+    read_problems(tmp_path / "packed.parquet")
+    rows = prepared(tmp_path, f"files=[{','.join(files)}]")["train"]
+    assert [one["reward_model"]["ground_truth"] for one in rows] == ["1", "2", "3", "8", "21"]
+    assert [one["prompt"][-1]["content"].count("\\boxed") for one in rows] == [1] * 5
+    assert {one["group"] for one in rows} == {"math"}
+    foreign = compute_score("math__x", "\\boxed{8}", {"compressed": packed("8")}, parts)
+    assert (foreign["score"], foreign["error"]) == (1.0, 0.0)
+    broken = compute_score("math__x", "\\boxed{8}", {"compressed": packed("8")[:20]}, None)
+    assert (broken["score"], broken["error"]) == (0.0, 1.0)
+
+
+def test_unusable_rows_are_counted_with_their_reason_and_too_many_are_an_error(tmp_path: Path) -> None:
+    bad = [
+        row(100, reward_model={"style": "rule", "ground_truth": "\\frac{1"}),
+        row(101, data_source="nobody_knows"),
+        row(102, prompt=[{"role": "user", "content": " "}]),
+        row(103, **{RATE: 3.0}),
+    ]
+    words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(6), *bad])}]"]
+    with pytest.raises(UserError, match=r"a.parquet: row 6: ground_truth .* \(4 of 10 rows .* max_refused=0.01"):
+        prepared(tmp_path, *words)
+    assert not (tmp_path / "out").exists()
+    assert len(prepared(tmp_path, *words, "max_refused=0.5")["train"]) == 6
+    told = (tmp_path / "out/refused.csv").read_text().splitlines()
+    assert len(told) == 5
+    for line, words_of_it in zip(told[1:], ("a brace is missing", "unknown data_source", "prompt", RATE), strict=True):
+        assert words_of_it in line
+
+
+def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", sums(22))
+    words = [f"files=[{file}]", "min_pass_rate=0.1", "max_pass_rate=0.9", "order=easy_to_hard"]
+    rows = prepared(tmp_path, *words)["train"]
+    rates = [one["extra_info"]["pass_rate"] for one in rows]
+    assert rates == sorted(rates, reverse=True)
+    assert len(rates) == 18
+    assert 0.1 <= min(rates) <= max(rates) <= 0.9
+    with pytest.raises(UserError, match="no row is left of 22"):
+        prepare_guru(
+            parse(
+                PrepareGuruSettings,
+                [f"files=[{file}]", f"output={tmp_path / 'x'}", "min_pass_rate=0.96", "max_pass_rate=0.99"],
+            )
+        )
+
+
+def test_a_holdout_has_the_domains_and_difficulties_of_the_rest(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.parquet", sums(110)), strings(tmp_path / "s.parquet", 110)]
+    parts = prepared(tmp_path, f"files=[{','.join(files)}]", "holdout=44")
+    assert len(parts["holdout"]) == 44
+    assert Counter(one["group"] for one in parts["holdout"]) == {"math": 22, "string": 22}
+    rates = Counter(one["extra_info"]["pass_rate"] for one in parts["holdout"] if one["group"] == "math")
+    assert all(rates[rate] == 2 for rate in (0.0, 1.0))
+    prompts = [{one["prompt"][-1]["content"] for one in part} for part in parts.values()]
+    assert prompts[0].isdisjoint(prompts[1])
+    assert len(prompts[0]) + len(prompts[1]) == 220
+
+
+def test_a_balanced_holdout_is_half_easy(tmp_path: Path) -> None:
+    words = [f"files=[{write(tmp_path / 'a.parquet', sums(110))}]", "holdout=20", "balance=true"]
+    held = prepared(tmp_path, *words)["holdout"]
+    assert sum(one["extra_info"]["pass_rate"] >= 0.3 for one in held) == 10
+    with pytest.raises(UserError, match=r"only 30 rows are hard"):
+        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'x'}", "holdout=80", "balance=true"]))
+
+
+def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.parquet", sums(60)), strings(tmp_path / "s.parquet", 40)]
+    words = [f"files=[{','.join(files)}]", "rows_per_domain=30", "order=shuffled"]
+    parts = prepared(tmp_path, *words, "subsets=[10,20]")
+    assert Counter(one["group"] for one in parts["train"]) == {"math": 30, "string": 30}
+    texts = {name: {one["prompt"][-1]["content"] for one in part} for name, part in parts.items()}
+    assert texts["subset-10"] < texts["subset-20"] < texts["train"]
+    again = prepare_guru(
+        parse(PrepareGuruSettings, [f"output={tmp_path / 'apart'}", *words, "subsets=[10,20]", "nested=false"])
+    )
+    apart = [set(map(str, pq.read_table(again / f"subset-{size}.parquet")["prompt"].to_pylist())) for size in (10, 20)]
+    assert apart[0].isdisjoint(apart[1])
+    with pytest.raises(UserError, match="string has 40 rows"):
+        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'y'}", "rows_per_domain=50"]))
+
+
+def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", [*sums(8), *sums(4)])
+    words = [f"files=[{file}]", "order=shuffled", "workers=2"]
+    first = prepared(tmp_path, *words)["train"]
+    again = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'z'}"]))
+    assert numbers(first) == numbers(pq.read_table(again / "train.parquet").to_pylist())
+    assert sorted(numbers(first)) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["files=[]"], "files: give one file or more"),
+        (["files=[absent.parquet]"], "absent.parquet: no such file"),
+        (["files=[a]", "min_pass_rate=0.5", "max_pass_rate=0.4"], "min_pass_rate=0.5 is above"),
+        (["files=[a]", "subsets=[3,3]"], "give different whole numbers"),
+        (["files=[a]", "order=hard"], "order=hard: choose as_read, shuffled, easy_to_hard"),
+        (["files=[a]", "subsets=[0]"], "give different whole numbers"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *words]))
+    assert not (tmp_path / "out").exists()
