@@ -61,6 +61,23 @@ def test_an_algorithm_is_one_word() -> None:
     assert (lora["engine"], lora["model.lora.rank"]) == ("verl", "32")
 
 
+def test_other_domains_are_prepared_trained_on_and_evaluated() -> None:
+    told = dry(f"{SECTION}/prepare_data.sh", PROFILE="tiny", DOMAINS="sample", DOMAIN_COUNT="50")
+    sample, made = (values(one) for one in told[-2:])
+    assert (told[-2][0], told[-1][0], sample["count"]) == ("make_domain_sample", "prepare_guru", "50")
+    assert made["files"] == f"[{sample['output']}]"
+    (given,) = (values(one) for one in dry(f"{SECTION}/prepare_data.sh", PROFILE="tiny", DOMAINS="a.parquet,b")[-1:])
+    assert given["files"] == "[a.parquet,b]"
+    trained = values(dry(f"{SECTION}/train.sh", "85k", PROFILE="tiny", DOMAINS="sample")[0])
+    assert trained["data.train_files"] == f"[{made['output']}/train.parquet]"
+    assert trained["data.val_files"] == f"[{made['output']}/holdout.parquet]"
+    assert trained["trainer.output"] == "checkpoints/tiny-scaling/rl-85k-domains"
+    model = {"MODEL_PATH": "m"}
+    asked = values(dry(f"{SECTION}/evaluate.sh", PROFILE="tiny", DOMAINS="sample", **model)[0])
+    plain = values(dry(f"{SECTION}/evaluate.sh", PROFILE="tiny", **model)[0])
+    assert asked["problems"] == f"{plain['problems'].removesuffix(']')},{made['output']}/holdout.parquet]"
+
+
 def test_quick_is_a_profile_of_four_sizes_and_two_seeds() -> None:
     quick, profile = (
         dry(f"{SECTION}/run_all.sh", *words, **variables)

@@ -34,6 +34,7 @@ SCHEMAS = {
     "filter_problems": "compositionality.rft.mixed:FilterProblemsSettings",
     "rank_arms": "compositionality.evaluate.ranks:RankSettings",
     "gpu_check": "compositionality.report.gpu_check.run:GpuCheckSettings",
+    "make_domain_sample": "compositionality.data.domain_sample:DomainSampleSettings",
     "merge_data": "compositionality.rft.merge:MergeSettings",
     "passk": "compositionality.evaluate.passk.run:PasskSettings",
     "influence": "compositionality.analysis.run:InfluenceSettings",

@@ -46,7 +46,7 @@ class Order(StrEnum):
 class PrepareGuruSettings:
     """Settings of ``prepare_guru``."""
 
-    files: list[str] = MISSING  # parquet files with guru's columns, or verl's
+    files: list[str] = MISSING  # parquet files with guru's columns, or verl's, or folders of such files
     output: NonEmptyStr = MISSING  # folder: train.parquet, holdout.parquet, subset-N.parquet, refused.csv
     pass_rate: NonEmptyStr = "qwen2.5_7b_pass_rate"  # column with the share of samples that a model solves
     min_pass_rate: Fraction = 0.0  # keep rows with at least this pass rate …
@@ -92,7 +92,7 @@ class Refused(NamedTuple):
 def prepare_guru(settings: PrepareGuruSettings) -> Path:
     """Write the folder ``output`` and print what it holds. UserError for too many unreadable or too few good rows."""
     check(settings)
-    files, output = [Path(path) for path in settings.files], Path(settings.output)
+    files, output = named_files(settings.files), Path(settings.output)
     shown = {
         key: value for key, value in asdict(settings).items() if key not in ("files", "output", "workers", "force")
     }
@@ -126,9 +126,20 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
         raise UserError(f"order={settings.order}: choose {', '.join(Order)}")
     if any(size < 1 for size in settings.subsets) or len(set(settings.subsets)) < len(settings.subsets):
         raise UserError(f"subsets={settings.subsets}: give different whole numbers above 0")
-    for path in settings.files:
-        if is_to_be_checked(path, dry=dry):
-            read_table(Path(path), COLUMNS)
+    if all(is_to_be_checked(path, dry=dry) for path in settings.files):
+        for path in named_files(settings.files):
+            read_table(path, COLUMNS)
+
+
+def named_files(places: Sequence[str]) -> list[Path]:
+    """The files, and those of the folders in the order of their names. UserError for a folder without any."""
+    files: list[Path] = []
+    for place in map(Path, places):
+        found = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        if not found:
+            raise UserError(f"{place}: no parquet file in it; correct the path or download the files")
+        files += found
+    return files
 
 
 def read_rows(

@@ -79,7 +79,11 @@ def test_every_form_of_a_row_is_read_and_can_be_judged(tmp_path: Path) -> None:
     ]
     read_problems(tmp_path / "nested.parquet")
     read_problems(tmp_path / "packed.parquet")
-    rows = prepared(tmp_path, f"files=[{','.join(files)}]")["train"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="empty: no parquet file in it"):
+        prepared(tmp_path, f"files=[{tmp_path / 'empty'}]")
+    rows = prepared(tmp_path, f"files=[{tmp_path}]")["train"]
+    assert len(files) == 3
     assert [one["reward_model"]["ground_truth"] for one in rows] == ["1", "2", "3", "8", "21"]
     assert [one["prompt"][-1]["content"].count("\\boxed") for one in rows] == [1] * 5
     assert {one["group"] for one in rows} == {"math"}

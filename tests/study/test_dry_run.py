@@ -19,6 +19,7 @@ STEPS = {
     "collect_rollouts": ("model=m", "problems=p.parquet", "output=out"),
     "filter_rollouts": ("rollouts=[r]", "problems=p.parquet", "output=out"),
     "filter_problems": ("rollouts=r", "problems=p.parquet", "output=out.parquet"),
+    "make_domain_sample": ("output=out",),
     "merge_data": ("inputs=[a,b]", "output=out"),
     "prepare_guru": ("files=[a.parquet]", "output=out"),
     "split_chunks": ("problems=p.parquet", "output=out", "rows_per_chunk=4"),

@@ -1,0 +1,93 @@
+"""A small sample of every domain in guru's columns, generated: what can be had without a download."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from omegaconf import MISSING
+
+from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.parquet import write_table
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, Workers, check_ranges
+from compositionality.tasks.registry import find_task
+from compositionality.types import Problem
+
+STEP = "make_domain_sample"
+DOMAINS = ("math", "code", "logic", "simulation", "stem", "table")
+
+
+@dataclass
+class DomainSampleSettings:
+    """Settings of ``make_domain_sample``."""
+
+    output: NonEmptyStr = MISSING  # folder: one parquet file for each domain
+    count: PositiveInt = 200  # problems of each domain, the same number of each kind and level
+    split: NonEmptyStr = "train"  # name of the stream
+    seed: Seed = 0  # of the stream
+    workers: Workers = 1  # processes; changes the speed only
+    force: bool = False  # replace a result that was made from something else
+
+
+def make_domain_sample(settings: DomainSampleSettings) -> Path:
+    """Write the folder ``output``, one file in guru's columns for each domain; its path."""
+    check(settings)
+    output = Path(settings.output)
+    shown = {key: value for key, value in asdict(settings).items() if key in ("count", "split", "seed")}
+    recipe = Recipe(STEP, shown, {})
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        facts: dict[str, int] = {}
+        with new_artefact(output, recipe, facts) as partial:
+            partial.mkdir()
+            for domain in DOMAINS:
+                problems = list(_problems(domain, settings))
+                name = f"{domain}__generated_{len(problems)}"
+                write_table(_table(problems, domain, settings.split), partial / f"{name}.parquet")
+                facts[name] = len(problems)
+    print(f"{output}: {', '.join(f'{name} {rows:,}' for name, rows in facts.items())}")
+    return output
+
+
+def check(settings: DomainSampleSettings) -> None:
+    """UserError for a split that there is not, or too few problems to have one of each kind and level."""
+    check_ranges(settings)
+    for domain in DOMAINS:
+        task = find_task(domain)
+        first = next(iter(task.modes.values())).options()
+        least = len(task.kinds or ("",)) * len(first.levels)
+        if settings.count < least:
+            raise UserError(f"count={settings.count}: {domain} has {least} kinds and levels; give {least} or more")
+        task.problem(first, settings.split, settings.seed, 0)
+
+
+def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
+    """Of each kind the same number, at each of its levels the same number."""
+    task = find_task(domain)
+    mode = next(iter(task.modes.values()))
+    for kind in task.kinds or (None,):
+        options = mode.options(kind=kind) if kind else mode.options()
+        levels = len(options.levels)
+        each = settings.count // (len(task.kinds or ("",)) * levels) * levels
+        yield from task.problems(options, settings.split, settings.seed, each, settings.workers)
+
+
+def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:
+    """guru's columns but its pass rates, which nobody has measured of these problems; the level beside them."""
+    table = to_table([_named(problem) for problem in problems], split).drop_columns(["group", "ability"])
+    rows = table.num_rows
+    table = table.append_column("ability", pa.array([domain] * rows))
+    return table.append_column("apply_chat_template", pa.array([True] * rows))
+
+
+def _named(problem: Problem) -> Problem:
+    """With metadata that every problem of a domain has: the kind, and the reference program where there is one."""
+    kept = {name: problem.metadata.get(name) for name in ("seed", "reference")}
+    return Problem(
+        problem.data_source, problem.level, problem.group, problem.prompt, problem.ground_truth, problem.index,
+        {"kind": problem.group, **kept},
+    )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Judged mathematics: ours beside math-verify on the same answers. Run with -s to see the figures.
+
+pytest -s --benchmark-enable tests/benchmarks/test_math_judge_speed.py
+"""
+
+import logging
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compositionality.tasks.math.judge import judge_math
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
+from math_answers import RIGHT, WRONG
+
+CASES = [
+    case for case in [*RIGHT, *WRONG] if len(case[1]) < 40 and not any(sign in case[1] for sign in ("^", "*", "!"))
+]
+
+
+@pytest.mark.benchmark
+def test_answers_per_second(benchmark):
+    """Both in this process; one call judges all labelled answers on which math-verify ends."""
+    from math_verify import parse, verify
+
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+
+    def ours():
+        return [judge_math(f"\\boxed{{{answer}}}", [gold]).score for gold, answer in CASES]
+
+    def theirs():
+        start = time.perf_counter()
+        found = [verify(parse(f"${gold}$"), parse(f"\\boxed{{{answer}}}")) for gold, answer in CASES]
+        return found, time.perf_counter() - start
+
+    theirs()
+    scores = benchmark(ours)
+    seconds = min(theirs()[1] for _ in range(3))
+    mine = benchmark.stats.stats.min
+    print(
+        f"\n{len(CASES) / mine:,.0f} answers/s; math-verify {len(CASES) / seconds:,.0f}/s; ratio {seconds / mine:.1f}"
+    )
+    assert len(scores) == len(CASES)
