@@ -19,6 +19,9 @@ BUILT_IN = {
     "countdown": "compositionality.tasks.countdown:TASK",
     "igsm": "compositionality.tasks.igsm:TASK",
     "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
+    "logic": "compositionality.tasks.logic:TASK",
+    "table": "compositionality.tasks.table:TASK",
+    "stem": "compositionality.tasks.stem:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 
