@@ -83,7 +83,7 @@ def zebra_puzzle(found: Arrangement, draws: "Draws") -> Puzzle:
     ]
     header = ["House", *found.titles]
     rows = [[str(at), *values] for at, values in enumerate(zip(*found.values, strict=True), 1)]
-    form = f'{{"header": {json.dumps(header)}, "rows": [["1", …], …]}}'
+    form = f'{{"header": {json.dumps(header)}, "rows": [["1", ...], ...]}}'
     lines.append(f"Who lives where? Give JSON of the form {form}, one row for each house, {TAGS}.")
     return Puzzle("\n".join(lines), json.dumps({"header": header, "rows": rows}), _skills(clues))
 
@@ -96,7 +96,7 @@ def ordering_puzzle(found: Arrangement, draws: "Draws") -> Puzzle:
     lines = [
         f"There are {len(row)} objects in a row: {', '.join(draws.shuffled(row))}.",
         *(f"{at}. {_sentence(clue, described, 'is', 'at place {} from the left')}" for at, clue in enumerate(clues, 1)),
-        f'What is their order? Give a JSON list of their names from left to right, as ["x", "y", …], {TAGS}.',
+        f'What is their order? Give a JSON list of their names from left to right, as ["x", "y", ...], {TAGS}.',
     ]
     return Puzzle("\n".join(lines), json.dumps(row), _skills(clues))
 

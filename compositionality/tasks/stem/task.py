@@ -118,6 +118,11 @@ class StemTask(Task):
         truth = self.parse_truth(problem.ground_truth)
         return f"\\boxed{{{truth.letter if isinstance(truth, ChoiceTruth) else truth.answer}}}"
 
+    def asks_its_truth(self, problem: Problem) -> bool | None:
+        """Whether the prompt holds the question of a free answer of ours; None for other rows."""
+        truth = self.parse_truth(problem.ground_truth)
+        return truth.question in problem.prompt if isinstance(truth, FreeTruth) and truth.exact else None
+
 
 TASK = StemTask()
 
