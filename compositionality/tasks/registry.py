@@ -20,6 +20,9 @@ BUILT_IN = {
     "igsm": "compositionality.tasks.igsm:TASK",
     "math": "compositionality.tasks.math:TASK",
     "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
+    "logic": "compositionality.tasks.logic:TASK",
+    "table": "compositionality.tasks.table:TASK",
+    "stem": "compositionality.tasks.stem:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 

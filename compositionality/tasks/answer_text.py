@@ -1,0 +1,89 @@
+r"""Where an answer stands in a response, and reading it as data: ``<answer>``, ``\boxed{}``, JSON and Python literals.
+
+Everything here is linear in the length of the text, runs nothing of it, and never raises on it.
+"""
+
+import ast
+import json
+import re
+import warnings
+from typing import Any
+
+OPEN, CLOSE = "<answer>", "</answer>"
+MAX_LITERAL, MAX_DEPTH = 20_000, 16
+UNREADABLE = object()
+"""What ``read_literal`` gives for text that is no literal."""
+
+_BOX_PART = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
+_FENCED = re.compile(r"```[a-zA-Z]*\n(.*)\n\s*```", re.DOTALL)
+_STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
+
+
+def last_answer(response: str) -> str | None:
+    """What the last opening ``<answer>`` that is closed holds, over any number of lines; None if there is none."""
+    end = response.rfind(CLOSE)
+    start = response.rfind(OPEN, 0, end) if end >= 0 else -1
+    if start < 0:
+        return None
+    start += len(OPEN)
+    return response[start : response.find(CLOSE, start)].strip()
+
+
+def last_box(response: str) -> str | None:
+    r"""What the last ``\boxed{`` that is closed holds, by matching braces; None if there is none.
+
+    ``\{`` and ``\}`` are text, so they neither open nor close.
+    """
+    if "\\boxed" not in response:
+        return None
+    open_braces: list[int] = []  # where a box's content begins, -1 for any other brace
+    start, end = -1, -1
+    for part in _BOX_PART.finditer(response):
+        token = part[0]
+        if token == "{":
+            open_braces.append(-1)
+        elif token == "}":
+            opened = open_braces.pop() if open_braces else -1
+            if opened > start:
+                start, end = opened, part.start()
+        elif token.endswith("{") and len(token) > 2:
+            open_braces.append(part.end())
+    return response[start:end].strip() if start >= 0 else None
+
+
+def without_styles(text: str) -> str:
+    r"""``text`` with the content of ``\text{…}``, ``\mathrm{…}`` and their kin in place of them."""
+    return _STYLED.sub(r"\1", text).strip()
+
+
+def read_literal(text: str) -> Any:
+    """The value of JSON or of a Python literal, perhaps in one code fence; ``UNREADABLE`` if it is neither.
+
+    Text over MAX_LITERAL characters or with brackets over MAX_DEPTH deep is not read.
+    """
+    fenced = _FENCED.fullmatch(text.strip())
+    text = fenced[1].strip() if fenced else text.strip()
+    if len(text) > MAX_LITERAL or _depth(text) > MAX_DEPTH:
+        return UNREADABLE
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return UNREADABLE
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest at most, those inside quotes counted too."""
+    depth = deepest = 0
+    for character in text:
+        if character in "[{(":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]})":
+            depth -= 1
+    return deepest

@@ -1,0 +1,144 @@
+"""Judging answers to logic puzzles; what is accepted is in README.md beside this.
+
+The kind of a puzzle is read off its truth: an object with rows is a zebra puzzle, a list of lists of whole numbers a
+grid (arc), a list of names an ordering, a word a node of a graph.
+"""
+
+from typing import Any, NamedTuple
+
+from compositionality.errors import UserError
+from compositionality.tasks.answer_text import UNREADABLE, last_answer, read_literal
+from compositionality.types import Reason, Verdict
+
+MAX_CELL = 200
+_MALFORMED = Reason.MALFORMED
+
+
+class LogicTruth(NamedTuple):
+    """``kind``, and by kind: rows of cells, rows of whole numbers, names, or one name; ``header`` of a zebra puzzle."""
+
+    kind: str
+    value: Any
+    header: tuple[str, ...] | None = None
+
+
+def judge_logic(response: str, truth: LogicTruth) -> Verdict:
+    """The last closed ``<answer>``, by the kind of the truth. Never raises on what a model wrote."""
+    answer = last_answer(response)
+    if not answer:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    score, reason = _JUDGES[truth.kind](answer, truth)
+    return Verdict(score, reason, answer)
+
+
+def read_truth(value: Any) -> LogicTruth:
+    """The truth of a row out of text (JSON, a Python literal, a bare word) or plain values. UserError otherwise."""
+    given = value
+    if isinstance(value, str):
+        read = read_literal(value)
+        value = read if isinstance(read, str | list | tuple | dict) else value.strip()
+    if isinstance(value, dict):
+        return _zebra_truth(value)
+    if isinstance(value, str) and value.isalnum() and len(value) <= MAX_CELL:
+        return LogicTruth("graph", value)
+    if isinstance(value, list | tuple) and value:
+        grid, names = _grid(value), _names(value)
+        if grid:
+            return LogicTruth("arc", grid)
+        if names:
+            return LogicTruth("ordering", names)
+    raise _damaged(given)
+
+
+def _zebra_truth(fields: dict[Any, Any]) -> LogicTruth:
+    rows, header = _rows(fields.get("rows")), fields.get("header")
+    if not rows or any(None in row for row in rows):
+        raise _damaged(fields)
+    titles = None if header is None else _names(header)
+    if header is not None and (titles is None or len(titles) != len(rows[0])):
+        raise _damaged(fields)
+    return LogicTruth("zebra", rows, titles)
+
+
+def _damaged(given: Any) -> UserError:
+    return UserError(
+        f"ground_truth {str(given)[:60]!r} is no solution of a logic puzzle: give an object with header and rows "
+        "(zebra), a list of names (ordering), a word (graph) or a list of lists of whole numbers (arc)"
+    )
+
+
+def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """The share of equal cells; 0 for another shape, or under another header."""
+    read = read_literal(answer)
+    rows = _rows(read.get("rows")) if isinstance(read, dict) else None
+    if rows is None:
+        return 0.0, _MALFORMED
+    header = read.get("header")
+    if header is not None and truth.header is not None and _names(header) != truth.header:
+        return 0.0, Reason.WRONG
+    if [len(row) for row in rows] != [len(row) for row in truth.value]:
+        return 0.0, Reason.WRONG
+    pairs = [pair for ours, theirs in zip(truth.value, rows, strict=True) for pair in zip(ours, theirs, strict=True)]
+    equal = sum(ours == theirs for ours, theirs in pairs)
+    return equal / len(pairs), Reason.CORRECT if equal == len(pairs) else Reason.WRONG
+
+
+def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Exact order, without regard to case; a list in brackets may leave out the quotes."""
+    read = read_literal(answer)
+    if read is UNREADABLE and answer.startswith("[") and answer.endswith("]") and not set("[]'\"") & set(answer[1:-1]):
+        read = answer[1:-1].split(",")
+    names = _names(read) if isinstance(read, list | tuple) else None
+    if names is None:
+        return 0.0, _MALFORMED
+    return _whole([name.lower() for name in names] == [name.lower() for name in truth.value])
+
+
+def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """The name alone, without regard to case."""
+    if not answer.isalnum() or len(answer) > MAX_CELL:
+        return 0.0, _MALFORMED
+    return _whole(answer.lower() == truth.value.lower())
+
+
+def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
+    """Every cell of a grid of the same shape."""
+    read = read_literal(answer)
+    grid = _grid(read) if isinstance(read, list | tuple) else None
+    return (0.0, _MALFORMED) if grid is None else _whole(grid == truth.value)
+
+
+_JUDGES = {"zebra": _judge_zebra, "ordering": _judge_ordering, "graph": _judge_graph, "arc": _judge_arc}
+
+
+def _whole(right: bool) -> tuple[float, Reason]:
+    return float(right), Reason.CORRECT if right else Reason.WRONG
+
+
+def _cell(value: Any) -> str | None:
+    """A cell as text: 1 and "1" are equal; None for what is neither text nor a whole number."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or (isinstance(value, int) and abs(value) >= 10**15):
+        return None
+    return str(value).strip()
+
+
+def _rows(value: Any) -> tuple[tuple[str | None, ...], ...] | None:
+    """Lists of cells; None for anything else."""
+    if not isinstance(value, list | tuple) or not all(isinstance(row, list | tuple) and row for row in value):
+        return None
+    return tuple(tuple(_cell(cell) for cell in row) for row in value)
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    """A list of text or whole numbers as text; None for anything else."""
+    if not isinstance(value, list | tuple):
+        return None
+    names = tuple(_cell(name) for name in value)
+    known = tuple(name for name in names if name)
+    return known if len(known) == len(names) else None
+
+
+def _grid(value: Any) -> tuple[tuple[int, ...], ...] | None:
+    """A list of lists of whole numbers; None for anything else."""
+    rows = tuple(tuple(row) if isinstance(row, list | tuple) else () for row in value)
+    return rows if rows and all(rows) and all(type(cell) is int for row in rows for cell in row) else None

@@ -1,0 +1,106 @@
+r"""Judging answers about tables: the last closed ``\boxed{}``, several answers between ``|``. README.md beside this."""
+
+import math
+import re
+import unicodedata
+from typing import NamedTuple
+
+from compositionality.tasks.answer_text import last_box, without_styles
+from compositionality.types import Reason, Verdict
+
+MAX_LENGTH, MAX_ANSWERS = 2000, 100
+TOLERANCE = 1e-3
+_CURRENCY, _PERCENT = "$€£¥", "%"
+_NUMBER = re.compile(
+    rf"(?P<sign>[+-]?)\s*(?P<currency>[{_CURRENCY}]?)\s*"
+    r"(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<decimals>\.[0-9]*)?|(?P<point>\.[0-9]+))"
+    r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
+)
+_SCALES = frozenset({"hundred", "thousand", "million", "billion", "trillion", "k", "m", "mn", "bn", "dozen", "percent"})
+
+
+class Amount(NamedTuple):
+    """A number as it is written: ``whole`` without decimals or a power; ``unit`` behind it, ``currency`` before it."""
+
+    value: float
+    whole: bool
+    currency: str
+    unit: str
+
+
+class TableEntry(NamedTuple):
+    """One answer in normal form, and the number that it is, if it is one."""
+
+    text: str
+    amount: Amount | None
+
+
+def judge_table(response: str, answers: tuple[str, ...]) -> Verdict:
+    """Right if the boxed answers are ``answers`` in any order, each as often."""
+    box = last_box(response)
+    if not box:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if len(box) > MAX_LENGTH:
+        return Verdict(0.0, Reason.MALFORMED, box[:MAX_LENGTH])
+    given = [one.strip() for one in without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")]
+    right = len(given) == len(answers) and all(
+        is_same(read_entry(truth), read_entry(one)) for truth, one in zip(_sorted(answers), _sorted(given), strict=True)
+    )
+    return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, box)
+
+
+def read_entry(text: str) -> TableEntry:
+    """Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
+    text = unicodedata.normalize("NFC", without_styles(text)).replace("−", "-").replace("{,}", ",")
+    text = re.sub(r"\\([%$&_#])", r"\1", text)
+    text = re.sub(r"\\[,;! ]", " ", text)
+    text = " ".join(text.split()).strip("'\"`“”‘’").casefold()
+    text = text.removesuffix(".").strip()
+    if text.startswith("$") and text.endswith("$") and len(text) > 1:
+        text = text[1:-1].strip()
+    return TableEntry(text, _amount(text))
+
+
+def is_same(truth: TableEntry, given: TableEntry) -> bool:
+    """Equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in units that do not differ."""
+    if truth.text == given.text:
+        return bool(truth.text)
+    ours, theirs = truth.amount, given.amount
+    if ours is None or theirs is None or not _is_same_unit(ours, theirs):
+        return False
+    if ours.whole and theirs.whole:
+        return ours.value == theirs.value
+    return abs(theirs.value - ours.value) <= TOLERANCE * abs(ours.value)
+
+
+def _is_same_unit(truth: Amount, given: Amount) -> bool:
+    """A currency or % may be left out or added, the truth's unit left out; a scale such as million may not."""
+    if truth.currency and given.currency and truth.currency != given.currency:
+        return False
+    if truth.unit == given.unit:
+        return True
+    if {truth.unit.split(" ")[0], given.unit.split(" ")[0]} & _SCALES:
+        return False
+    return not given.unit or (given.unit == _PERCENT and not truth.unit)
+
+
+def _amount(text: str) -> Amount | None:
+    """The number that a text is, with or without thousands separators, currency, unit."""
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        return None
+    value = float(found["sign"] + found["digits"].replace(",", "") + (found["power"] or ""))
+    whole = not (found["decimals"] or found["point"] or found["power"])
+    if not math.isfinite(value):
+        return None
+    return Amount(value, whole and abs(value) < 2**53, found["currency"], (found["unit"] or "").strip())
+
+
+def _sorted(answers: tuple[str, ...] | list[str]) -> list[str]:
+    """Numbers by value, then texts; two lists that agree pairwise in any order agree in this one."""
+
+    def key(answer: str) -> tuple[bool, float, str]:
+        text, amount = read_entry(answer)
+        return amount is None, amount.value if amount else 0.0, text
+
+    return sorted(answers, key=key)
