@@ -14,7 +14,8 @@ MAX_LITERAL, MAX_DEPTH = 20_000, 16
 UNREADABLE = object()
 """What ``read_literal`` gives for text that is no literal."""
 
-_BOX_PART = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
 _FENCED = re.compile(r"```[a-zA-Z]*\n(.*)\n\s*```", re.DOTALL)
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 
@@ -30,11 +31,11 @@ def last_answer(response: str) -> str | None:
 
 
 def last_box(response: str) -> str | None:
-    r"""What the last ``\boxed{`` that is closed holds, by matching braces; None if there is none.
+    r"""What the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces; None if there is none.
 
     ``\{`` and ``\}`` are text, so they neither open nor close.
     """
-    if "\\boxed" not in response:
+    if not has_box(response):
         return None
     open_braces: list[int] = []  # where a box's content begins, -1 for any other brace
     start, end = -1, -1
@@ -49,6 +50,11 @@ def last_box(response: str) -> str | None:
         elif token.endswith("{") and len(token) > 2:
             open_braces.append(part.end())
     return response[start:end].strip() if start >= 0 else None
+
+
+def has_box(response: str) -> bool:
+    """Whether a box is opened at all."""
+    return _BOX.search(response) is not None
 
 
 def without_styles(text: str) -> str:

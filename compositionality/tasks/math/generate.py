@@ -1,30 +1,20 @@
 """Problems of our own with exact answers: chains of fractions, linear equations, intervals, roots."""
 
 from fractions import Fraction
+from functools import partial
+from operator import itemgetter
 
-from compositionality.errors import UserError
-from compositionality.tasks.draws import Draws, key_word
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.owners import draw_owned
 
 KINDS = ("fractions", "equation", "interval", "roots")
-SPLITS = ("train", "validation", "test")
-SEED_CLASSES = 8
 
 
 def make(kind: str, level: int, split: str, seed: int, index: int) -> tuple[str, str]:
-    """Question and answer (LaTeX) of the problem named by the arguments.
-
-    The question's hash modulo 24 names the split and the seed modulo 8, so that no two of them share a question.
-    UserError for an unknown split.
-    """
-    if split not in SPLITS:
-        raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
-    draws = Draws(f"math/{kind}/{level}/{split}/{seed}/{index}".encode())
-    wanted = SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
+    """Question and answer (LaTeX) of the problem named by the arguments. UserError for an unknown split."""
     maker = {"fractions": _fractions, "equation": _equation, "interval": _interval, "roots": _roots}[kind]
-    while True:
-        question, answer = maker(draws, level)
-        if int(key_word(question)) % (len(SPLITS) * SEED_CLASSES) == wanted:
-            return question, answer
+    made, _ = draw_owned(partial(maker, level=level), itemgetter(0), split, seed, f"math/{kind}/{level}/{index}")
+    return made
 
 
 def latex(value: Fraction) -> str:

@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from compositionality.errors import UserError
+from compositionality.tasks.answer_text import has_box, last_box
 from compositionality.tasks.math.normal import brackets, normal, split_top, unnamed
 from compositionality.tasks.math.numbers import is_decimal, read_number, same_number
-from compositionality.tasks.math.reading import LONGEST, has_box, last_box, marked_line, thought_after
+from compositionality.tasks.math.reading import LONGEST, marked_line, thought_after
 from compositionality.types import Reason, Verdict
 
 SYMBOLS = 200

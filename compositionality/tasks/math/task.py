@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.math.generate import KINDS, SEED_CLASSES, make
+from compositionality.tasks.answer_text import last_box
+from compositionality.tasks.math.generate import KINDS, make
 from compositionality.tasks.math.judge import judge_math, read_golds
-from compositionality.tasks.math.reading import last_box
+from compositionality.tasks.owners import SEED_CLASSES
 from compositionality.tasks.task import Mode, Task
 from compositionality.tasks.truth import truth_text
 from compositionality.types import Problem, Verdict
@@ -42,7 +43,7 @@ class MathTask(Task):
     seed_classes = SEED_CLASSES
 
     def problem(self, options: MathOptions, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index``; no other split, and no other seed modulo 8, has it."""
+        """The problem at ``index``; no other split, and no other seed modulo 4, has it."""
         level = options.levels[index % len(options.levels)]
         question, answer = make(options.kind, level, split, seed, index)
         prompt = f"{question} Give the final answer in \\boxed{{}}."
