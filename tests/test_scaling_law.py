@@ -139,6 +139,10 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
     page = (results / "report/index.html").read_text()
     for name in ("accuracy", "training", "scaling_flops", "scaling_completions", "claims"):
         assert f'<section id="{name}"' in page
+    assert "the paper is “Scaling Behaviors of LLM RL Post-Training”" in page
+    during = (results / "report/tables/training.csv").read_text()
+    assert ",holdout," in during
+    assert ",longer," not in during
     told = run(f"{SECTION}/passk.sh", "85k", "n_samples=4", "levels=[1]", PROFILE="smoke", **folders)
     assert told.returncode == 0, told.stdout + told.stderr
     along = json.loads((results / "passk-85k/passk.json").read_text())

@@ -27,7 +27,7 @@ from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import (
-    COMPOSITION,
+    PAPERS,
     SEEDS,
     TIMES,
     Inputs,
@@ -141,7 +141,7 @@ def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | Miss
     groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.title}",
-        composition=inputs.section == COMPOSITION,
+        paper=PAPERS[inputs.section],
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

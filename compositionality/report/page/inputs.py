@@ -26,6 +26,11 @@ from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
 from compositionality.report.draw_scaling import SHAPE as SCALING_SHAPE
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
+PAPERS = {
+    COMPOSITION: "Yuan, Chen et al., “From f(x) and g(x) to f(g(x))” (arXiv 2509.25123)",
+    INJECTION: "Cen et al., “Behavior Injection” (arXiv 2505.18917)",
+    SCALING: "“Scaling Behaviors of LLM RL Post-Training” (arXiv 2509.25300)",
+}
 """The studies that have a page."""
 SEEDS = "study/seeds.json"
 COUNTDOWN = "countdown/section43/seeds.json"

@@ -75,7 +75,10 @@ def _is_rl(name: str) -> bool:
 
 
 def training(inputs: Inputs) -> list[Row]:
-    """Validation during RL: arm, seed, step, group, level, accuracy."""
+    """Validation during RL: arm, seed, step, group, level, accuracy.
+
+    A data source that several groups of the evaluation have is of the first, as the hold-out is.
+    """
     return [row for name in metric_files(inputs) for row in _validation(inputs, name)]
 
 
@@ -87,7 +90,9 @@ def budget(inputs: Inputs) -> list[Row]:
 
 def _validation(inputs: Inputs, name: str) -> Iterator[Row]:
     seed, arm = _whose(name)
-    known = {row["data_source"]: (row["level"], row["group"]) for row in inputs.json(SEEDS)["accuracy"]}
+    known: dict[str, tuple[int, str]] = {}
+    for row in inputs.json(SEEDS)["accuracy"]:
+        known.setdefault(row["data_source"], (row["level"], row["group"]))
     for row in read_metrics(inputs.files[name]):
         for key, value in row.items():
             found = _VALIDATION.fullmatch(key)
