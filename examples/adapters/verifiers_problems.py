@@ -1,12 +1,12 @@
-"""A problem file as an environment of verifiers: this module's name is the environment's id.
+r"""A problem file as an environment of verifiers: this module's name is the environment's id.
 
 Needs `pip install 'verifiers>=0.4'` and uv. Put it on PYTHONPATH, or copy it into a package of your own:
 
     export PYTHONPATH=examples/adapters
-    vf-eval verifiers_problems --env.taskset.problems data/test.parquet --model MODEL --client.base-url URL -n 20
+    vf-eval verifiers_problems --env.taskset.problems data/test.parquet --env.agent.runtime.type subprocess \
+        --model MODEL --client.base-url URL --client.api-key-var OPENAI_API_KEY --no-push
 
-In prime-rl the same keys stand in the TOML: id = "verifiers_problems" and problems = "data/train.parquet" of the
-taskset. NullHarness, a plain chat without tools, is exported to be the default in place of verifiers' coding agent.
+NullHarness, a plain chat without tools, is exported to be the default in place of verifiers' coding agent.
 """
 
 from verifiers.v1.harnesses.null import NullHarness
