@@ -1,12 +1,8 @@
-"""The code of compositionality/reward/README.md on problems made here: right completions score 1, wrong ones 0."""
+"""The code of compositionality/adapters/README.md on problems made here: right completions score 1, wrong ones 0."""
 
-import asyncio
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -19,7 +15,7 @@ from compositionality.types import Problem
 
 ROOT = Path(__file__).parents[1]
 README = (
-    (ROOT / "compositionality/reward/README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
+    (ROOT / "compositionality/adapters/README.md").read_text().split("## Use it with other tools")[1].split("\n## ")[0]
 )
 PROBLEMS = [
     Problem(
@@ -46,15 +42,6 @@ def code(tool: str, language: str = "python") -> str:
     return found.group(1)
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, package: str, **modules: dict[str, Any]) -> None:
-    """Stands for ``package`` and its modules if it is not installed."""
-    if importlib.util.find_spec(package) is None:
-        for name, content in {"": {}, **modules}.items():
-            module = ModuleType(f"{package}.{name}".rstrip("."))
-            vars(module).update(content or modules.get("root", {}))
-            monkeypatch.setitem(sys.modules, module.__name__, module)
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     """Files of the names that the README uses, in the current folder; their rows."""
@@ -63,10 +50,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
         write_table(table, tmp_path / f"{name}.parquet")
     monkeypatch.chdir(tmp_path)
     return pd.read_parquet(tmp_path / "test.parquet")
-
-
-def turns(text: str) -> list[dict[str, str]]:
-    return [{"role": "assistant", "content": text}]
 
 
 @pytest.mark.full
@@ -85,66 +68,12 @@ def test_p12_verl_alone_loads_our_reward(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [row["score"] for row in given] == [score, score]
 
 
-def test_trl_rewards(files: pd.DataFrame) -> None:
-    """The reward function, with the arguments that TRL's GRPOTrainer gives it; no trainer is started."""
-    scope: dict[str, Any] = {}
-    definition = (
-        code("TRL")
-        .split("\ndataset =")[0]
-        .replace("from datasets import load_dataset\nfrom trl import GRPOTrainer\n", "")
-    )
-    exec(definition, scope)
-    columns = {name: [files[name][0], files[name][1]] for name in ("data_source", "reward_model", "extra_info")}
-    for answers, score in ((RIGHT, 1.0), (WRONG, 0.0)):
-        rewards = scope["reward"](
-            prompts=list(files["prompt"]),
-            completions=[turns(text) for text in answers],
-            completion_ids=[[1], [2]],
-            **columns,
-        )
-        assert rewards == [score, score]
-
-
-def test_inspect_scores(files: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    def same(function: Any) -> Any:
-        return function
-
-    fake(
-        monkeypatch,
-        "inspect_ai",
-        root={"Task": SimpleNamespace, "task": same},
-        dataset={"Sample": SimpleNamespace},
-        scorer={"Score": SimpleNamespace, "scorer": lambda metrics: same, "accuracy": list, "stderr": list},
-        solver={"generate": list},
-    )
-    scope: dict[str, Any] = {}
-    exec(code("inspect_ai"), scope)
-    score = scope["judge"]()
-    for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
-        for sample, text in zip(scope["composition"]().dataset, answers, strict=True):
-            state = SimpleNamespace(metadata=sample.metadata, output=SimpleNamespace(completion=text))
-            assert asyncio.run(score(state, SimpleNamespace(text=sample.target))).value == value
-            assert sample.input in {problem.prompt for problem in PROBLEMS}
-
-
 def test_lm_eval_scores(files: pd.DataFrame) -> None:
     scope: dict[str, Any] = {}
     exec(code("lm-eval"), scope)
     for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
         rows = zip(files.to_dict("records"), answers, strict=True)
         assert [scope["process_results"](row, [text]) for row, text in rows] == [{"acc": value}] * 2
-
-
-@pytest.mark.full
-def test_verifiers_score(files: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Needs datasets, which comes with the full set-up."""
-    fake(monkeypatch, "verifiers", root={"SingleTurnEnv": SimpleNamespace, "Rubric": SimpleNamespace})
-    scope: dict[str, Any] = {}
-    exec(code("verifiers"), scope)
-    rows = scope["load_environment"]().dataset
-    for answers, value in ((RIGHT, 1.0), (WRONG, 0.0)):
-        for row, text in zip(rows, answers, strict=True):
-            assert scope["correct"](completion=turns(text), info=row["info"]) == value
 
 
 @pytest.mark.full

@@ -10,8 +10,8 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
+from compositionality.adapters.trl_reward import reward_function
 from compositionality.data.parquet import read_table
-from compositionality.reward import judge_response
 
 
 class Watch(TrainerCallback):
@@ -27,22 +27,10 @@ class Watch(TrainerCallback):
             self.last = now
 
 
-def reward(completions, data_source, ground_truth, **_):
-    texts = [messages[0]["content"] for messages in completions]
-    return [judge_response(*item).score for item in zip(data_source, texts, ground_truth, strict=True)]
-
-
 def main(model, problems, output, steps, prompts, group, tokens, processes):
     torch.set_num_threads(2 // int(processes))
     rows = read_table(Path(problems)).to_pylist()
-    data = [
-        {
-            "prompt": row["prompt"],
-            "data_source": row["data_source"],
-            "ground_truth": row["reward_model"]["ground_truth"],
-        }
-        for row in rows
-    ]
+    data = [{name: row[name] for name in ("prompt", "data_source", "reward_model")} for row in rows]
     answers = int(prompts) * int(group) // int(processes)
     config = GRPOConfig(
         output_dir=output, max_steps=int(steps), per_device_train_batch_size=answers,
@@ -53,7 +41,7 @@ def main(model, problems, output, steps, prompts, group, tokens, processes):
     )  # fmt: skip
     trainer = GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32),
-        reward_funcs=reward,
+        reward_funcs=reward_function(),
         args=config,
         train_dataset=Dataset.from_list(data),
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),

@@ -1,0 +1,81 @@
+"""A problem file as a task of inspect_ai, which evaluates any model behind an API."""
+
+from pathlib import Path
+from typing import Any
+
+from compositionality.adapters.packages import installed
+from compositionality.adapters.shared_judge import SharedJudge
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.reward.pool import JudgeInput
+from compositionality.reward.shapes import Shape, reward
+from compositionality.types import LENGTH, STOP
+
+with installed("inspect_ai", "inspect_ai>=0.3.285"):
+    from anyio import to_thread
+    from inspect_ai import Task
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+    from inspect_ai.scorer import (
+        CORRECT,
+        INCORRECT,
+        NOANSWER,
+        Score,
+        Scorer,
+        Target,
+        accuracy,
+        grouped,
+        scorer,
+        stderr,
+    )
+    from inspect_ai.solver import TaskState
+
+MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+BY_LEVEL = grouped(accuracy(), "level", all=False, name_template="level {group_name}")
+CUT_OFF = ("max_tokens", "model_length")
+VALUES = {1.0: CORRECT, 0.0: INCORRECT, -1.0: NOANSWER}
+"""Of the reward in the shape ``paper``."""
+
+
+def inspect_task(problems: Path | str, *, workers: int = 1, max_error_rate: float = 0.01, **settings: Any) -> Task:
+    """One sample for each row of the problem file, its accuracy in all and by level.
+
+    A failure of the judge is an error of the sample, which has no score then; more of them than ``max_error_rate`` of
+    all samples fail the evaluation. Judging takes ``workers`` processes. ``settings`` are further arguments of
+    ``inspect_ai.Task`` (``epochs``, ``solver``, ``config``, …). UserError for a file that is no problem file.
+    """
+    path = Path(problems)
+    rows = read_problems(path).to_pylist()
+    samples = [_sample(number, row) for number, row in enumerate(rows)]
+    dataset = MemoryDataset(samples, name=path.stem, location=str(path))
+    return Task(dataset=dataset, scorer=verdict(workers), **{"fail_on_error": max_error_rate, **settings})
+
+
+def _sample(number: int, row: dict[str, Any]) -> Sample:
+    try:
+        turns = [MESSAGES[turn["role"]](content=turn["content"]) for turn in row["prompt"]]
+    except KeyError as error:
+        raise UserError(f"row {number}: a turn has the role {error}; inspect_ai takes {', '.join(MESSAGES)}") from error
+    metadata = {name: row[name] for name in ("data_source", "level", "group")}
+    return Sample(id=number, input=turns, target=row["reward_model"]["ground_truth"], metadata=metadata)
+
+
+@scorer(metrics=[accuracy(), stderr(), BY_LEVEL])  # type: ignore[untyped-decorator]
+def verdict(workers: int = 1) -> Scorer:
+    """The judge of each sample's task: C, I, or N for a response without a readable or finished answer.
+
+    ``Score.metadata["reason"]`` is the verdict's reason, ``Score.answer`` what was read. RuntimeError, an error of the
+    sample, where the judge failed.
+    """
+    judge = SharedJudge(workers)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        finish = LENGTH if state.output.stop_reason in CUT_OFF else STOP
+        item = JudgeInput(state.metadata["data_source"], state.output.completion, target.text, finish)
+        found = await to_thread.run_sync(judge.judge, item)
+        value = reward(found, Shape.PAPER)
+        if value is None:
+            raise RuntimeError("the judge failed on this response; it is neither right nor wrong")
+        return Score(value=VALUES[value], answer=found.answer, metadata={"reason": found.reason.value})
+
+    return score

@@ -1,0 +1,17 @@
+"""What an adapter says where the library that it is for is not installed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from compositionality.errors import UserError
+
+
+@contextmanager
+def installed(package: str, requirement: str) -> Iterator[None]:
+    """Around the imports from ``package``: UserError with the command that installs it if it is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        raise UserError(f"{package} is not installed; pip install '{requirement}'") from error

@@ -1,0 +1,105 @@
+"""A problem file as an environment of verifiers, on which prime-rl and others train and evaluate.
+
+verifiers finds an environment as a module whose ``__all__`` has a taskset: examples/adapters/verifiers_problems.py is
+such a module.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from compositionality.adapters.packages import installed
+from compositionality.adapters.shared_judge import SharedJudge
+from compositionality.data.problems import BATCH, read_problems
+from compositionality.errors import UserError
+from compositionality.reward.pool import JudgeInput
+from compositionality.reward.shapes import Shape, reward
+from compositionality.types import LENGTH, STOP, Reason, Verdict
+
+with installed("verifiers", "verifiers>=0.4"):
+    import verifiers.v1 as vf
+
+VERDICT = "verdict"
+"""Where ``Trace.info`` holds the verdict: reason, answer, score."""
+
+
+class JudgeConfig(vf.TaskConfig):  # type: ignore[misc]
+    """How responses are judged (``--env.taskset.task.*``)."""
+
+    shape: Shape = Shape.BINARY
+    """The reward's shape: binary, paper or format."""
+    workers: int = 1
+    """Judging processes."""
+
+
+class ProblemData(vf.TaskData):  # type: ignore[misc]
+    """One row of the problem file: its prompt and what it is judged by."""
+
+    data_source: str
+    ground_truth: str
+    level: int
+    group: str
+
+
+class ProblemTask(vf.Task[ProblemData, vf.State, JudgeConfig]):  # type: ignore[misc]
+    """One problem, answered in one turn."""
+
+    @vf.metric  # type: ignore[untyped-decorator]
+    async def reasons(self, trace: vf.Trace) -> dict[str, float]:
+        """An indicator for each reason; the verdict goes to ``trace.info`` (verifiers takes metrics before rewards)."""
+        finish = LENGTH if trace.is_truncated else STOP
+        item = JudgeInput(self.data.data_source, trace.last_reply, self.data.ground_truth, finish)
+        found = await asyncio.to_thread(_shared_judge(self.config.workers).judge, item)
+        trace.info[VERDICT] = {"reason": found.reason.value, "answer": found.answer, "score": found.score}
+        return {reason.value: float(found.reason is reason) for reason in Reason}
+
+    @vf.reward  # type: ignore[untyped-decorator]
+    async def verdict(self, trace: vf.Trace) -> float:
+        """The reward of the verdict. RuntimeError, an error of the rollout without a reward, where the judge failed."""
+        found = trace.info[VERDICT]
+        value = reward(Verdict(found["score"], Reason(found["reason"]), found["answer"]), self.config.shape)
+        if value is None:
+            raise RuntimeError("the judge failed on this response; it is neither right nor wrong")
+        return value
+
+
+class ProblemConfig(vf.TasksetConfig):  # type: ignore[misc]
+    """Which problems (``--env.taskset.*``)."""
+
+    problems: Path = Path()
+    """A problem file (parquet); there is none by default."""
+    task: JudgeConfig = JudgeConfig()
+
+
+class ProblemTaskset(vf.Taskset[ProblemTask, ProblemConfig]):  # type: ignore[misc]
+    """The rows of a problem file, in its order. UserError for a file that is no problem file."""
+
+    def load(self) -> Iterator[ProblemTask]:
+        for batch in read_problems(self.config.problems).to_batches(max_chunksize=BATCH):
+            for row in batch.to_pylist():
+                yield ProblemTask(_data(row), self.config.task)
+
+
+def _data(row: Mapping[str, Any]) -> ProblemData:
+    turns = row["prompt"]
+    system = turns[0]["content"] if turns[0]["role"] == "system" else None
+    rest = turns[1:] if system is not None else turns
+    if not rest:
+        raise UserError("a prompt has a system turn only; give it a turn of the user")
+    one = len(rest) == 1 and rest[0]["role"] == "user"
+    return ProblemData(
+        prompt=rest[0]["content"] if one else rest,
+        system_prompt=system,
+        data_source=row["data_source"],
+        ground_truth=row["reward_model"]["ground_truth"],
+        level=row["level"],
+        group=row["group"],
+    )
+
+
+@cache
+def _shared_judge(workers: int) -> SharedJudge:
+    """One for all rollouts of a process."""
+    return SharedJudge(workers)

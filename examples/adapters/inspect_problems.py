@@ -1,0 +1,14 @@
+"""A problem file as a task of inspect_ai. Needs `pip install 'inspect_ai>=0.3.285'`.
+
+inspect eval examples/adapters/inspect_problems.py -T problems=data/test.parquet --model openai/MODEL
+"""
+
+from inspect_ai import Task, task
+
+from compositionality.adapters.inspect_task import inspect_task
+
+
+@task  # type: ignore[untyped-decorator]
+def problem_file(problems: str, workers: int = 1, max_error_rate: float = 0.01) -> Task:
+    """The problems of a file; see ``inspect_task``."""
+    return inspect_task(problems, workers=workers, max_error_rate=max_error_rate)
