@@ -1,7 +1,7 @@
 """Answers that solve nothing, for every data set of reasoning-gym, put to its own scorer and to our judge.
 
-``python tests/tasks/reasoning_gym_attacks.py [NAME …]`` prints the table of the README of that task for all data sets or
-some. Each answer is judged in the processes of the judge pool.
+``python tests/tasks/reasoning_gym_attacks.py [NAME …]`` prints the table of the README of that task for all data sets
+or some. Each answer is judged in the processes of the judge pool.
 """
 
 import json
@@ -21,7 +21,7 @@ from compositionality.tasks.reasoning_gym.scorer import known_answer
 from compositionality.tasks.reasoning_gym.task import ReasoningGymOptions
 from compositionality.types import Problem, Reason, Verdict
 
-MARK = Path(tempfile.gettempdir()) / f"reasoning_gym_attacks-{os.getuid()}"
+MARK = Path(tempfile.gettempdir()) / f"reasoning_gym_attacks-{os.getpid()}"
 PROBLEMS = 2
 NOT_ATTACKED = {"countdown": "judged by our own task", "composite": "needs `datasets`, a list that no key can give"}
 WORDS = "Yes No True False Pass Peng Chi on off 0 1 2 3 infeasible magenta red Monday A B C"
@@ -233,11 +233,12 @@ def _target_plan(metadata: dict[str, Any]) -> str:
 def library_judge(response: str, ground_truth: str) -> Verdict:
     """The library's own scorer on the same answer, with nothing of ours in front of it."""
     entry = json.loads(ground_truth)
-    answer = re.search("<answer>(.*)</answer>", response, re.DOTALL)
-    if answer is None:
+    before, closed, _ = response.rpartition("</answer>")
+    _, opened, answer = before.rpartition("<answer>")
+    if not (closed and opened):
         return Verdict(0.0, Reason.NO_ANSWER)
     scorer.SECONDS = 1.0
-    score = scorer.library_score(entry["metadata"]["source_dataset"], answer[1].strip(), entry)
+    score = scorer.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry)
     return Verdict(min(1.0, score), Reason.CORRECT if score >= 1 else Reason.WRONG)
 
 

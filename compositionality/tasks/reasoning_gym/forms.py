@@ -77,6 +77,11 @@ def _same_letters(answer: str, entry: Entry) -> bool:
     return "".join(answer.lower().split()) == "".join(str(entry["answer"]).lower().split())
 
 
+def _same_count(answer: str, entry: Entry) -> bool:
+    """As many words in a list as the right one has: the scorer does not look at those behind."""
+    return len(answer.split(",")) == len(str(entry["answer"]).split(","))
+
+
 def _same_json(answer: str, entry: Entry) -> bool:
     """Equal values of equal types: neither ``true`` nor 1.0 is 1. An answer that is no JSON must be the gold text."""
     gold = str(entry["answer"]).strip()
@@ -253,4 +258,5 @@ FORMS: Mapping[str, Form] = {
         _list_of("Move disk [0-9]{1,3} from Peg [0-9]{1,3} to Peg [0-9]{1,3}", r"\s*\n\s*"), solves_above=0.05
     ),
     "word_ladder": Form(_list_of("[A-Za-z]+")),
+    "word_sorting": Form(also=_same_count),
 }
