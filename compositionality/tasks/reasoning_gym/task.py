@@ -1,25 +1,28 @@
 """Problems of any data set of reasoning-gym, judged by that data set's own scorer.
 
-The scorers are not ours and some can be fooled or hang, so they run in the processes of the judge pool only
-(``trusted_judge``). ``reasoning_gym/countdown`` belongs to our own Countdown task. A ground truth is an entry of the
-library as JSON: question, answer, and metadata with ``source_dataset``.
+The scorers are not ours: some evaluate text, hang, or pay for answers that are not right. They run in the processes of
+the judge pool only (``trusted_judge``), see answers in the form of their data set only, and for some of them a check of
+ours must agree (forms.py). ``reasoning_gym/countdown`` belongs to our own Countdown task. A ground truth is an entry of
+the library as JSON: question, answer, and metadata with ``source_dataset``.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
-from functools import cache
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
+from compositionality.tasks.reasoning_gym.forms import is_readable, is_solved
+from compositionality.tasks.reasoning_gym.scorer import known_answer, library_score
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem, Reason, Verdict
 
 SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8
 _OPEN, _CLOSE = "<answer>", "</answer>"
+_READABLE = "[]"  # no scorer of a data set without a known answer fails on it
 _ASK = "\n\nGive the final answer, and nothing else, between an opening <answer> tag and its closing tag."
 
 
@@ -78,15 +81,27 @@ class ReasoningGymTask(Task):
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
-        """The scorer's score of the last closed ``<answer>``; correct is a score of 1, part of it may be given."""
+        """Score 1 or 0 of the last closed ``<answer>``; what the library pays for a part of an answer is dropped.
+
+        A scorer that fails on the answer makes it MALFORMED if it does not fail on a readable one too.
+        """
         entry = self.parse_truth(ground_truth)
         end = response.rfind(_CLOSE)
         start = response.rfind(_OPEN, 0, end) if end >= 0 else -1
         if start < 0:
             return Verdict(0.0, Reason.NO_ANSWER)
         answer = response[start + len(_OPEN) : response.find(_CLOSE, start)].strip()
-        score = min(1.0, max(0.0, float(_scorer(entry["metadata"]["source_dataset"])(answer, entry))))
-        return Verdict(score, Reason.CORRECT if score == 1 else Reason.WRONG, answer)
+        if not answer and known_answer(entry) != "":
+            return Verdict(0.0, Reason.NO_ANSWER)
+        dataset = entry["metadata"]["source_dataset"]
+        if not is_readable(dataset, answer, entry):
+            return Verdict(0.0, Reason.MALFORMED, answer)
+        try:
+            solved = is_solved(dataset, library_score(dataset, answer, entry), answer, entry)
+        except Exception:  # noqa: BLE001 - whatever a scorer of the library dies of
+            library_score(dataset, known_answer(self.parse_truth(ground_truth)) or _READABLE, entry)
+            return Verdict(0.0, Reason.MALFORMED, answer)
+        return Verdict(float(solved), Reason.CORRECT if solved else Reason.WRONG, answer)
 
     def parse_truth(self, ground_truth: str) -> dict[str, Any]:
         """The library's entry. UserError if it is none, or the library is missing."""
@@ -99,7 +114,7 @@ class ReasoningGymTask(Task):
 
     def gold(self, problem: Problem) -> str:
         """The library's own answer. UserError where it has none."""
-        answer = self.parse_truth(problem.ground_truth)["answer"]
+        answer = known_answer(self.parse_truth(problem.ground_truth))
         if answer is None:
             raise UserError(f"{problem.data_source} gives no answer with its problems")
         return f"{_OPEN}{answer}{_CLOSE}"
@@ -111,7 +126,7 @@ class ReasoningGymTask(Task):
 
     def facts(self, problem: Problem) -> dict[str, Any]:
         """Whether the library gives an answer; it is not judged here, where its scorer must not run."""
-        return {"with_answer": self.parse_truth(problem.ground_truth)["answer"] is not None}
+        return {"with_answer": known_answer(self.parse_truth(problem.ground_truth)) is not None}
 
 
 TASK = ReasoningGymTask()
@@ -146,13 +161,6 @@ def _of_kind(value: Any, default: Any) -> bool:
     kinds: dict[type, Any] = {bool: bool, int: int, float: (int, float), str: str}
     kind = kinds.get(type(default))
     return kind is None or (isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool))
-
-
-@cache
-def _scorer(dataset: str) -> Any:
-    import reasoning_gym
-
-    return reasoning_gym.get_score_answer_fn(dataset)
 
 
 def _check_library() -> None:
