@@ -19,6 +19,8 @@ BUILT_IN = {
     "countdown": "compositionality.tasks.countdown:TASK",
     "igsm": "compositionality.tasks.igsm:TASK",
     "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
+    "code": "compositionality.tasks.code:TASK",
+    "simulation": "compositionality.tasks.simulation:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 
