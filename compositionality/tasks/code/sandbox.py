@@ -56,6 +56,7 @@ class Containment:
 
     full: bool
     missing: str
+    bwrap: str = ""
     options: tuple[str, ...] = ()
 
 
@@ -105,8 +106,8 @@ def fallback(why: str) -> Containment:
     """The sandbox without bubblewrap, and what it does not contain."""
     return Containment(
         False,
-        f"{why}, so programs can use the network, read every file that this user can read, write outside their "
-        "folder, signal this user's processes, and leave processes behind if they end their supervisor",
+        f"{why}, so programs can use the network, read and write every file that this user can, signal this user's "
+        "processes, and leave processes behind if they end their supervisor",
     )
 
 
@@ -118,7 +119,7 @@ def _find_containment() -> Containment:
         return fallback("bubblewrap (bwrap) is not installed")
     words = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False).stdout
     options = tuple(option for option in ("--size", "--disable-userns") if option in words)
-    full = Containment(True, "nothing of the list above" if len(options) == 2 else _older(options), options)
+    full = Containment(True, "nothing of the list above" if len(options) == 2 else _older(options), bwrap, options)
     try:
         runs = list(_runs({"program": "print(1)", "prefix": "", "inputs": [""]}, Limits(), full))
     except SandboxError as error:
@@ -218,20 +219,21 @@ def _environment(folder: str) -> dict[str, str]:
 def _bwrap(found: Containment, limits: Limits) -> list[str]:
     """The command line in front of the interpreter's."""
     size = ["--size", str(limits.scratch_mb * _MIB)] if "--size" in found.options else []
-    words = ["bwrap", "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+    words = [found.bwrap, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "sandbox", "--clearenv"]
     words += ["--disable-userns"] if "--disable-userns" in found.options else []
     for name in _SYSTEM:
         path = Path("/") / name
         if path.is_symlink():
-            words += ["--symlink", os.readlink(path), str(path)]
+            words += ["--symlink", str(path.readlink()), str(path)]
         elif path.is_dir():
             words += ["--ro-bind", str(path), str(path)]
     words += ["--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache"]
     for prefix in {sys.base_prefix, sys.base_exec_prefix}:
         if not Path(prefix).is_relative_to("/usr"):
             words += ["--ro-bind", prefix, prefix]
-    words += ["--ro-bind", str(INSIDE), "/run/inside", "--proc", "/proc"]
+    words += ["--ro-bind", str(INSIDE), "/run/inside"]
+    words += ["--proc", "/proc", "--remount-ro", "/proc"]  # what the kernel shows could be written by a user 0
     words += [*size, "--tmpfs", "/dev"]
     for device in ("null", "zero", "full", "random", "urandom"):
         words += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
