@@ -1,4 +1,5 @@
 """P17: untrusted programs within stated limits, with bubblewrap and without."""
+# ruff: noqa: E501 - one case a line
 
 import os
 import subprocess
@@ -30,8 +31,9 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 def run(program: str, given: str = "", limits: Limits = SHORT) -> Run:
-    """The first line of the results."""
-    return next(iter(list(run_script(program, [given], limits=limits))))
+    """The first of the results, after the job has ended."""
+    first, *_ = list(run_script(program, [given], limits=limits))
+    return first
 
 
 def leftovers(mark: str) -> list[int]:
@@ -127,13 +129,16 @@ if os.fork() == 0:
     time.sleep(600)
 time.sleep(0.1)
 """
-    assert not list(run_script(program, [""], limits=SHORT))[0].exit_code
+    assert not run(program).exit_code
     time.sleep(0.2)
     assert not leftovers("p17-session")
 
 
 def test_a_job_that_is_left_early_ends(either: bool) -> None:
-    runs = run_script("__import__('ctypes').CDLL(None).prctl(15, b'p17-early', 0, 0, 0)\nimport time\ntime.sleep(input() == '2' and 60)", ["1", "2"])
+    runs = run_script(
+        "__import__('ctypes').CDLL(None).prctl(15, b'p17-early', 0, 0, 0)\nimport time\ntime.sleep(input() == '2' and 60)",
+        ["1", "2"],
+    )
     assert next(runs).exit_code == 0
     time.sleep(0.3)
     assert leftovers("p17-early")
@@ -193,7 +198,9 @@ def test_p17_the_environment_holds_no_secret(either: bool, monkeypatch: pytest.M
 def test_p17_only_the_sandbox_is_seen() -> None:
     found = run("import os\nprint(sorted(int(n) for n in os.listdir('/proc') if n.isdigit())[:1], os.listdir('/'))")
     assert found.output.startswith("[1] ")
-    assert not {"home", "root", "work", "etc"} & set(eval_list(found.output)) - {Path(sys.base_prefix).parts[1]} - {"etc"}
+    assert not {"home", "root", "work", "etc"} & set(eval_list(found.output)) - {Path(sys.base_prefix).parts[1]} - {
+        "etc"
+    }
 
 
 def eval_list(text: str) -> list[str]:
@@ -202,7 +209,9 @@ def eval_list(text: str) -> list[str]:
     return list(ast.literal_eval(text[text.index("[", 2) :]))
 
 
-def test_no_user_namespaces_is_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_user_namespaces_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """A bubblewrap that the kernel stops."""
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2; exit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
@@ -276,7 +285,12 @@ def test_p17_an_early_exit_does_not_pass(name: str, either: bool) -> None:
 
 def test_right_programs_pass(either: bool) -> None:
     assert run_tests(GOOD, TESTS).end == "passed"
-    assert run_tests("class Solution:\n    def f(self, x):\n        return x * x", TESTS.replace("f(", "Solution().f(")).end == "passed"
+    assert (
+        run_tests(
+            "class Solution:\n    def f(self, x):\n        return x * x", TESTS.replace("f(", "Solution().f(")
+        ).end
+        == "passed"
+    )
     assert run_tests("import sys\n" + GOOD + "\nif __name__ == '__main__':\n    sys.exit(1)", TESTS).end == "passed"
 
 

@@ -2,6 +2,7 @@
 
 Composed problems of the tasks ``code`` and ``simulation`` are chains of them; their number is the level.
 """
+# ruff: noqa: E501 - one operation a line
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,13 +43,13 @@ LISTS = (
     Operation("drop", "remove the first {k} elements", "x[{k}:]", lambda x, k: x[k:], 1, 3),
     Operation("rotate", "rotate the list to the left by {k} places (an empty list stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 5),
     Operation("every", "keep every element whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 3),
-    Operation("reverse", "reverse the list", "x[::-1]", lambda x, k: x[::-1]),
-    Operation("sort", "sort the list in ascending order", "sorted(x)", lambda x, k: sorted(x)),
-    Operation("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, k: list(dict.fromkeys(x))),
-    Operation("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, k: list(accumulate(x))),
-    Operation("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, k: [b - a for a, b in pairwise(x)]),
-    Operation("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, k: [p * v for p, v in enumerate(x, 1)]),
-    Operation("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, k: [abs(v) for v in x]),
+    Operation("reverse", "reverse the list", "x[::-1]", lambda x, _: x[::-1]),
+    Operation("sort", "sort the list in ascending order", "sorted(x)", lambda x, _: sorted(x)),
+    Operation("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, _: list(dict.fromkeys(x))),
+    Operation("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, _: list(accumulate(x))),
+    Operation("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, _: [b - a for a, b in pairwise(x)]),
+    Operation("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, _: [p * v for p, v in enumerate(x, 1)]),
+    Operation("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, _: [abs(v) for v in x]),
 )  # fmt: skip
 STRINGS = (
     Operation("shift", "replace every lower-case letter by the one {k} places later in the alphabet, going on from z to a", "''.join(chr((ord(c) - 97 + {k}) % 26 + 97) if c.islower() else c for c in x)", lambda x, k: "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in x), 1, 25),
@@ -57,13 +58,13 @@ STRINGS = (
     Operation("every_character", "keep every character whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 4),
     Operation("cut", "remove the first {k} characters", "x[{k}:]", lambda x, k: x[k:], 1, 4),
     Operation("append_number", "append the number {k}", "x + '{k}'", lambda x, k: f"{x}{k}", 10, 999),
-    Operation("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, k: f"{x}{len(x)}"),
+    Operation("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, _: f"{x}{len(x)}"),
     Operation("capitals_at", "turn every character whose index, from 0, is a multiple of {k} into upper case", "''.join(c.upper() if i % {k} == 0 else c for i, c in enumerate(x))", lambda x, k: "".join(c.upper() if i % k == 0 else c for i, c in enumerate(x)), 2, 5),
-    Operation("reverse_text", "reverse the text", "x[::-1]", lambda x, k: x[::-1]),
-    Operation("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, k: "".join(sorted(x))),
-    Operation("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, k: "".join(c for c in x if c not in "aeiou")),
-    Operation("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, k: "".join(dict.fromkeys(x))),
-    Operation("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, k: x + x[::-1]),
+    Operation("reverse_text", "reverse the text", "x[::-1]", lambda x, _: x[::-1]),
+    Operation("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, _: "".join(sorted(x))),
+    Operation("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, _: "".join(c for c in x if c not in "aeiou")),
+    Operation("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, _: "".join(dict.fromkeys(x))),
+    Operation("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, _: x + x[::-1]),
 )  # fmt: skip
 ALL = {operation.name: operation for operation in (*LISTS, *STRINGS)}
 

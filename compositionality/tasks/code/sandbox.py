@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -76,7 +76,9 @@ class Run:
     LIMITS: ClassVar[tuple[str, ...]] = ("time", "memory", "processes", "output", "killed")
 
 
-def run_script(program: str, inputs: Sequence[str], prefix: str = "", limits: Limits | None = None) -> Iterator[Run]:
+def run_script(
+    program: str, inputs: Sequence[str], prefix: str = "", limits: Limits | None = None
+) -> Generator[Run, None, None]:
     """Run a program once for each input, each in a process of its own; the last item says how the job ended.
 
     Close the iterator early to end the rest. SandboxError if the sandbox does not start.
@@ -133,7 +135,7 @@ def _older(options: Sequence[str]) -> str:
     return f"this bubblewrap is an older one, so {' and '.join(lacks)} are not limited"
 
 
-def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None = None) -> Iterator[Run]:
+def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None = None) -> Generator[Run, None, None]:
     """Start the sandbox, give it the job, and read its lines until it ends or its time is over."""
     found = contained or containment()
     with _scratch(found) as folder:

@@ -13,14 +13,14 @@ from compositionality.tasks.task import Identity, Mode, Task
 from compositionality.types import Problem, Verdict
 
 _ASK = "\n\nThink first. Then give the whole {what} in one fenced block that is marked as python."
-_FUNCTION = """Write a Python function `transform(x)`. It takes {of} and returns the {of_result} that these steps give, \
-each applied to the result of the step before it:
+_FUNCTION = """Write a Python function `transform(x)`. It takes {of} and returns the {of_result} that these steps \
+give, each applied to the result of the step before it:
 
 {steps}
 
 For example, transform({given!r}) returns {result!r}."""
-_PROGRAM = """Write a Python program that reads one line from standard input, {of_line}. It applies these steps, each to \
-the result of the step before it, and prints {of_result}:
+_PROGRAM = """Write a Python program that reads one line from standard input, {of_line}. It applies these steps, each \
+to the result of the step before it, and prints {of_result}:
 
 {steps}
 

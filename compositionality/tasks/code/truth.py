@@ -44,7 +44,7 @@ class CodeTruth:
 
 
 def row_text(ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-    """The judge's text of a row; a ``prefix`` of ``extra_info`` becomes part of it, once. UserError as ``truth_text``."""
+    """The judge's text of a row; a ``prefix`` of ``extra_info`` becomes part of it, once. UserError: ``truth_text``."""
     text, prefix = truth_text(ground_truth), extra_info.get("prefix")
     if not isinstance(prefix, str) or not prefix.strip():
         return text

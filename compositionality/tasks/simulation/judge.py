@@ -26,7 +26,8 @@ def judge_simulation(response: str, ground_truth: str) -> Verdict:
 def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
     found = last_object(response)
     if found is None:
-        return Verdict(0.0, Reason.MALFORMED if "{" in response else Reason.NO_ANSWER)
+        tried = response.rfind("{") > response.rfind(THOUGHTS_END)
+        return Verdict(0.0, Reason.MALFORMED if tried else Reason.NO_ANSWER)
     if truth.side not in found:
         return Verdict(0.0, Reason.MALFORMED, json.dumps(found)[:100])
     value, answer = found[truth.side], json.dumps(found[truth.side])

@@ -17,12 +17,14 @@ class _Tests(Peer):
     trusted = True
 
     def export(self, value: Any) -> Any:
-        kind = type(value)
+        """As the base class, for what the tests define; a builtin function by its name."""
+        kind: type[Any] = type(value)
         mine = kind.__module__ == "tests" or (kind is type and value.__module__ == "tests")
         if mine or kind in (types.FunctionType, types.MethodType):
             return super().export(value)
-        if kind in (types.BuiltinFunctionType, type) and getattr(builtins, value.__name__, None) is value:
-            return {"p": value.__name__}
+        name = str(getattr(value, "__name__", ""))
+        if name and getattr(builtins, name, None) is value:
+            return {"p": name}
         raise TypeError(f"a {kind.__name__} cannot be given to a solution")
 
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -20,7 +20,8 @@ def raises(kind: Any, *, match: str | None = None) -> Iterator[types.SimpleNames
         yield caught
     except kind as error:
         caught.value, caught.type = error, type(error)
-        assert match is None or re.search(match, str(error)), str(error)
+        if match is not None and not re.search(match, str(error)):
+            raise AssertionError(str(error)) from error
         return
     raise AssertionError("nothing was raised")
 

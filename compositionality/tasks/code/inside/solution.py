@@ -1,5 +1,6 @@
 """The processes of a solution: a fork server that holds nothing secret, and its forks, one for each run."""
 
+import _sitebuiltins
 import array
 import atexit
 import builtins
@@ -84,7 +85,7 @@ def _finish(work: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> 
     except BaseException:  # noqa: BLE001
         code = 1
     if "threading" in sys.modules:
-        sys.modules["threading"]._shutdown()
+        vars(sys.modules["threading"])["_shutdown"]()
     atexit._run_exitfuncs()
     for stream in {sys.stdout, sys.__stdout__}:
         if stream is not None:
@@ -93,6 +94,9 @@ def _finish(work: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> 
 
 
 def _module(name: str) -> types.ModuleType:
+    """A module for the program, in an interpreter that has exit and quit, as without -S."""
+    for word in ("exit", "quit"):
+        setattr(builtins, word, _sitebuiltins.Quitter(word, "end of file"))
     module = types.ModuleType(name)
     module.__dict__["__builtins__"] = builtins
     sys.modules[name] = module
@@ -140,7 +144,8 @@ class _Solution(Peer):
         operation, target = request["ask"], request["of"]
         if operation == "names":
             return [name for name in vars(self._module) if not name.startswith("__")]
-        found = self._module if target is None else self.exported[target]
+        found: Any = self._module if target is None else self.exported[target]
         if operation == "call":
             return found(*args, **kwargs)
-        return _OPERATIONS[operation](found, *args)
+        operate = _OPERATIONS[operation]
+        return operate(found, *args)

@@ -12,7 +12,6 @@ import select
 import signal
 import socket
 import struct
-import sys
 import time
 from typing import Any, NoReturn
 

@@ -145,7 +145,7 @@ class Encoder:
         if isinstance(value, float):
             return float(value)
         if isinstance(value, str):
-            return "".join(value) if kind is not str else value
+            return str.__str__(value)
         if isinstance(value, Remote):
             return {"H": object.__getattribute__(value, "_number")}
         if isinstance(value, list):
@@ -240,7 +240,7 @@ class Decoder:
         raise ValueError(tag)
 
 
-_FORMS: dict[str, Callable[..., Any]] = {"t": tuple, "s": set, "f": frozenset, "q": deque}
+_FORMS: dict[str, type[Any]] = {"t": tuple, "s": set, "f": frozenset, "q": deque}
 
 
 def _assign(old: Any, new: Any) -> None:
@@ -255,8 +255,9 @@ def _assign(old: Any, new: Any) -> None:
 
 def _builtin_name(error: BaseException) -> str:
     for kind in type(error).__mro__:
-        if getattr(builtins, kind.__name__, None) is kind:
-            return kind.__name__
+        name = str(kind.__name__)
+        if getattr(builtins, name, None) is kind:
+            return name
     return "Exception"
 
 
