@@ -1,8 +1,9 @@
 """Trivial programs in the sandbox beside a bare interpreter, same machine, same run: ``--benchmark-enable -s``.
 
-Wall time on one worker: the programs run in other processes, one after the other.
+Processor time of all processes is compared with the goal (programs per second and core); wall time is printed too.
 """
 
+import resource
 import subprocess
 import sys
 import time
@@ -22,6 +23,18 @@ WAYS: dict[str, Callable[[], bool]] = {
 }
 
 
+def measure(work: Callable[[], bool]) -> tuple[float, float]:
+    """Seconds of processor time, of this process and of those that it waited for, and of wall time."""
+    before, begin = processor_time(), time.perf_counter()
+    assert work()
+    return processor_time() - before, time.perf_counter() - begin
+
+
+def processor_time() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_programs_per_second(benchmark: BenchmarkFixture, way: str) -> None:
     """The peer, ``subprocess.run([python, "-I", "-c", …])``, contains nothing."""
@@ -36,10 +49,9 @@ def test_programs_per_second(benchmark: BenchmarkFixture, way: str) -> None:
         return all(subprocess.run(command, capture_output=True, check=True).stdout for _ in range(count))
 
     assert benchmark.pedantic(run_all, rounds=3 if benchmark.enabled else 1)
-    seconds = []
-    for work in (run_all, run_bare):
-        begin = time.perf_counter()
-        assert work()
-        seconds.append(time.perf_counter() - begin)
-    ours, bare = (count / each for each in seconds)
-    print(f"\n{way}: {ours:.1f} programs/s (goal: {GOAL}), a bare interpreter {bare:.1f}/s: {ours / bare:.2f} x")
+    (ours, wall), (bare, _) = measure(run_all), measure(run_bare)
+    print(
+        f"\n{way}: {count / ours:.1f} programs/s of processor time ({count / wall:.1f}/s of wall time; goal: {GOAL}), "
+        f"a bare interpreter {count / bare:.1f}/s: {ours / bare:.2f} x its time"
+    )
+    assert not benchmark.enabled or way == "eight inputs" or count / ours > GOAL

@@ -29,7 +29,7 @@ GRACE_S = 1.0
 _MIB = 1 << 20
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _MAIN = "import sys; sys.path.append({path!r}); from inside.supervisor import main; sys.path.pop(); main()"
-_START_S = 5.0
+_START_S, _END_S = 5.0, 0.3
 
 
 class SandboxError(Exception):
@@ -142,6 +142,8 @@ def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None 
         process = _start(found, folder, limits)
         try:
             yield from _lines(process, _job(job, limits), limits.wall_s + GRACE_S, found)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_END_S)
         finally:
             _kill(process)
 
