@@ -2,7 +2,8 @@
 # Creates .venv with the locked packages; does nothing where they are installed already.
 #   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
 #   bash bash/setup.sh --full    also verl, Ray, vLLM and wandb, for ENGINE=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
-#   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium, for the tests of the HTML page
+#   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
+#                                bubblewrap (sandbox of model-written programs, README in compositionality/tasks/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
 # at first, CUDA is tried last. Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
@@ -109,6 +110,19 @@ install_browser() {
   fi
 }
 
+# Installs the sandbox that model-written programs run in. Without it they run with less containment, which is said then.
+install_sandbox() {
+  if command -v bwrap >/dev/null; then return; fi
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    echo "set-up: no bubblewrap, and it can only be installed by root with apt-get; programs will run without namespaces" >&2
+    return
+  fi
+  echo "set-up: installing bubblewrap, the sandbox of programs"
+  if ! { apt-get update -q && apt-get install -qy --no-install-recommends bubblewrap; } >.venv/.bubblewrap.log 2>&1; then
+    echo "set-up: bubblewrap could not be installed (see .venv/.bubblewrap.log); programs will run without namespaces" >&2
+  fi
+}
+
 if [[ -n $flash ]]; then check_nvcc; fi
 python=.venv/bin/python
 if [[ ! -x .venv/bin/pip ]]; then python=$(find_python); fi
@@ -124,6 +138,6 @@ if [[ ! -x .venv/bin/pip ]]; then
 fi
 for name in "${sets[@]}"; do install "$name"; done
 if [[ -n $flash ]]; then install_flash_attn; fi
-if [[ -n $dev ]]; then install_browser; fi
+if [[ -n $dev ]]; then install_browser; install_sandbox; fi
 if [[ $device == gpu ]]; then env -u CUDA_VISIBLE_DEVICES .venv/bin/python -m compositionality.gpus cuda || exit 2; fi
 echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"

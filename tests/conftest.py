@@ -58,6 +58,7 @@ LONG: dict[str, list[str]] = {
         "test_five_numbers_with_equal_ones",
         "test_all_solutions_and_no_others",
     ],
+    "tasks/test_sandbox.py": [],
     "tasks/test_string_clean.py": [
         "test_p01_number_of_processes_does_not_matter",
     ],

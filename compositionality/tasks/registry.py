@@ -19,10 +19,12 @@ BUILT_IN = {
     "countdown": "compositionality.tasks.countdown:TASK",
     "igsm": "compositionality.tasks.igsm:TASK",
     "math": "compositionality.tasks.math:TASK",
-    "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
+    "code": "compositionality.tasks.code:TASK",
     "logic": "compositionality.tasks.logic:TASK",
-    "table": "compositionality.tasks.table:TASK",
+    "simulation": "compositionality.tasks.simulation:TASK",
     "stem": "compositionality.tasks.stem:TASK",
+    "table": "compositionality.tasks.table:TASK",
+    "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 

@@ -1,0 +1,25 @@
+"""What can be chosen."""
+
+from dataclasses import dataclass
+
+from compositionality.errors import UserError
+from compositionality.tasks.code.operations import check_levels
+from compositionality.tasks.stream import check_choice
+
+KINDS = ("codeio_output", "codeio_input", "cruxeval_output", "cruxeval_input")
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Options of the task; the level of a problem is how many operations the shown program composes."""
+
+    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kind: str = "codeio_output"  # predict the output or an input, as JSON (codeio) or as an assertion (cruxeval)
+    group: str = "simulation"  # name of this set of problems
+
+    def check(self) -> None:
+        """UserError for options that make no sense."""
+        check_choice("kind", self.kind, KINDS)
+        check_levels(self.levels)
+        if not self.group.isidentifier():
+            raise UserError(f"group={self.group}: give a word")
