@@ -91,30 +91,20 @@ def test_right_answers_in_other_forms_are_right(dataset: str, pools: tuple[Judge
     assert pools[0].judge([item])[0].reason is Reason.CORRECT, answer
 
 
-@pytest.mark.parametrize("dataset", ["prime_factorization", "boxnet"])
 def test_p05_a_scorer_that_fails_is_an_error_only_if_it_fails_on_a_readable_answer_too(
-    dataset: str, pools: tuple[JudgePool, JudgePool]
+    pools: tuple[JudgePool, JudgePool],
 ) -> None:
-    """Moves from a square that there is, to one that there is not, raise in the library's scorer."""
-    problem = corpus.problems_of(dataset)[0]
-    entry = json.loads(problem.ground_truth)
-    unreadable = '[{"Agent[1, 1]": "move(box_red, square[1, 2])"}]'
-    if dataset == "boxnet":
-        square, items = next(one for one in entry["metadata"]["initial_state"].items() if "box_" in str(one[1]))
-        box = next(item for item in items if item.startswith("box_"))
-        row, column = map(float, square.split("_"))
-        outside = -1 if column > 1 else 0
-        unreadable = f'[{{"Agent[{row}, {column}]": "move({box}, square[{row + 1 if outside else row}, {column}])"}}]'
-    broken = json.loads(problem.ground_truth)
-    broken["metadata"] = {"source_dataset": dataset}
-    broken["answer"] = "two" if entry["answer"] else None
-    items_ = [
-        JudgeInput(problem.data_source, f"<answer>{unreadable if entry['answer'] is None else '7'}</answer>", truth)
-        for truth in (problem.ground_truth, json.dumps(broken))
+    """The library's scorer raises KeyError for a move off the board, which is the model's doing; a board that is not
+    in the row is not."""
+    board = {"0.5_0.5": ["box_red"], "0.5_1.5": ["target_red"]}
+    metadata = {"source_dataset": "boxnet", "initial_state": board}
+    rows = [
+        json.dumps({"question": "", "answer": None, "metadata": one})
+        for one in (metadata, {**metadata, "initial_state": 0})
     ]
-    readable, failed = pools[0].judge(items_)
-    assert readable.reason in (Reason.WRONG, Reason.MALFORMED)
-    assert failed.reason is Reason.ERROR
+    answer = '<answer>[{"Agent[0.5, 0.5]": "move(box_red, square[1.5, 0.5])"}]</answer>'
+    verdicts = pools[0].judge([JudgeInput("reasoning_gym/boxnet", answer, row) for row in rows])
+    assert [verdict.reason for verdict in verdicts] == [Reason.MALFORMED, Reason.ERROR]
 
 
 @pytest.mark.parametrize(
