@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.code.judge import judge_code
 from compositionality.tasks.code.operations import SEED_CLASSES, Chain, draw_chain
 from compositionality.tasks.code.options import KINDS, CodeOptions
 from compositionality.tasks.code.truth import CodeTruth, read_truth, row_text
@@ -61,6 +60,8 @@ class CodeTask(Task):
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last Python block, run on all tests in the sandbox."""
+        from compositionality.tasks.code.judge import judge_code
+
         return judge_code(response, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.code.operations import SEED_CLASSES, Chain, draw_chain
-from compositionality.tasks.simulation.judge import judge_simulation
 from compositionality.tasks.simulation.options import KINDS, SimulationOptions
 from compositionality.tasks.simulation.truth import SimulationTruth, read_truth, row_text
 from compositionality.tasks.task import Identity, Mode, Task
@@ -63,6 +62,8 @@ class SimulationTask(Task):
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last JSON object, or the assertion in the last Python block."""
+        from compositionality.tasks.simulation.judge import judge_simulation
+
         return judge_simulation(response, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
