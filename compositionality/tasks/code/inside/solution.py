@@ -5,6 +5,7 @@ import array
 import atexit
 import builtins
 import contextlib
+import ctypes
 import fcntl
 import io
 import json
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 from .wire import GoneError, Peer, receive
 
 CHANNEL = 3
+_SET_PDEATHSIG = 1
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "get": getattr, "iter": iter, "next": next, "len": len, "getitem": operator.getitem, "str": str, "repr": repr,
     "setitem": operator.setitem, "instance": lambda kind, value: isinstance(value, kind),
@@ -67,6 +69,7 @@ def _run(request: dict[str, Any], fds: list[int]) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         script = request["kind"] == "script"
         prepare([*fds, null] if script else [null, null, null, *fds], request["limits"])
+        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.nice(5)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = _finish(_script if script else _serve, request)

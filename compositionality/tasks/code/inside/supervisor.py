@@ -38,6 +38,7 @@ def main() -> NoReturn:
         here.close()
         os.close(0)
         os.close(1)
+        prctl(_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         solution.serve_forks(there)
     there.close()
     _write({"ready": True})
