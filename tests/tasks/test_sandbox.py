@@ -37,11 +37,12 @@ def run(program: str, given: str = "", limits: Limits = SHORT) -> Run:
 
 
 def leftovers(mark: str) -> list[int]:
-    """Processes of this machine whose command line or name holds ``mark``."""
+    """Running processes of this machine whose command line or name holds ``mark``."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if mark in (path / "cmdline").read_text() + (path / "comm").read_text():
+            ended = (path / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+            if not ended and mark in (path / "cmdline").read_text() + (path / "comm").read_text():
                 found.append(int(path.name))
         except OSError:
             continue
