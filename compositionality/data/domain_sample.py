@@ -1,7 +1,7 @@
 """A small sample of every domain in guru's columns, generated: what can be had without a download."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -78,16 +78,8 @@ def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
 
 def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:
     """guru's columns but its pass rates, which nobody has measured of these problems; the level beside them."""
-    table = to_table([_named(problem) for problem in problems], split).drop_columns(["group", "ability"])
-    rows = table.num_rows
-    table = table.append_column("ability", pa.array([domain] * rows))
-    return table.append_column("apply_chat_template", pa.array([True] * rows))
-
-
-def _named(problem: Problem) -> Problem:
-    """With metadata that every problem of a domain has: the kind, and the reference program where there is one."""
-    kept = {name: problem.metadata.get(name) for name in ("seed", "reference")}
-    return Problem(
-        problem.data_source, problem.level, problem.group, problem.prompt, problem.ground_truth, problem.index,
-        {"kind": problem.group, **kept},
-    )  # fmt: skip
+    names = dict.fromkeys(name for problem in problems for name in problem.metadata)
+    filled = [replace(one, metadata={name: one.metadata.get(name) for name in names}) for one in problems]
+    table = to_table(filled, split).drop_columns(["group", "ability"])
+    table = table.append_column("ability", pa.array([domain] * table.num_rows))
+    return table.append_column("apply_chat_template", pa.array([True] * table.num_rows))

@@ -6,8 +6,8 @@ Source of the columns and of the order by pass rate: guru-RL-92k (arXiv 2506.149
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -66,11 +66,12 @@ class PrepareGuruSettings:
 
 
 class GuruRow(NamedTuple):
-    """A row that was read: its problem, all turns of its prompt, its pass rate (None: not known)."""
+    """A row that was read: its problem, all turns of its prompt, its pass rate (None: not known), its extra_info."""
 
     problem: Problem
     prompt: list[Message]
     pass_rate: float | None
+    info: Mapping[str, Any]
 
     @property
     def stratum(self) -> tuple[str, float]:
@@ -189,11 +190,8 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
     level, _ = level_and_group("", info)
     level = cells["level"] if cells.get("level") is not None else level
     origin = {"file": path.name, "row": number, "pass_rate": rate}
-    reference = {"reference": info["reference"]} if info.get("reference") else {}
-    problem = Problem(
-        cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, {**origin, **reference}
-    )
-    return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate))
+    problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
+    return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate), info)
 
 
 def _turns(prompt: Any) -> list[Message]:
@@ -215,7 +213,7 @@ def _with_right_gold(
     golds: dict[int, JudgeInput] = {}
     for place, row in enumerate(rows):
         try:
-            gold = task_of(row.problem.data_source).gold(row.problem)
+            gold = task_of(row.problem.data_source).gold(replace(row.problem, metadata=row.info))
         except UserError:
             counts["without_gold"] += 1
             continue
@@ -333,14 +331,7 @@ def _hardness(row: GuruRow, place: int) -> tuple[float, int, int]:
 
 def _table(rows: Sequence[GuruRow], split: str) -> pa.Table:
     """verl's schema with level and group; the group is the domain."""
-    names = {name: None for row in rows for name in row.problem.metadata}
-    problems = [
-        Problem(
-            row.problem.data_source, row.problem.level, row.problem.group, row.problem.prompt, row.problem.ground_truth,
-            number, {name: row.problem.metadata.get(name) for name in names},
-        )
-        for number, row in enumerate(rows)
-    ]  # fmt: skip
+    problems = [replace(row.problem, index=number) for number, row in enumerate(rows)]
     table = to_table(problems, split)
     prompts = pa.array([row.prompt for row in rows], MESSAGES)
     return table.set_column(table.column_names.index("prompt"), "prompt", prompts)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from compositionality.config.cli import parse
+from compositionality.data.domain_sample import DOMAINS, DomainSampleSettings, make_domain_sample
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.verl_reward import compute_score
@@ -109,6 +110,31 @@ def test_unusable_rows_are_counted_with_their_reason_and_too_many_are_an_error(t
     assert len(told) == 5
     for line, words_of_it in zip(told[1:], ("a brace is missing", "unknown data_source", "prompt", RATE), strict=True):
         assert words_of_it in line
+
+
+def test_a_reference_program_that_fails_its_tests_is_no_row_to_train_on(tmp_path: Path) -> None:
+    truth = {"style": "rule", "ground_truth": json.dumps({"inputs": ["1\n"], "outputs": ["2\n"]})}
+    programs = {"right": "print(int(input()) + 1)", "wrong": "print(int(input()) + 2)", "none": None}
+    rows = [
+        row(number, data_source="codegen__taco", prompt=f"Print one more: {name}.", reward_model=truth,
+            extra_info={"index": number, "reference": program})
+        for number, (name, program) in enumerate(programs.items())
+    ]  # fmt: skip
+    words = [f"files=[{write(tmp_path / 'a.parquet', rows)}]", "max_refused=0.5"]
+    assert numbers(prepared(tmp_path, *words)["train"]) == [0, 2]
+    assert "its own gold answer is judged wrong" in (tmp_path / "out/refused.csv").read_text()
+    whole = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'all'}", "check_gold=false"]))
+    assert numbers(pq.read_table(whole / "train.parquet").to_pylist()) == [0, 1, 2]
+
+
+def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
+    """Gold answers and reference programs are judged right; what they need lies in the files."""
+    sample = make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'raw'}", "count=12"]))
+    parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled")
+    assert {one["group"] for one in parts["train"]} == set(DOMAINS)
+    assert len((tmp_path / "out/refused.csv").read_text().splitlines()) == 1
+    with pytest.raises(UserError, match=r"count=2: math has 8 kinds and levels; give 8 or more"):
+        make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
 
 
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
