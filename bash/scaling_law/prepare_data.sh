@@ -33,6 +33,6 @@ if [[ -n ${DOMAINS:-} ]]; then
     rows=$OUTPUT/domain_sample
     run make_domain_sample output="$rows" count="${DOMAIN_COUNT:-200}" seed="$TEST_SEED" workers="$CORES"
   fi
-  run prepare_guru files="[$rows]" output="$OUTPUT/domains" holdout="${DOMAIN_HOLDOUT:-200}" order=shuffled seed="$TEST_SEED" \
-    workers="$CORES"
+  run prepare_guru experiment="$SECTION/prepare_data" files="[$rows]" output="$OUTPUT/domains" holdout="${DOMAIN_HOLDOUT:-200}" order=shuffled \
+    seed="$TEST_SEED" workers="$CORES"
 fi

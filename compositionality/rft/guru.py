@@ -53,6 +53,7 @@ class PrepareGuruSettings:
     max_pass_rate: Fraction = 1.0  # … and at most this one
     check_gold: bool = True  # judge the gold answer, or reference program, of each row that has one
     max_refused: Fraction = 0.01  # share of rows that may be unreadable; more is an error
+    max_prompt_characters: NonNegativeInt = 0  # leave longer prompts out; 0: keep all
     rows_per_domain: NonNegativeInt = 0  # as many rows of each domain; 0: all rows
     holdout: NonNegativeInt = 0  # rows set aside, with the domains and difficulties of the rest
     balance: bool = False  # half of the holdout easy, half of it hard instead
@@ -232,13 +233,15 @@ def _with_right_gold(
 
 
 def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
-    """Without prompts that are there already, and without pass rates out of bounds."""
+    """Without prompts that are there already or too long, and without pass rates out of bounds."""
     bounded = settings.min_pass_rate > 0 or settings.max_pass_rate < 1
     seen, kept = set[bytes](), list[GuruRow]()
     for row in rows:
         key = blake2b(repr(row.prompt).encode(), digest_size=16).digest()
         if key in seen:
             counts["twice"] += 1
+        elif settings.max_prompt_characters and _length(row) > settings.max_prompt_characters:
+            counts["prompt_too_long"] += 1
         elif bounded and row.pass_rate is None:
             counts["without_pass_rate"] += 1
         elif row.pass_rate is not None and not settings.min_pass_rate <= row.pass_rate <= settings.max_pass_rate:
@@ -247,8 +250,14 @@ def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counte
             kept.append(row)
         seen.add(key)
     if not kept:
-        raise UserError(f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate")
+        raise UserError(
+            f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, or raise max_prompt_characters"
+        )
     return kept
+
+
+def _length(row: GuruRow) -> int:
+    return sum(len(turn["content"]) for turn in row.prompt)
 
 
 def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list[GuruRow]]:

@@ -154,6 +154,14 @@ def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
         )
 
 
+def test_long_prompts_are_left_out(tmp_path: Path) -> None:
+    long = row(50, prompt=[{"role": "system", "content": "x" * 90}, {"role": "user", "content": "What is 1 + 1?"}])
+    words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(3), long])}]"]
+    assert len(prepared(tmp_path, *words, "max_prompt_characters=100")["train"]) == 3
+    with pytest.raises(UserError, match="raise max_prompt_characters"):
+        prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'y'}", "max_prompt_characters=9"]))
+
+
 def test_a_holdout_has_the_domains_and_difficulties_of_the_rest(tmp_path: Path) -> None:
     files = [write(tmp_path / "a.parquet", sums(110)), strings(tmp_path / "s.parquet", 110)]
     parts = prepared(tmp_path, f"files=[{','.join(files)}]", "holdout=44")
