@@ -251,7 +251,7 @@ def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counte
         seen.add(key)
     if not kept:
         raise UserError(
-            f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, or raise max_prompt_characters"
+            f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, raise max_prompt_characters"
         )
     return kept
 
