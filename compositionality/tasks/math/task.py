@@ -35,7 +35,7 @@ class MathTask(Task):
     title = "Mathematics"
     data_sources = (
         r"math(?:_.*)?", r"openai/gsm8k", r"gsm8k", r"lighteval/MATH.*", r"DigitalLearningGmbH/MATH-lighteval",
-        r"HuggingFaceH4/MATH-500", r"aime.*", r"amc.*", r"numina_.*",
+        r"HuggingFaceH4/MATH-500", r"hiyouga/geometry3k", r"aime.*", r"amc.*", r"numina_.*",
     )  # fmt: skip
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(MathOptions)}
     kinds = KINDS
