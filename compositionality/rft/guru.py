@@ -20,7 +20,7 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveFraction, Seed, Workers, check_ranges
+from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveFraction, PositiveInt, Seed, Workers, check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import task_of
@@ -59,7 +59,7 @@ class PrepareGuruSettings:
     balance: bool = False  # half of the holdout easy, half of it hard instead
     easy_from: PositiveFraction = 0.3  # pass rate from which a row is easy, for balance
     order: NonEmptyStr = Order.AS_READ  # of the rows: as_read, shuffled, easy_to_hard
-    subsets: list[int] = field(default_factory=list)  # sizes of subsets of the training rows
+    subsets: list[PositiveInt] = field(default_factory=list)  # sizes of subsets of the training rows
     nested: bool = True  # a subset holds the smaller ones; false: subsets share no row
     seed: Seed = 0  # of the choice of rows
     workers: Workers = 1  # processes that judge; changes the speed only

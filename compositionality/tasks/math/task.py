@@ -18,8 +18,8 @@ from compositionality.types import Problem, Verdict
 class MathOptions:
     """What is asked (``kind``), and in how many steps (``levels``, each from 1 to 8)."""
 
-    levels: tuple[int, ...] = (1, 2)
-    kind: str = KINDS[0]
+    levels: tuple[int, ...] = (1, 2)  # how many steps
+    kind: str = KINDS[0]  # what is asked
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
