@@ -8,6 +8,8 @@
 export SECTION=scaling_law
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
+share "$@"
+
 OUTPUT=${OUTPUT:-$DATA_DIR/scaling_task}
 read -ra levels <<<"$SCALING_TRAIN_LEVELS"
 read -ra deeper <<<"$SCALING_DEEPER_LEVELS"
