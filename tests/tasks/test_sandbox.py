@@ -238,6 +238,31 @@ def test_the_report_says_how_programs_are_contained() -> None:
     assert "network" in done.stdout.splitlines()[-1]
 
 
+TROUBLE = {
+    "interrupts the first process": "os.kill(1, 2)",
+    "takes its files": "resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))",
+    "takes its time": "resource.prlimit(1, resource.RLIMIT_CPU, (0, 0))",
+    "takes its output": "resource.prlimit(1, resource.RLIMIT_FSIZE, (0, 0))",
+    "ends the fork server": """server, own = os.getppid(), os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    while os.path.exists(f"/proc/{own}"): pass
+    os.kill(server, 19)
+    time.sleep(0.2)
+    os.kill(server, 9)""",
+}
+
+
+@needs_bwrap
+@pytest.mark.parametrize("name", TROUBLE)
+def test_p17_a_program_cannot_make_the_sandbox_fail(name: str) -> None:
+    """Else a model could stop its training run: SandboxError is no wrong answer."""
+    program = f"import os, resource, time\n{TROUBLE[name]}\n"
+    for _ in range(2):
+        list(run_script(program, ["1", "2"], limits=SHORT))
+        assert run_tests(program + "def f(x): return 0", TESTS, limits=SHORT).end in ("failed", "killed")
+
+
 EARLY_EXITS = {
     "sys.exit": "import sys\nsys.exit(0)",
     "os._exit": "import os\nos._exit(0)",

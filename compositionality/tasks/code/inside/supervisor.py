@@ -28,6 +28,7 @@ class LimitError(Exception):
 
 def main() -> NoReturn:
     """Serve one job."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that a program could send to process 1
     prctl = ctypes.CDLL(None).prctl
     prctl(_SET_DUMPABLE, 0, 0, 0, 0)  # neither traced nor read, nor are the forks
     if os.getpid() != 1:
@@ -47,6 +48,8 @@ def main() -> NoReturn:
         end = supervisor.run()
     except LimitError as error:
         end = {"end": str(error)}
+    except ConnectionError:  # the fork server is gone, which only the program can have done
+        end = {"end": "killed"}
     supervisor.kill_all()
     _write(end)
     os._exit(0)
