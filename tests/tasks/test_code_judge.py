@@ -78,6 +78,8 @@ def test_which_program_counts(response: str, program: str | None) -> None:
         (SQUARE, json.dumps({"fn_name": "f", "inputs": [[2], [3]], "outputs": [4, [9]]}), Reason.CORRECT),
         (SQUARE, json.dumps({"fn_name": "f", "inputs": ["2", "3"], "outputs": ["4", "8"]}), Reason.WRONG),
         ("class Solution:\n    def f(self, x): return (x, [1])", json.dumps({"fn_name": "f", "inputs": [[2]], "outputs": [[2, [1]]]}), Reason.CORRECT),
+        ("def sum(x): return 6", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [6]}), Reason.CORRECT),
+        ("x = 1", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [3]}), Reason.WRONG),
         ("def f(x): return math.floor(x)", json.dumps({"functional": "assert f(2.5) == 2", "prefix": "import math"}), Reason.CORRECT),
     ],
 )  # fmt: skip

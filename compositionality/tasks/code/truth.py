@@ -12,8 +12,8 @@ from compositionality.tasks.truth import truth_text
 _CALLS = """import json
 CASES = json.loads({cases!r})
 try:
-    tested = {name}
-except NameError:
+    from solution import {name} as tested
+except ImportError:
     tested = Solution().{name}
 
 
