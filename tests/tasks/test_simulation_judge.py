@@ -49,6 +49,7 @@ ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
         (f"[{RIGHT}]", Reason.CORRECT),
         (RIGHT + "x" * 30_000, Reason.MALFORMED),
         ('{"a":' * 200_000, Reason.MALFORMED),
+        ('{"output": ' + "[" * 700 + "]" * 700 + "}", Reason.MALFORMED),
         ('{"' * 500_000, Reason.MALFORMED),
     ],
 )  # fmt: skip
@@ -87,6 +88,8 @@ def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> 
         (ASKS_INPUT, "assert f(f(15)) == 17", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(16) == f(16)", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert True", Reason.MALFORMED),
+        (ASKS_INPUT, "assert f(x=1, x=1) == 17", Reason.MALFORMED),
+        (ASKS_INPUT, "assert f(__debug__=1) == 17", Reason.MALFORMED),
         (ASKS_OUTPUT, "pass", Reason.MALFORMED),
         (ASKS_OUTPUT, "f = lambda x: 18\nassert f(16) == 18", Reason.MALFORMED),
         (ASKS_OUTPUT, "assert f(16) == 17 or True", Reason.MALFORMED),

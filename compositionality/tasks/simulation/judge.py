@@ -31,11 +31,16 @@ def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
     if truth.side not in found:
         return Verdict(0.0, Reason.MALFORMED, json.dumps(found)[:100])
     value, answer = found[truth.side], json.dumps(found[truth.side])
-    if same(normal(value), normal(truth.value)):
-        return Verdict(1.0, Reason.CORRECT, answer)
+    try:
+        if same(normal(value), normal(truth.value)):
+            return Verdict(1.0, Reason.CORRECT, answer)
+    except RecursionError:
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if not truth.program:
         return Verdict(0.0, Reason.WRONG, answer)
     call = f"assert transform({value!r}) == {truth.output!r}"
+    if not _compiles(call):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
     return run_verdict(truth.program, CodeTruth(call), answer)
 
 
@@ -89,9 +94,20 @@ def _judge_assertion(response: str, truth: SimulationTruth) -> Verdict:
     if sides is None:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     call, result = sides
+    if not _compiles(f"assert {call} == {result}"):
+        return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if (truth.call and not _same_text(truth.call, call)) or (truth.result and not _same_text(truth.result, result)):
         return Verdict(0.0, Reason.WRONG, answer)
     return run_verdict(truth.program, CodeTruth(f"assert {call} == {result}"), answer)
+
+
+def _compiles(text: str) -> bool:
+    """Whether these tests compile; a parser alone takes arguments that are named twice, and any depth."""
+    try:
+        compile(text, "answer", "exec", dont_inherit=True)
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _sides(text: str) -> tuple[str, str] | None:
