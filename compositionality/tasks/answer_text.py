@@ -16,7 +16,7 @@ UNREADABLE = object()
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
-_FENCED = re.compile(r"```[a-zA-Z]*\n(.*)\n\s*```", re.DOTALL)
+_FENCE = re.compile(r"```[a-zA-Z]*")
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 
 
@@ -67,8 +67,7 @@ def read_literal(text: str) -> Any:
 
     Text over MAX_LITERAL characters or with brackets over MAX_DEPTH deep is not read.
     """
-    fenced = _FENCED.fullmatch(text.strip())
-    text = fenced[1].strip() if fenced else text.strip()
+    text = _unfenced(text.strip())
     if len(text) > MAX_LITERAL or _depth(text) > MAX_DEPTH:
         return UNREADABLE
     try:
@@ -81,6 +80,13 @@ def read_literal(text: str) -> Any:
             return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return UNREADABLE
+
+
+def _unfenced(text: str) -> str:
+    """What stands in the one code fence that ``text`` is, or ``text``."""
+    first, _, rest = text.partition("\n")
+    body, _, last = rest.rpartition("\n")
+    return body.strip() if _FENCE.fullmatch(first) and last.strip() == "```" else text
 
 
 def _depth(text: str) -> int:

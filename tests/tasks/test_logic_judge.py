@@ -191,6 +191,7 @@ def test_p04_hostile_answers_are_cheap(kind):
     for inside in (
         "[" * 1_000_000, "-" * 20_000, "9" * 19_000, "1+" * 9_000 + "1", "<answer>" * 100_000, '{"rows": ' * 2000,
         "[[" + "9" * 15_000 + "]]", "\x00", "\ud800", "{[1]: 2}", "__import__('os').getpid()", "not " * 5000 + "1",
+        "```\n" + "\n" * 200_000 + "x",
         '{"rows": [[' + "1" * 10_000 + "]]}",
     ):  # fmt: skip
         assert judged(kind, inside).reason in (Reason.MALFORMED, Reason.WRONG, Reason.NO_ANSWER)
