@@ -20,7 +20,7 @@ _SCALES = frozenset({"hundred", "thousand", "million", "billion", "trillion", "k
 
 
 class Amount(NamedTuple):
-    """A number as it is written: ``whole`` without decimals or a power; ``unit`` behind it, ``currency`` before it."""
+    """A number as it is written: ``whole`` also as 5.0 or 5e3; ``unit`` behind it, ``currency`` before it."""
 
     value: float
     whole: bool
@@ -70,6 +70,8 @@ def is_same(truth: TableEntry, given: TableEntry) -> bool:
         return False
     if ours.whole and theirs.whole:
         return ours.value == theirs.value
+    if ours.whole and abs(theirs.value - ours.value) > 0.5:
+        return False
     return abs(theirs.value - ours.value) <= TOLERANCE * abs(ours.value)
 
 
@@ -90,10 +92,9 @@ def _amount(text: str) -> Amount | None:
     if not found:
         return None
     value = float(found["sign"] + found["digits"].replace(",", "") + (found["power"] or ""))
-    whole = not (found["decimals"] or found["point"] or found["power"])
     if not math.isfinite(value):
         return None
-    return Amount(value, whole and abs(value) < 2**53, found["currency"], (found["unit"] or "").strip())
+    return Amount(value, value.is_integer() and abs(value) < 2**53, found["currency"], (found["unit"] or "").strip())
 
 
 def _sorted(answers: tuple[str, ...] | list[str]) -> list[str]:
