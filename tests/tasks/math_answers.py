@@ -13,7 +13,10 @@ RIGHT = [
     ("\\{1,2,3\\}", "\\{3,2,1\\}"), ("1,-2", "-2, 1"), ("1, 2", "1,2"), ("\\text{yes}", "yes"), ("\\text{Yes}", "yes"),
     ("\\text{(C)}", "(C)"), ("C", "\\text{C}"), ("\\text{Evelyn}", "Evelyn"), ("2^{10}", "1024"), ("10^{6}", "1000000"),
     ("3-2i", "-2i+3"), ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}"),
-    ("(-2,1)\\cup(1,2)", "(-2, 1) \\cup (1, 2)"),
+    ("(-2,1)\\cup(1,2)", "(-2, 1) \\cup (1, 2)"), ("1000", "1{,}000"), ("1000", "\\$1{,}000.00"), ("-5", "–5"),
+    ("\\emptyset", "\\varnothing"), ("3+4\\mathrm{i}", "3+4i"), ("12", "12 = 3 \\cdot 4"),
+    ("0.5", "x=\\frac{1}{2}=0.5"), ("\\frac{x-1}{2}", "f^{-1}(x)=\\frac{x-1}{2}"), ("60", "\\angle ABC=60^\\circ"),
+    ("5", "5\\text{ m/s}^2"), ("5", "5\\text{ m}"), ("5", "5~\\mathrm{N\\cdot m}"), ("5", "5\\text{ cm per s}"),
 ]  # fmt: skip
 """Gold answer and an answer in a box that is right."""
 
@@ -33,7 +36,12 @@ WRONG = [
     ("5", "1e999999999"),
     ("5", "__import__('os').system('true')"), ("5", "lambda: 0"), ("5", "\\int_0^{10} e^{x^x} dx"), ("5", "\\input{a}"),
     ("5", "\\sum_{n=1}^{99999999} n"), ("5", "(" * 190), ("5", "٥"), ("5", "５"), ("7", "7" * 300),
-    ("3", "\\text{3 apples or 4}"),
+    ("3", "\\text{3 apples or 4}"), ("5", "4=5"), ("5", "x=6=5"), ("5", "5\\text{ ; 6}"), ("5", "5\\text{, not 7}"),
+    ("5", "5\\text{ millions}"), ("5", "5\\mathrm{i}"), ("7", "3+4\\mathrm{i}"), ("3+4\\mathrm{i}", "7"),
+    ("5", "5\\text{ squared}"), ("5", "x>=5"), ("5", "x\\not=5"),
+    ("5", "5\\text{ + 6}"), ("5", "5\\text{ k}"), ("5", "\\Gamma(99999999999)"),
+    ("5", "\\dbinom{999999999999}{99999999}"),
+    ("x+1", "(x+y+z+a+b+c)^{99}"), ("5", "(1+\\sqrt{2}+\\sqrt{3}+\\sqrt{5}+\\sqrt{7}+\\sqrt{11})^{99}"),
 ]  # fmt: skip
 """Gold answer and an answer in a box that is wrong, or that nobody can take for right."""
 

@@ -4,10 +4,13 @@ Symbols are compared by math-verify (Kydlíček), which runs sympy on what a mod
 pool, and only on expressions whose size bounds the work.
 """
 
+import contextlib
 import json
 import logging
 import re
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 
 from compositionality.errors import UserError
 from compositionality.tasks.answer_text import has_box, last_box
@@ -18,14 +21,17 @@ from compositionality.types import Reason, Verdict
 
 SYMBOLS = 200
 """Longest expression that is compared by symbols, in characters."""
+SYMBOLS_S = 4.0
+"""Processor time of one such comparison; less than half of what a judging process has for an item."""
 PARTS = 20
 """Most parts of a tuple, a set or a list that are compared."""
 _HEAVY = re.compile(
     r"\d{16}"  # long numbers
     r"|\^\{?-?\d{3}|\^\{[^{}]*\{|\^[^^]{0,40}\^"  # large, nested and chained powers
     r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
-    r"|\\(?:input|include|def|newcommand|write|catcode)"
+    r"|\\(?:[dt]binom|Gamma|gamma|zeta|input|include|def|newcommand|write|catcode)"
 )
+_UNEQUAL = re.compile(r"[<>!]|\\not")
 _JOINED = re.compile(r"[})\]]\d")
 """A digit right behind a bracket: a product or a slip, nobody can say."""
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
@@ -72,6 +78,9 @@ def _same(gold: str, answer: str) -> bool:
         gold, answer = unnamed(gold), unnamed(answer)
     if gold == answer:
         return True
+    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer):
+        *before, last = answer.split("=")
+        return bool(last) and all(read_number(one) is None or _same(gold, one) for one in before) and _same(gold, last)
     numbers = read_number(gold), read_number(answer)
     if numbers[0] is not None and numbers[1] is not None:
         exact = not (is_decimal(gold) or is_decimal(answer))
@@ -113,8 +122,38 @@ def _same_by_symbols(gold: str, answer: str) -> bool:
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
     config = [LatexExtractionConfig()]
-    read = [parse(f"${text}$", config, parsing_timeout=None, fallback_mode="no_fallback") for text in (gold, answer)]
-    return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+    try:
+        with _processor_time(SYMBOLS_S):
+            read = [parse(f"${t}$", config, parsing_timeout=None, fallback_mode="no_fallback") for t in (gold, answer)]
+            return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+    except (_TooLongError, MemoryError, RecursionError):
+        return False
+
+
+class _TooLongError(BaseException):
+    """The comparison takes too long; no ``except Exception`` of sympy may hide it."""
+
+
+@contextlib.contextmanager
+def _processor_time(seconds: float) -> Iterator[None]:
+    """_TooLongError in what runs longer than ``seconds`` of processor time; outside the main thread nothing ends it.
+
+    So an answer that keeps sympy busy is wrong. The alarm of the judging process, which makes it an error, stays.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _is_expression(text: str) -> bool:

@@ -6,6 +6,7 @@ _REPLACED = (
     ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
     ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("\\%", ""), ("%", ""),
     ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
+    ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
     ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
 )  # fmt: skip
 _SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
@@ -16,9 +17,15 @@ _TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^
 _NAME = re.compile(r"[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
 _MULTIPLES = frozenset(
-    {"hundred", "thousand", "million", "billion", "trillion", "dozen", "percent", "mod", "or", "and"}
-)
-"""Words behind a number that are part of its value, or join it to more; none of them is a unit."""
+    {
+        "hundred", "thousand", "million", "billion", "trillion", "k", "mn", "bn", "dozen", "percent", "mod",
+        "or", "and", "e", "i", "j", "x", "y", "z", "n", "not", "but", "if", "plus", "minus", "time", "over",
+        "squared", "cubed",
+        "half", "halve", "third", "quarter", "root", "choose", "factorial",
+    }
+)  # fmt: skip
+"""Words behind a number that are part of its value, or join it to more, without a last s; none of them is a unit."""
+_UNITS = re.compile(r"[a-z°µμω/.'()²³·-]+")
 
 
 def normal(text: str) -> str:
@@ -82,4 +89,9 @@ def _even(text: str) -> bool:
 def _without_unit(text: str) -> str:
     found = _UNIT.fullmatch(text)
     words = found[2].lower().split() if found else []
-    return found[1] if found and words and not _MULTIPLES & set(words) else text
+    unit = (
+        words
+        and _UNITS.fullmatch("".join(words).replace("\\cdot", ""))
+        and not _MULTIPLES & {word.removesuffix("s") for word in words}
+    )
+    return found[1] if found and unit else text
