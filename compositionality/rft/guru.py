@@ -20,7 +20,16 @@ from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveFraction, PositiveInt, Seed, Workers, check_ranges
+from compositionality.ranges import (
+    Fraction,
+    NonEmptyStr,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    Seed,
+    Workers,
+    check_ranges,
+)
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import task_of

@@ -215,7 +215,7 @@ def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -
         (["files=[a]", "min_pass_rate=0.5", "max_pass_rate=0.4"], "min_pass_rate=0.5 is above"),
         (["files=[a]", "subsets=[3,3]"], "give different whole numbers"),
         (["files=[a]", "order=hard"], "order=hard: choose as_read, shuffled, easy_to_hard"),
-        (["files=[a]", "subsets=[0]"], "give different whole numbers"),
+        (["files=[a]", "subsets=[0]"], "subsets"),
     ],
 )
 def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) -> None:

@@ -37,6 +37,8 @@ _JOINED = re.compile(r"[})\]]\d")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
+_OPERATION = re.compile(r"[\w)}\]][+*/-]|\\(?:cdot|times|div|pm|mp)|\)\(")
+"""Where the gold answer is a plain number, one that is still to be worked out is none: it may be the question."""
 _ORDERED = frozenset({("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")})
 
 
@@ -50,7 +52,7 @@ def judge_math(response: str, golds: Sequence[str]) -> Verdict:
         return Verdict(0.0, Reason.NO_ANSWER)
     if len(answer) > LONGEST:
         return Verdict(0.0, Reason.MALFORMED)
-    if any(_same(normal(gold), normal(answer)) for gold in golds):
+    if any(_is_worked_out(normal(gold), normal(answer)) and _same(normal(gold), normal(answer)) for gold in golds):
         return Verdict(1.0, Reason.CORRECT, answer)
     return Verdict(0.0, Reason.WRONG, answer)
 
@@ -69,6 +71,13 @@ def read_golds(ground_truth: str) -> list[str]:
         if len(gold) > LONGEST:
             raise UserError(f"ground_truth {gold[:60]!r}… has more than {LONGEST} characters; drop the row")
     return golds
+
+
+def _is_worked_out(gold: str, answer: str) -> bool:
+    """False for an answer with operations left where a plain number is asked for."""
+    if gold == answer or read_number(gold) is None or not _OPERATION.search(answer):
+        return True
+    return any(read_number(side) is not None for side in answer.split("="))
 
 
 def _same(gold: str, answer: str) -> bool:
