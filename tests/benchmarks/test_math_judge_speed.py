@@ -40,7 +40,5 @@ def test_answers_per_second(benchmark):
     seconds = min(theirs()[1] for _ in range(3))
     if not benchmark.disabled:
         mine = benchmark.stats.stats.min
-        print(
-            f"\n{len(CASES) / mine:,.0f} answers/s; math-verify {len(CASES) / seconds:,.0f}/s: {seconds / mine:.1f} times"
-        )
+        print(f"\n{len(CASES) / mine:,.0f}/s; math-verify {len(CASES) / seconds:,.0f}/s: {seconds / mine:.1f} times")
     assert len(scores) == len(CASES)
