@@ -42,7 +42,7 @@ def test_a_completion_that_was_cut_off_is_overlong() -> None:
 
 
 def test_p05_none_where_the_judge_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge of another module hangs on one response; above the allowed share the run stops."""
+    """A judge that hangs on one response gives it no reward; above the allowed share the run stops."""
 
     def pool(workers: int, max_error_rate: float) -> JudgePool:
         return JudgePool(workers, timeout_s=0.2, max_error_rate=max_error_rate, judge="bad_judges:judge")

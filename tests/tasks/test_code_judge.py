@@ -12,7 +12,7 @@ from compositionality.reward import judge_response
 from compositionality.tasks import task_of
 from compositionality.tasks.code import TASK, judge, sandbox
 from compositionality.tasks.code.judge import judge_code, last_program, same_output
-from compositionality.tasks.code.operations import ALL, INPUTS, LISTS, Chain, apply_all, draw_chain
+from compositionality.tasks.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
 from compositionality.tasks.code.options import KINDS, CodeOptions
 from compositionality.tasks.code.truth import read_truth, row_text
 from compositionality.types import Reason
@@ -191,7 +191,8 @@ def test_every_operation_does_what_its_line_says() -> None:
     """The table's functions against its Python text, in the sandbox."""
     texts, lists = ("abcab", "hello", "zzq"), ([3, -5, 60, 3, 12, 0], [1], [-40, 90])
     seen = {
-        name: Chain(((one, (one.low + one.high) // 2),), lists if one in LISTS else texts) for name, one in ALL.items()
+        name: ProgramChain(((one, (one.low + one.high) // 2),), lists if one in LISTS else texts)
+        for name, one in ALL.items()
     }
     program = "\n".join(chain.function(name) for name, chain in seen.items())
     tests = "\n".join(

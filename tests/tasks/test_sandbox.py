@@ -12,6 +12,9 @@ import pytest
 from compositionality.tasks.code import sandbox
 from compositionality.tasks.code.sandbox import Limits, Run, containment, run_script, run_tests
 
+MARK = f"p17-{os.getpid()}"
+"""Name of the processes that a test starts: tests may run beside each other."""
+
 ROOT = Path(__file__).parents[2]
 SHORT = Limits(wall_s=3.0, cpu_s=2)
 TESTS = "assert f(2) == 4\nassert f(3) == 9"
@@ -93,13 +96,15 @@ def test_p17_limits_end_the_program_and_nothing_is_left(name: str, either: bool)
         pytest.skip("run only where a namespace holds what it starts")
     program, ends = LIMITS[name]
     begin = time.monotonic()
-    found = run(f"__import__('ctypes').CDLL(None).prctl(15, b'p17-mark', 0, 0, 0)\n{program}" if either else program)
+    found = run(
+        f"__import__('ctypes').CDLL(None).prctl(15, {MARK.encode()}, 0, 0, 0)\n{program}" if either else program
+    )
     assert found.end in ends
     if not found.end:
         assert found.exit_code != 0
     assert time.monotonic() - begin < SHORT.wall_s + 3
     time.sleep(0.1)
-    assert not leftovers("p17-mark")
+    assert not leftovers(MARK)
 
 
 @needs_bwrap

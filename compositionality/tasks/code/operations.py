@@ -20,7 +20,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ProgramStep:
     """``words`` and ``line`` hold {k} for the parameter, which is drawn from ``low`` to ``high``; ``apply(value, k)``."""
 
     name: str
@@ -32,48 +32,48 @@ class Operation:
 
 
 LISTS = (
-    Operation("add", "add {k} to every number", "[value + {k} for value in x]", lambda x, k: [v + k for v in x], 1, 99),
-    Operation("times", "multiply every number by {k}", "[value * {k} for value in x]", lambda x, k: [v * k for v in x], 2, 9),
-    Operation("minus", "replace every number by {k} minus it", "[{k} - value for value in x]", lambda x, k: [k - v for v in x], 1, 99),
-    Operation("modulo", "replace every number by its remainder modulo {k} (Python's %)", "[value % {k} for value in x]", lambda x, k: [v % k for v in x], 3, 60),
-    Operation("at_least", "replace every number below {k} by {k}", "[max(value, {k}) for value in x]", lambda x, k: [max(v, k) for v in x], -30, 60),
-    Operation("keep_above", "keep only the numbers greater than {k}", "[value for value in x if value > {k}]", lambda x, k: [v for v in x if v > k], -30, 40),
-    Operation("keep_below", "keep only the numbers less than {k}", "[value for value in x if value < {k}]", lambda x, k: [v for v in x if v < k], -10, 60),
-    Operation("no_multiples", "remove the multiples of {k}", "[value for value in x if value % {k}]", lambda x, k: [v for v in x if v % k], 2, 9),
-    Operation("drop", "remove the first {k} elements", "x[{k}:]", lambda x, k: x[k:], 1, 3),
-    Operation("rotate", "rotate the list to the left by {k} places (an empty list stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 5),
-    Operation("every", "keep every element whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 3),
-    Operation("reverse", "reverse the list", "x[::-1]", lambda x, _: x[::-1]),
-    Operation("sort", "sort the list in ascending order", "sorted(x)", lambda x, _: sorted(x)),
-    Operation("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, _: list(dict.fromkeys(x))),
-    Operation("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, _: list(accumulate(x))),
-    Operation("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, _: [b - a for a, b in pairwise(x)]),
-    Operation("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, _: [p * v for p, v in enumerate(x, 1)]),
-    Operation("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, _: [abs(v) for v in x]),
+    ProgramStep("add", "add {k} to every number", "[value + {k} for value in x]", lambda x, k: [v + k for v in x], 1, 99),
+    ProgramStep("times", "multiply every number by {k}", "[value * {k} for value in x]", lambda x, k: [v * k for v in x], 2, 9),
+    ProgramStep("minus", "replace every number by {k} minus it", "[{k} - value for value in x]", lambda x, k: [k - v for v in x], 1, 99),
+    ProgramStep("modulo", "replace every number by its remainder modulo {k} (Python's %)", "[value % {k} for value in x]", lambda x, k: [v % k for v in x], 3, 60),
+    ProgramStep("at_least", "replace every number below {k} by {k}", "[max(value, {k}) for value in x]", lambda x, k: [max(v, k) for v in x], -30, 60),
+    ProgramStep("keep_above", "keep only the numbers greater than {k}", "[value for value in x if value > {k}]", lambda x, k: [v for v in x if v > k], -30, 40),
+    ProgramStep("keep_below", "keep only the numbers less than {k}", "[value for value in x if value < {k}]", lambda x, k: [v for v in x if v < k], -10, 60),
+    ProgramStep("no_multiples", "remove the multiples of {k}", "[value for value in x if value % {k}]", lambda x, k: [v for v in x if v % k], 2, 9),
+    ProgramStep("drop", "remove the first {k} elements", "x[{k}:]", lambda x, k: x[k:], 1, 3),
+    ProgramStep("rotate", "rotate the list to the left by {k} places (an empty list stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 5),
+    ProgramStep("every", "keep every element whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 3),
+    ProgramStep("reverse", "reverse the list", "x[::-1]", lambda x, _: x[::-1]),
+    ProgramStep("sort", "sort the list in ascending order", "sorted(x)", lambda x, _: sorted(x)),
+    ProgramStep("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, _: list(dict.fromkeys(x))),
+    ProgramStep("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, _: list(accumulate(x))),
+    ProgramStep("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, _: [b - a for a, b in pairwise(x)]),
+    ProgramStep("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, _: [p * v for p, v in enumerate(x, 1)]),
+    ProgramStep("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, _: [abs(v) for v in x]),
 )  # fmt: skip
 STRINGS = (
-    Operation("shift", "replace every lower-case letter by the one {k} places later in the alphabet, going on from z to a", "''.join(chr((ord(c) - 97 + {k}) % 26 + 97) if c.islower() else c for c in x)", lambda x, k: "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in x), 1, 25),
-    Operation("rotate_text", "rotate the text to the left by {k} characters (an empty text stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 7),
-    Operation("stretch", "repeat every character {k} times", "''.join(c * {k} for c in x)", lambda x, k: "".join(c * k for c in x), 2, 4),
-    Operation("every_character", "keep every character whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 4),
-    Operation("cut", "remove the first {k} characters", "x[{k}:]", lambda x, k: x[k:], 1, 4),
-    Operation("append_number", "append the number {k}", "x + '{k}'", lambda x, k: f"{x}{k}", 10, 999),
-    Operation("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, _: f"{x}{len(x)}"),
-    Operation("capitals_at", "turn every character whose index, from 0, is a multiple of {k} into upper case", "''.join(c.upper() if i % {k} == 0 else c for i, c in enumerate(x))", lambda x, k: "".join(c.upper() if i % k == 0 else c for i, c in enumerate(x)), 2, 5),
-    Operation("reverse_text", "reverse the text", "x[::-1]", lambda x, _: x[::-1]),
-    Operation("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, _: "".join(sorted(x))),
-    Operation("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, _: "".join(c for c in x if c not in "aeiou")),
-    Operation("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, _: "".join(dict.fromkeys(x))),
-    Operation("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, _: x + x[::-1]),
+    ProgramStep("shift", "replace every lower-case letter by the one {k} places later in the alphabet, going on from z to a", "''.join(chr((ord(c) - 97 + {k}) % 26 + 97) if c.islower() else c for c in x)", lambda x, k: "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in x), 1, 25),
+    ProgramStep("rotate_text", "rotate the text to the left by {k} characters (an empty text stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 7),
+    ProgramStep("stretch", "repeat every character {k} times", "''.join(c * {k} for c in x)", lambda x, k: "".join(c * k for c in x), 2, 4),
+    ProgramStep("every_character", "keep every character whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 4),
+    ProgramStep("cut", "remove the first {k} characters", "x[{k}:]", lambda x, k: x[k:], 1, 4),
+    ProgramStep("append_number", "append the number {k}", "x + '{k}'", lambda x, k: f"{x}{k}", 10, 999),
+    ProgramStep("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, _: f"{x}{len(x)}"),
+    ProgramStep("capitals_at", "turn every character whose index, from 0, is a multiple of {k} into upper case", "''.join(c.upper() if i % {k} == 0 else c for i, c in enumerate(x))", lambda x, k: "".join(c.upper() if i % k == 0 else c for i, c in enumerate(x)), 2, 5),
+    ProgramStep("reverse_text", "reverse the text", "x[::-1]", lambda x, _: x[::-1]),
+    ProgramStep("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, _: "".join(sorted(x))),
+    ProgramStep("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, _: "".join(c for c in x if c not in "aeiou")),
+    ProgramStep("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, _: "".join(dict.fromkeys(x))),
+    ProgramStep("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, _: x + x[::-1]),
 )  # fmt: skip
 ALL = {operation.name: operation for operation in (*LISTS, *STRINGS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ProgramChain:
     """Operations with their parameters in the order of application, and inputs on which each of them matters."""
 
-    steps: tuple[tuple[Operation, int], ...]
+    steps: tuple[tuple[ProgramStep, int], ...]
     inputs: tuple[Any, ...]
 
     @property
@@ -106,14 +106,14 @@ class Chain:
         return "\n".join([f"def {name}(x):", *lines, "    return x"])
 
 
-def apply_all(steps: Sequence[tuple[Operation, int]], value: Any) -> Any:
+def apply_all(steps: Sequence[tuple[ProgramStep, int]], value: Any) -> Any:
     """The value after all steps."""
     for operation, k in steps:
         value = operation.apply(value, k)
     return value
 
 
-def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[int]) -> tuple[int, Chain]:
+def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[int]) -> tuple[int, ProgramChain]:
     """Level and chain at ``index``. No two splits, nor seeds that differ modulo 8, share a chain."""
     if split not in SPLITS:
         raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
@@ -124,9 +124,9 @@ def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[in
         table = draws.choice((LISTS, STRINGS))
         operations = [draws.choice(table) for _ in range(level)]
         steps = tuple((operation, draws.between(operation.low, operation.high)) for operation in operations)
-        chain = Chain(steps, ())
+        chain = ProgramChain(steps, ())
         if _class_of(chain.name) == wanted:
-            chain = Chain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
+            chain = ProgramChain(steps, tuple(_input(draws, table is LISTS) for _ in range(INPUTS)))
             if _all_matter(chain):
                 return level, chain
 
@@ -147,7 +147,7 @@ def _input(draws: Draws, numbers: bool) -> Any:
     return draws.text(_LETTERS, draws.between(5, 10))
 
 
-def _all_matter(chain: Chain) -> bool:
+def _all_matter(chain: ProgramChain) -> bool:
     """Leaving out any step is seen on the inputs; results differ, and most are not empty."""
     outputs, steps = chain.outputs, chain.steps
     others = [steps[:n] + steps[n + 1 :] for n in range(len(steps))]

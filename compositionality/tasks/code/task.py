@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.code.operations import SEED_CLASSES, Chain, draw_chain
+from compositionality.tasks.code.operations import SEED_CLASSES, ProgramChain, draw_chain
 from compositionality.tasks.code.options import KINDS, CodeOptions
 from compositionality.tasks.code.truth import CodeTruth, read_truth, row_text
 from compositionality.tasks.task import Identity, Mode, Task
@@ -97,29 +97,29 @@ def _line(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _function_prompt(chain: Chain) -> str:
+def _function_prompt(chain: ProgramChain) -> str:
     of, of_result = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
     shown = {"given": chain.inputs[0], "result": chain.outputs[0]}
     asked = _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown)
     return asked + _ASK.format(what="function")
 
 
-def _asserts(chain: Chain, name: str) -> list[str]:
+def _asserts(chain: ProgramChain, name: str) -> list[str]:
     pairs = zip(chain.inputs, chain.outputs, strict=True)
     return [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
 
 
-def _functional(chain: Chain) -> tuple[str, dict[str, Any], str]:
+def _functional(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     tests = "\n".join(["def check(candidate):", *_asserts(chain, "candidate"), "", "check(transform)"])
     return _function_prompt(chain), {"functional": tests}, chain.function("transform")
 
 
-def _pytest(chain: Chain) -> tuple[str, dict[str, Any], str]:
+def _pytest(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     tests = "\n".join(["from solution import transform", "", "def test_transform():", *_asserts(chain, "transform")])
     return _function_prompt(chain), {"pytest": tests}, chain.function("transform")
 
 
-def _stdio(chain: Chain) -> tuple[str, dict[str, Any], str]:
+def _stdio(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     numbers = chain.on_lists
     prompt = _PROGRAM.format(
         of_line="whole numbers with a blank between them" if numbers else "a string of letters",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.code.operations import SEED_CLASSES, Chain, draw_chain
+from compositionality.tasks.code.operations import SEED_CLASSES, ProgramChain, draw_chain
 from compositionality.tasks.simulation.options import KINDS, SimulationOptions
 from compositionality.tasks.simulation.truth import SimulationTruth, read_truth, row_text
 from compositionality.tasks.task import Identity, Mode, Task
@@ -100,7 +100,7 @@ def _json_answer(side: str, value: Any) -> str:
     return f"```json\n{json.dumps({side: value})}\n```"
 
 
-def _json_problem(chain: Chain, side: str) -> tuple[str, dict[str, Any], str]:
+def _json_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
     given, result, program = chain.inputs[0], chain.outputs[0], chain.function("transform")
     question = _OUTPUT.format(given=repr(given)) if side == "output" else _INPUT.format(result=repr(result))
     prompt = _JSON.format(program=program, question=question, side=side)
@@ -109,7 +109,7 @@ def _json_problem(chain: Chain, side: str) -> tuple[str, dict[str, Any], str]:
     return prompt, {"input": given, "program": program, "output": result}, _json_answer(side, given)
 
 
-def _assertion_problem(chain: Chain, side: str) -> tuple[str, dict[str, Any], str]:
+def _assertion_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
     call, result, program = f"f({chain.inputs[0]!r})", repr(chain.outputs[0]), chain.function("f")
     shown = {"call": call, "result": _MARK} if side == "output" else {"call": f"f({_MARK})", "result": result}
     prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)

@@ -32,7 +32,7 @@ class StemOptions:
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {DEPTH}")
 
 
-class Quantity(NamedTuple):
+class PhysicalQuantity(NamedTuple):
     """A quantity by name, with its unit."""
 
     name: str
@@ -43,59 +43,81 @@ class Quantity(NamedTuple):
         return f"{self.name} = {value} {self.unit}".rstrip()
 
 
-class Chain(NamedTuple):
+class FormulaChain(NamedTuple):
     """``results[0]`` is dividend / divisor; each later result is the one before it times its factor.
 
     ``doubling``: the first result is a number of doublings, and results[1] is factors[0] times 2 to its power.
     """
 
     setting: str
-    dividend: Quantity
-    divisor: Quantity
-    results: tuple[Quantity, Quantity, Quantity]
-    factors: tuple[Quantity, Quantity]
+    dividend: PhysicalQuantity
+    divisor: PhysicalQuantity
+    results: tuple[PhysicalQuantity, PhysicalQuantity, PhysicalQuantity]
+    factors: tuple[PhysicalQuantity, PhysicalQuantity]
     doubling: bool = False
 
 
 CHAINS = (
-    Chain(
+    FormulaChain(
         "A cart on a straight track speeds up at a constant rate, without friction.",
-        Quantity("gain in speed", "m/s"),
-        Quantity("time for that gain", "s"),
-        (Quantity("acceleration", "m/s^2"), Quantity("net force", "N"), Quantity("work done by the net force", "J")),
-        (Quantity("mass", "kg"), Quantity("distance along the force", "m")),
-    ),
-    Chain(
-        "A resistor and a lamp are connected in series.",
-        Quantity("voltage across the resistor", "V"),
-        Quantity("resistance", "ohm"),
-        (Quantity("current", "A"), Quantity("charge that flows", "C"), Quantity("energy that the lamp takes up", "J")),
-        (Quantity("time", "s"), Quantity("voltage across the lamp", "V")),
-    ),
-    Chain(
-        "Waves run over a lake.",
-        Quantity("number of waves that pass a post", ""),
-        Quantity("time in which they pass", "s"),
-        (Quantity("frequency", "Hz"), Quantity("wave speed", "m/s"), Quantity("distance that a crest travels", "m")),
-        (Quantity("wavelength", "m"), Quantity("travel time", "s")),
-    ),
-    Chain(
-        "A pure substance reacts completely, and its only product is a gas.",
-        Quantity("mass of the substance", "g"),
-        Quantity("molar mass of the substance", "g/mol"),
-        (Quantity("amount of the substance", "mol"), Quantity("amount of gas", "mol"), Quantity("volume of gas", "L")),
-        (Quantity("moles of gas for each mole of the substance", ""), Quantity("molar volume of the gas", "L/mol")),
-    ),
-    Chain(
-        "Bacteria divide at a constant rate, and none die.",
-        Quantity("time of growth", "min"),
-        Quantity("time for one doubling", "min"),
+        PhysicalQuantity("gain in speed", "m/s"),
+        PhysicalQuantity("time for that gain", "s"),
         (
-            Quantity("number of doublings", ""),
-            Quantity("number of cells at the end", ""),
-            Quantity("sugar that the cells at the end use in an hour", "pg"),
+            PhysicalQuantity("acceleration", "m/s^2"),
+            PhysicalQuantity("net force", "N"),
+            PhysicalQuantity("work done by the net force", "J"),
         ),
-        (Quantity("number of cells at the start", ""), Quantity("sugar that one cell uses in an hour", "pg")),
+        (PhysicalQuantity("mass", "kg"), PhysicalQuantity("distance along the force", "m")),
+    ),
+    FormulaChain(
+        "A resistor and a lamp are connected in series.",
+        PhysicalQuantity("voltage across the resistor", "V"),
+        PhysicalQuantity("resistance", "ohm"),
+        (
+            PhysicalQuantity("current", "A"),
+            PhysicalQuantity("charge that flows", "C"),
+            PhysicalQuantity("energy that the lamp takes up", "J"),
+        ),
+        (PhysicalQuantity("time", "s"), PhysicalQuantity("voltage across the lamp", "V")),
+    ),
+    FormulaChain(
+        "Waves run over a lake.",
+        PhysicalQuantity("number of waves that pass a post", ""),
+        PhysicalQuantity("time in which they pass", "s"),
+        (
+            PhysicalQuantity("frequency", "Hz"),
+            PhysicalQuantity("wave speed", "m/s"),
+            PhysicalQuantity("distance that a crest travels", "m"),
+        ),
+        (PhysicalQuantity("wavelength", "m"), PhysicalQuantity("travel time", "s")),
+    ),
+    FormulaChain(
+        "A pure substance reacts completely, and its only product is a gas.",
+        PhysicalQuantity("mass of the substance", "g"),
+        PhysicalQuantity("molar mass of the substance", "g/mol"),
+        (
+            PhysicalQuantity("amount of the substance", "mol"),
+            PhysicalQuantity("amount of gas", "mol"),
+            PhysicalQuantity("volume of gas", "L"),
+        ),
+        (
+            PhysicalQuantity("moles of gas for each mole of the substance", ""),
+            PhysicalQuantity("molar volume of the gas", "L/mol"),
+        ),
+    ),
+    FormulaChain(
+        "Bacteria divide at a constant rate, and none die.",
+        PhysicalQuantity("time of growth", "min"),
+        PhysicalQuantity("time for one doubling", "min"),
+        (
+            PhysicalQuantity("number of doublings", ""),
+            PhysicalQuantity("number of cells at the end", ""),
+            PhysicalQuantity("sugar that the cells at the end use in an hour", "pg"),
+        ),
+        (
+            PhysicalQuantity("number of cells at the start", ""),
+            PhysicalQuantity("sugar that one cell uses in an hour", "pg"),
+        ),
         doubling=True,
     ),
 )
@@ -145,7 +167,7 @@ def solve_item(item: StemItem) -> list[int]:
     return results
 
 
-def ask_item(item: StemItem) -> tuple[str, Quantity, tuple[str, ...]]:
+def ask_item(item: StemItem) -> tuple[str, PhysicalQuantity, tuple[str, ...]]:
     """The question in words, the quantity that is asked for, and the names of the formulas."""
     chain = CHAINS[item.chain]
     given = [chain.dividend, chain.divisor] if item.start == 0 else [chain.results[item.start - 1]]

@@ -96,7 +96,7 @@ class Peer:
         try:
             if "error" in message:
                 raise _exception(*message["error"])
-            decoder = Decoder(self, message["table"], objects)
+            decoder = WireDecoder(self, message["table"], objects)
             if message.get("args") is not None:
                 now = [decoder.value(part) for part in message["args"]]
                 for old, new in zip([*given[0], *given[1].values()], [*now[0], *now[1].values()], strict=True):
@@ -110,7 +110,7 @@ class Peer:
     def answer(self, message: dict[str, Any]) -> None:
         """Do what the other end asks, and send the result, the exception or what became of its arguments."""
         try:
-            decoder = Decoder(self, message["table"], [])
+            decoder = WireDecoder(self, message["table"], [])
             args, kwargs = (decoder.value(part) for part in message["args"])
             value = self.perform(message, args, kwargs)
             encoder = Encoder(self, decoder.objects)
@@ -190,7 +190,7 @@ class Encoder:
         return self._places[id(value)]
 
 
-class Decoder:
+class WireDecoder:
     """The way back; entries of ``table`` up to the length of ``known`` are these objects, with new attributes."""
 
     def __init__(self, peer: Peer, table: list[Any], known: Sequence[Any]) -> None:
