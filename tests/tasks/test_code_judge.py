@@ -41,10 +41,14 @@ def fenced(program: str, mark: str = "python") -> str:
         (f"{fenced('draft')}</think>{fenced('a')}", "a"),
         (f"{fenced('draft')}</think> nothing", None),
         (f"<think>{fenced('a')}", "a"),
-        ("```python\na", None),
+        ("```python\na", "a"),
+        ("````python\na\n```\nb\n````", "a\n```\nb"),
+        ("~~~python\na\n~~~", "a"),
+        ('```python title="x.py"\na\n```', "a"),
+        ("1. so:\n   ```python\n   if a:\n       b\n   ```", "if a:\n    b"),
+        ('```python\ndef f():\n    """\n    ```\n    f()\n    ```\n    """\n```', 'def f():\n    """\n    ```\n    f()\n    ```\n    """'),
         ("```python\na\n```python\nb\n```", "b"),
         (fenced("a") + "```python\nnever closed", "a"),
-        ("   ```python\n   a\n   ```", "   a"),
         ("```python\n\n```", None),
         ("def f(x): return 1", None),
         ("`a`", None),
@@ -54,6 +58,30 @@ def fenced(program: str, mark: str = "python") -> str:
 )  # fmt: skip
 def test_which_program_counts(response: str, program: str | None) -> None:
     assert last_program(response) == program
+
+
+def test_an_example_behind_a_function_is_not_the_program() -> None:
+    response = f"{fenced('def f(x): return x + 1')}{fenced(SQUARE)} Example usage: {fenced('print(f(2))')}"
+    assert last_program(response, called=True) == SQUARE
+    assert last_program(response) == "print(f(2))"
+    assert judge_code(response, FUNCTIONAL).reason is Reason.CORRECT
+
+
+def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
+    """No program can make them so: they are looked at by themselves."""
+    for tests in ("assert sum([1, 2]) == 3", "import numpy_is_not_here\n" + CHECK + "check(f)"):
+        assert judge_code(fenced(SQUARE), json.dumps({"functional": tests})).reason is Reason.ERROR
+    raises = "def f(x):\n    import numpy_is_not_here"
+    assert judge_code(fenced(raises), FUNCTIONAL).reason is Reason.WRONG
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "same"),
+    [("4.0", "4", True), ("3.9999", "4", False), ("1e16", "10000000000000001", False), ("0", "1e-7", False),
+     ("0.3333333", "0.33333333", True), ("1e99999999", "4", False), ("-0.0", "0.0", True)],
+)  # fmt: skip
+def test_numbers_of_an_output(printed: str, expected: str, same: bool) -> None:
+    assert same_output(printed, expected) is same
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_foreign_truths_are_read_in_every_form():
         "arc": [
             TRUTHS["arc"],
             "[[1, 2], [3, 0]]",
+            [[1.0, 2.0], [3.0, 0.0]],
             np.array([[1, 2], [3, 0]]),
             np.array([np.array([1, 2]), np.array([3, 0])]),
         ],
@@ -157,7 +158,7 @@ def test_foreign_truths_are_read_in_every_form():
 
 
 @pytest.mark.parametrize(
-    "value", [None, np.nan, 5, True, [], {}, "", "{broken", [[]], {"rows": [[None]]}, "a b", b"K", 1j]
+    "value", [None, np.nan, 5.5, True, [], {}, "", "{broken", [[]], [[1.5]], {"rows": [[None]]}, "a, b", b"K", 1j]
 )
 def test_p05_a_truth_that_cannot_be_read_is_refused(value):
     with pytest.raises(UserError):
@@ -196,3 +197,10 @@ def test_p04_hostile_answers_are_cheap(kind):
     ):  # fmt: skip
         assert judged(kind, inside).reason in (Reason.MALFORMED, Reason.WRONG, Reason.NO_ANSWER)
     assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize("name", ["node_7", "New York", "7", 7, "x-1"])
+def test_a_node_may_have_a_longer_name(name):
+    truth = TASK.row_truth(name, {})
+    assert TASK.judge(f"<answer>{name}</answer>", truth).reason is Reason.CORRECT
+    assert TASK.judge("<answer>K</answer>", truth).reason is Reason.WRONG

@@ -34,6 +34,18 @@ RIGHT = [
     "Answer: (C)",
     "**Answer:** C",
     "\\boxed{C}\nAnswer: B",
+    "\\boxed{C. Paris}",
+    "\\boxed{(C) Paris}",
+    "\\boxed{\\text{C. Paris}}",
+    "\\boxed{C: 5}",
+    "\\boxed{$C$}",
+    "\\boxed{{C}}",
+    "\\boxed{\\bf C}",
+    "\\boxed{Option C}",
+    "\\boxed{C. Vitamin B and more}",
+    "Final Answer: C",
+    "**Final answer: (C)**",
+    "The correct answer is C.",
     "\\boxed{C} and \\boxed{unclosed",
 ]
 WRONG = [
@@ -57,8 +69,17 @@ WRONG = [
     "Answer: C\nbut maybe D",
     "\\boxed{3}",
     "\\boxed{C, since D is false}",
+    "\\boxed{C. D}",
+    "\\boxed{C) or D)}",
+    "\\boxed{C. Paris D. Rome}",
+    "\\boxed{C. or D}",
+    "\\boxed{C dog}",
+    "\\boxed{A. C}",
+    "<think>\\boxed{C}</think> no idea",
+    "<think>\\boxed{A}\nAnswer: C</think>",
+    "The answer is a mystery.",
 ]
-DESCRIBED = (7, 11, 4)
+DESCRIBED = (13, 12, 7)
 """What the described scorer pays for in full, what it pays for by chance, and what it does not pay in full."""
 QUESTION = "How fast does a stone fall after 2 s?"
 FREE = json.dumps({"question": QUESTION, "answer": "19.6 m/s"})
@@ -95,6 +116,7 @@ def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():
     [
         ("C", {}, ("C", 10)),
         ("(C)", {}, ("C", 10)),
+        ("c", {}, ("C", 10)),
         ("C", {"options": ["a", "b", "c", "d"]}, ("C", 4)),
         ("C", {"question": "?", "choices": ["a", "b"]}, ("C", 10)),
         ("C", {"question": "Which?", "answer_type": None}, ("C", 10)),

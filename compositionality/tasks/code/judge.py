@@ -2,24 +2,29 @@
 
 import logging
 import re
+from decimal import Decimal
+from typing import NamedTuple
 
+from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.code.sandbox import Limits, Run, SandboxError, run_script, run_tests
 from compositionality.tasks.code.truth import CodeTruth, read_truth
 from compositionality.types import Reason, Verdict
 
 _LOG = logging.getLogger(__name__)
-THOUGHTS_END = "</think>"
 MAX_PROGRAM = 200_000
-TOLERANCE = 1e-6
+TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
+"""How far a number may be from the right one; the least such distance, which rounding may leave of 0."""
 _PYTHON = ("python", "python3", "py")
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
+_DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
-_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def judge_code(response: str, ground_truth: str) -> Verdict:
     """Judge a response; never raises on what a model wrote. ERROR where the sandbox or the tests cannot run."""
     truth = read_truth(ground_truth)
-    program = last_program(response)
+    program = last_program(response, called=bool(truth.tests))
     if program is None:
         return Verdict(0.0, Reason.NO_ANSWER)
     if len(program) > MAX_PROGRAM or "\0" in program:
@@ -38,26 +43,61 @@ def run_verdict(program: str, truth: CodeTruth, answer: str) -> Verdict:
     return Verdict(1.0, Reason.CORRECT, answer) if passed else Verdict(0.0, Reason.WRONG, answer)
 
 
-def last_program(response: str) -> str | None:
-    """The last closed block that is marked as Python behind the last ``</think>``, else the last without a mark."""
-    start = response.rfind(THOUGHTS_END)
-    found: dict[bool, str] = {}
-    language: str | None = None
+class Block(NamedTuple):
+    """A fenced block: the first word of its info string in lower case, its text, whether its fence is closed."""
+
+    language: str
+    text: str
+    closed: bool
+
+
+def last_program(response: str, called: bool = False) -> str | None:
+    """The last block that is marked as Python behind the last ``</think>``, else the last without a mark.
+
+    ``called``: by tests, so the last that defines something, if one does: an example of its use may follow. A block
+    that is never closed counts where no other does.
+    """
+    blocks = [block for block in code_blocks(after_thought(response)) if block.text.strip()]
+    for choice in (
+        [block for block in blocks if block.closed and block.language in _PYTHON],
+        [block for block in blocks if block.closed and not block.language],
+        [block for block in blocks if block.language in _PYTHON],
+    ):
+        if choice:
+            defining = [block for block in choice if called and _DEFINES.search(block.text)]
+            return (defining or choice)[-1].text.strip("\r\n")
+    return None
+
+
+def code_blocks(text: str) -> list[Block]:
+    """The fenced blocks of Markdown, without the indentation of their fences.
+
+    As CommonMark has it: a closing fence has the sign of the opening one, is as long, and stands less than four columns
+    further right, so a fence within a docstring is text. Unlike there, one with a mark opens a block within a block.
+    """
+    blocks: list[Block] = []
+    opened: tuple[str, str, str] | None = None  # indentation, fence, language
     lines: list[str] = []
-    for line in response[start + len(THOUGHTS_END) if start >= 0 else 0 :].split("\n"):
-        fence = line.strip()
-        if not fence.startswith("```"):
+    for line in text.split("\n"):
+        found = _FENCE.fullmatch(line.rstrip())
+        indent, fence, info = found.groups() if found else ("", "", "")
+        least, furthest = (opened[1], len(opened[0]) + 4) if opened else ("", len(line))
+        if not fence or not fence.startswith(least) or len(indent) >= furthest:
             lines.append(line)
             continue
-        if language is not None and fence == "```":
-            if (language in _PYTHON or not language) and "".join(lines).strip():
-                found[bool(language)] = "\n".join(lines)
-            language = None
+        if opened is not None and not info:
+            blocks.append(Block(opened[2], _dedented(lines, opened[0]), closed=True))
+            opened = None
         else:
-            language = fence[3:].strip().lower()
+            opened = indent, fence, re.split(r"[^a-z0-9+#]", info.lower(), maxsplit=1)[0]
         lines = []
-    program = found.get(True, found.get(False))
-    return program.strip("\r\n") if program is not None else None
+    if opened is not None:
+        blocks.append(Block(opened[2], _dedented(lines, opened[0]), closed=False))
+    return blocks
+
+
+def _dedented(lines: list[str], indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in lines)
 
 
 def same_output(printed: str, expected: str) -> bool:
@@ -76,7 +116,7 @@ def same_output(printed: str, expected: str) -> bool:
 
 
 def _same_word(word: str, wanted: str) -> bool:
-    """Equal; yes and no in any case; whole numbers exactly, other numbers within 1e-6."""
+    """Equal; yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1."""
     if word == wanted:
         return True
     if wanted.lower() in ("yes", "no"):
@@ -85,7 +125,8 @@ def _same_word(word: str, wanted: str) -> bool:
         return False
     if _WHOLE.fullmatch(word) and _WHOLE.fullmatch(wanted):
         return int(word) == int(wanted)
-    return abs(float(word) - float(wanted)) <= TOLERANCE
+    right = Decimal(wanted)
+    return abs(Decimal(word) - right) <= max(TOLERANCE * min(Decimal(1), abs(right)), SMALLEST)
 
 
 def _passes_tests(program: str, truth: CodeTruth) -> bool:

@@ -4,6 +4,7 @@ The kind of a puzzle is read off its truth: an object with rows is a zebra puzzl
 grid (arc), a list of names an ordering, a word a node of a graph.
 """
 
+import re
 from typing import Any, NamedTuple
 
 from compositionality.errors import UserError
@@ -12,6 +13,7 @@ from compositionality.types import Reason, Verdict
 
 MAX_CELL = 200
 _MALFORMED = Reason.MALFORMED
+_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 
 
 class LogicTruth(NamedTuple):
@@ -39,8 +41,8 @@ def read_truth(value: Any) -> LogicTruth:
         value = read if isinstance(read, str | list | tuple | dict) else value.strip()
     if isinstance(value, dict):
         return _zebra_truth(value)
-    if isinstance(value, str) and value.isalnum() and len(value) <= MAX_CELL:
-        return LogicTruth("graph", value)
+    if isinstance(value, str | int) and (name := _cell(value)) and _NAME.fullmatch(name) and len(name) <= MAX_CELL:
+        return LogicTruth("graph", name)
     if isinstance(value, list | tuple) and value:
         grid, names = _grid(value), _names(value)
         if grid:
@@ -96,7 +98,7 @@ def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
 
 def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
     """The name alone, without regard to case."""
-    if not answer.isalnum() or len(answer) > MAX_CELL:
+    if len(answer) > MAX_CELL or not _NAME.fullmatch(answer):
         return 0.0, _MALFORMED
     return _whole(answer.lower() == truth.value.lower())
 
@@ -139,6 +141,12 @@ def _names(value: Any) -> tuple[str, ...] | None:
 
 
 def _grid(value: Any) -> tuple[tuple[int, ...], ...] | None:
-    """A list of lists of whole numbers; None for anything else."""
+    """A list of lists of whole numbers (2.0 is one); None for anything else."""
     rows = tuple(tuple(row) if isinstance(row, list | tuple) else () for row in value)
-    return rows if rows and all(rows) and all(type(cell) is int for row in rows for cell in row) else None
+    if not rows or not all(rows) or not all(_is_whole(cell) for row in rows for cell in row):
+        return None
+    return tuple(tuple(int(cell) for cell in row) for row in rows)
+
+
+def _is_whole(cell: Any) -> bool:
+    return type(cell) is int or (type(cell) is float and cell.is_integer())

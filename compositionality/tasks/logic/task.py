@@ -28,9 +28,9 @@ class LogicTask(Task):
     name = "logic"
     title = "Logic puzzles"
     data_sources = (
-        r"logic__zebra_puzzle.*",
-        r"logic__ordering_puzzle.*",
-        r"logic__graph.*",
+        r"(logic__)?zebra_puzzle.*",
+        r"(logic__)?ordering_puzzle.*",
+        r"(logic__graph|graph_logical).*",
         r"(simulation|logic)__(arcagi|barc).*",
     )
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(LogicOptions)}

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import has_box, last_box
+from compositionality.tasks.answer_text import after_thought, has_box, last_box
 from compositionality.tasks.math.normal import brackets, normal, split_top, unnamed
 from compositionality.tasks.math.numbers import is_decimal, read_number, same_number
-from compositionality.tasks.math.reading import LONGEST, marked_line, thought_after
+from compositionality.tasks.math.reading import LONGEST, marked_line
 from compositionality.types import Reason, Verdict
 
 SYMBOLS = 200
@@ -29,6 +29,7 @@ _HEAVY = re.compile(
     r"\d{16}"  # long numbers
     r"|\^\{?-?\d{3}|\^\{[^{}]*\{|\^[^^]{0,40}\^"  # large, nested and chained powers
     r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
+    r"|\\(?:max|min|gcd|lcm|sup|inf|det|arg)(?![a-z])|\\approx-?\d+$|\d_|'"  # … or is no expression
     r"|\\(?:[dt]binom|Gamma|gamma|zeta|input|include|def|newcommand|write|catcode)"
 )
 _UNEQUAL = re.compile(r"[<>!]|\\not")
@@ -39,12 +40,14 @@ _COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
 _OPERATION = re.compile(r"[\w)}\]][+*/-]|\\(?:cdot|times|div|pm|mp)|\)\(")
 """Where the gold answer is a plain number, one that is still to be worked out is none: it may be the question."""
+_WORD = re.compile(r"[a-z]{3,}")
+"""Letters in a row are a triangle or a word: no product, so their order counts."""
 _ORDERED = frozenset({("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")})
 
 
 def judge_math(response: str, golds: Sequence[str]) -> Verdict:
     """CORRECT if the answer of ``response`` equals one of ``golds``; MALFORMED if it is no readable expression."""
-    text = thought_after(response)
+    text = after_thought(response)
     answer = last_box(text) if has_box(text) else marked_line(text)
     if answer is None and has_box(text):
         return Verdict(0.0, Reason.MALFORMED)
@@ -66,11 +69,21 @@ def read_golds(ground_truth: str) -> list[str]:
         except (ValueError, RecursionError) as error:
             raise UserError(f"ground_truth {ground_truth[:60]!r} is no list of answers; correct the row") from error
     for gold in golds:
-        if not gold.strip() or gold.replace("\\{", "").count("{") != gold.replace("\\}", "").count("}"):
+        if not gold.strip() or not _is_balanced(gold):
             raise UserError(f"ground_truth {gold[:60]!r} is no answer: it is empty, or a brace is missing")
         if len(gold) > LONGEST:
             raise UserError(f"ground_truth {gold[:60]!r}… has more than {LONGEST} characters; drop the row")
     return golds
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether every brace that groups is opened before it is closed."""
+    depth = 0
+    for part in re.findall(r"\\.|[{}]", text, re.DOTALL):
+        depth += (part == "{") - (part == "}")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
@@ -87,20 +100,25 @@ def _same(gold: str, answer: str) -> bool:
         gold, answer = unnamed(gold), unnamed(answer)
     if gold == answer:
         return True
-    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer):
+    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(split_top(answer)) == 1:
         *before, last = answer.split("=")
         return bool(last) and all(read_number(one) is None or _same(gold, one) for one in before) and _same(gold, last)
     numbers = read_number(gold), read_number(answer)
     if numbers[0] is not None and numbers[1] is not None:
         exact = not (is_decimal(gold) or is_decimal(answer))
         return same_number(numbers[0], numbers[1], exact)
+    if "∪" in gold and "∪" in answer:
+        return _same_in_any_order(gold.split("∪"), answer.split("∪"))
     around = brackets(gold), brackets(answer)
     if around[0] and around[1]:
         if around[0][:2] != around[1][:2]:
             return False
         return _same_parts(around[0][2], around[1][2], around[0][:2] in _ORDERED)
     if around[0] or around[1]:
-        return False
+        is_set = [one is not None and one[0] == "\\{" for one in around]
+        bare = answer if around[0] else gold
+        inner = (around[0] or around[1] or ("", "", ""))[2]
+        return any(is_set) and len(split_top(bare)) > 1 and _same_parts(inner, bare, ordered=False)
     if len(split_top(gold)) > 1 or len(split_top(answer)) > 1:
         return _same_parts(gold, answer, ordered=False)
     return _same_by_symbols(gold, answer)
@@ -115,6 +133,13 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
         return _same(golds[0], answers[0])
     if ordered:
         return all(_same(one, other) for one, other in zip(golds, answers, strict=True))
+    return _same_in_any_order(golds, answers)
+
+
+def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
+    """Whether each gold part is that of an answer's part of its own."""
+    if len(golds) != len(answers) or len(golds) > PARTS:
+        return False
     for one in golds:
         match = next((other for other in answers if _same(one, other)), None)
         if match is None:
@@ -125,7 +150,7 @@ def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
 
 def _same_by_symbols(gold: str, answer: str) -> bool:
     """As sympy sees both; never for what would keep it busy, or for what is no mathematics."""
-    if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer):
+    if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer) or _WORD.fullmatch(gold):
         return False
     from math_verify import LatexExtractionConfig, parse, verify
 

@@ -1,15 +1,10 @@
-"""Which part of a completion is read, and the marked last line that some data sets ask for in place of a box."""
+"""How long an answer may be, and the marked last line that some data sets ask for in place of a box."""
 
 import re
 
 LONGEST = 400
 """Characters of an answer that is read; golds of the data sets have at most 100."""
 _MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
-
-
-def thought_after(response: str) -> str:
-    """What follows the last ``</think>``; all of it without one."""
-    return response[response.rfind("</think>") + len("</think>") :] if "</think>" in response else response
 
 
 def marked_line(text: str) -> str | None:

@@ -5,7 +5,8 @@ import json
 import re
 from typing import Any
 
-from compositionality.tasks.code.judge import THOUGHTS_END, last_program, run_verdict
+from compositionality.tasks.answer_text import after_thought
+from compositionality.tasks.code.judge import last_program, run_verdict
 from compositionality.tasks.code.truth import CodeTruth
 from compositionality.tasks.simulation.truth import SimulationTruth, read_truth
 from compositionality.types import Reason, Verdict
@@ -26,7 +27,7 @@ def judge_simulation(response: str, ground_truth: str) -> Verdict:
 def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
     found = last_object(response)
     if found is None:
-        tried = response.rfind("{") > response.rfind(THOUGHTS_END)
+        tried = "{" in after_thought(response)
         return Verdict(0.0, Reason.MALFORMED if tried else Reason.NO_ANSWER)
     if truth.side not in found:
         return Verdict(0.0, Reason.MALFORMED, json.dumps(found)[:100])
@@ -46,7 +47,7 @@ def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
 
 def last_object(response: str) -> dict[str, Any] | None:
     """The last well-formed JSON object behind ``</think>``, fenced or not; one inside another does not count."""
-    text = response[max(response.rfind(THOUGHTS_END), len(response) - READ, 0) :]
+    text = after_thought(response)[-READ:]
     found, position, decoder = None, 0, json.JSONDecoder()
     while start := _OBJECT.search(text, position):
         try:

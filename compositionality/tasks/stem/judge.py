@@ -7,15 +7,19 @@ from functools import cache
 from typing import NamedTuple
 
 from compositionality.errors import without_secrets
-from compositionality.tasks.answer_text import last_box, without_styles
+from compositionality.tasks.answer_text import after_thought, last_box, without_styles
 from compositionality.tasks.stem.endpoint import EndpointError, ask_judge, can_be_asked
 from compositionality.types import Reason, Verdict
 
 LETTERS = "ABCDEFGHIJ"
 MAX_EXACT = 200
 _LOG = logging.getLogger(__name__)
-_LETTER = re.compile(r"\(?([A-Za-z])[).]?")
-_LINE = re.compile(r"(?:\*\*)?answer:(?:\*\*)? *\(?([A-Za-z])\)?\.?(?:\*\*)?", re.IGNORECASE)
+_LETTER = re.compile(
+    r"(?:option |choice )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
+)
+_LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
+_FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
+_OTHER_LETTER = re.compile(r"(?<!\w)(?:\(?[A-J]\)|[A-J][.:]\s|(?:or|and|not)\s+\(?[A-J]\b)|^\s*[A-Ja-j][).]?\s*$")
 
 
 class ChoiceTruth(NamedTuple):
@@ -35,21 +39,28 @@ class FreeTruth(NamedTuple):
 
 
 def judge_choice(response: str, truth: ChoiceTruth) -> Verdict:
-    """The one letter in the last box; without a box, that of a last line ``Answer: X``."""
+    """The one letter in the last box, perhaps before its option; without a box, in a last line ``Answer: X``."""
     box = last_box(response)
     if box is None:
-        found = _LINE.fullmatch(response.rstrip().rpartition("\n")[2].strip())
+        last_line = after_thought(response).rstrip().rpartition("\n")[2].replace("*", "").strip()
+        found = _LINE.fullmatch(last_line)
+        letter = one_letter(found[1]) if found else None
     else:
-        found = _LETTER.fullmatch(without_styles(box))
-    if box and found is None:
+        letter = one_letter(box)
+    if box and letter is None:
         return Verdict(0.0, Reason.MALFORMED, box[:MAX_EXACT])
-    if found is None:
-        return Verdict(0.0, Reason.NO_ANSWER)
-    letter = found[1].upper()
-    if letter not in LETTERS[: truth.options]:
+    if letter is None or letter not in LETTERS[: truth.options]:
         return Verdict(0.0, Reason.NO_ANSWER)
     right = letter == truth.letter
-    return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, found[1])
+    return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, letter)
+
+
+def one_letter(text: str) -> str | None:
+    """The letter, in upper case, of ``(B)``, ``B. its text``, ``Option B``; None for more than one, or none."""
+    if len(text) > MAX_EXACT:
+        return None
+    found = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $"))
+    return None if found is None or _OTHER_LETTER.search(found["rest"] or "") else found[1].upper()
 
 
 def judge_free(response: str, truth: FreeTruth) -> Verdict:

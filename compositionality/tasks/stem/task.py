@@ -23,7 +23,7 @@ from compositionality.types import Problem, Verdict
 
 SOURCES = {"choice": "stem__supergpqa_generated", "free": "stem_web_generated"}
 MAX_REFERENCE = 2000
-_CHOICE = re.compile(r"\(?([A-J])[).]?")
+_CHOICE = re.compile(r"\(?([A-Ja-j])[).]?")
 
 
 class StemTask(Task):
@@ -88,7 +88,8 @@ class StemTask(Task):
             raise _damaged(text)
         letter = _CHOICE.fullmatch(text)
         if letter and not extra_info.get("answer_type"):
-            return json.dumps({"letter": letter[1], "options": _number_of_options(extra_info, letter[1])})
+            right = letter[1].upper()
+            return json.dumps({"letter": right, "options": _number_of_options(extra_info, right)})
         question = extra_info.get("question")
         if not isinstance(question, str) or not question.strip():
             raise UserError(f"ground_truth {text[:60]!r} is a free answer: put its question into extra_info.question")

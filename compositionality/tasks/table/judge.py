@@ -16,7 +16,16 @@ _NUMBER = re.compile(
     r"(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<decimals>\.[0-9]*)?|(?P<point>\.[0-9]+))"
     r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
 )
-_SCALES = frozenset({"hundred", "thousand", "million", "billion", "trillion", "k", "m", "mn", "bn", "dozen", "percent"})
+_SCALES = {
+    "dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9,
+    "trillion": 1e12,
+}  # fmt: skip
+_CURRENCIES = {
+    "dollar": "$", "dollars": "$", "usd": "$", "euro": "€", "euros": "€", "eur": "€", "gbp": "£", "yen": "¥",
+}  # fmt: skip
+_AMBIGUOUS = "m"
+"""Metres, or millions."""
+_FRACTION = re.compile(r"(-?)\\[dt]?frac\{([0-9]{1,9})\}\{([1-9][0-9]{0,8})\}")
 
 
 class Amount(NamedTuple):
@@ -76,25 +85,33 @@ def is_same(truth: TableEntry, given: TableEntry) -> bool:
 
 
 def _is_same_unit(truth: Amount, given: Amount) -> bool:
-    """A currency or % may be left out or added, the truth's unit left out; a scale such as million may not."""
+    """A currency or % may be left out or added, the truth's unit left out."""
     if truth.currency and given.currency and truth.currency != given.currency:
         return False
     if truth.unit == given.unit:
         return True
-    if {truth.unit.split(" ")[0], given.unit.split(" ")[0]} & _SCALES:
+    if _AMBIGUOUS in (truth.unit, given.unit):
         return False
     return not given.unit or (given.unit == _PERCENT and not truth.unit)
 
 
 def _amount(text: str) -> Amount | None:
     """The number that a text is, with or without thousands separators, currency, unit."""
+    if fraction := _FRACTION.fullmatch(text):
+        return Amount(float(fraction[1] + "1") * int(fraction[2]) / int(fraction[3]), False, "", "")
     found = _NUMBER.fullmatch(text)
     if not found:
         return None
     value = float(found["sign"] + found["digits"].replace(",", "") + (found["power"] or ""))
-    if not math.isfinite(value):
-        return None
-    return Amount(value, value.is_integer() and abs(value) < 2**53, found["currency"], (found["unit"] or "").strip())
+    whole = value.is_integer() and abs(value) < 2**53
+    unit = (found["unit"] or "").strip()
+    first, _, rest = unit.partition(" ")
+    if first in _SCALES:
+        value, unit = value * _SCALES[first], rest
+    currency = found["currency"]
+    if not currency and unit in _CURRENCIES:
+        currency, unit = _CURRENCIES[unit], ""
+    return Amount(value, whole, currency, "%" if unit == "percent" else unit) if math.isfinite(value) else None
 
 
 def _sorted(answers: tuple[str, ...] | list[str]) -> list[str]:

@@ -15,6 +15,7 @@ class _Tests(Peer):
     """The tests' end. The solution may call functions that it was given, and use public names of given objects."""
 
     trusted = True
+    asked_for_a_name = False
 
     def export(self, value: Any) -> Any:
         """As the base class, for what the tests define; a builtin function by its name."""
@@ -26,6 +27,10 @@ class _Tests(Peer):
         if name and getattr(builtins, name, None) is value:
             return {"p": name}
         raise TypeError(f"a {kind.__name__} cannot be given to a solution")
+
+    def ask(self, operation: str, target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        self.asked_for_a_name = self.asked_for_a_name or operation == "get"
+        return super().ask(operation, target, args, kwargs)
 
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         found = self.exported[request["of"]]
@@ -84,6 +89,8 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
         code = compile(job["tests"], "tests.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         return ["broken", f"the tests do not compile: {error}"]
+    if missing := _missing_packages(job["tests"]):
+        return ["broken", f"the tests import {missing[0]}, which the sandbox does not have"]
     shared = classes_of(job["prefix"])
     names: _Names
     peer = _Tests(channel, lambda: {name: dict.__getitem__(names, name) for name in shared if name in names})
@@ -104,7 +111,25 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     except unsupported as error:
         return ["failed" if unsupported is GoneError else "broken", str(error)]
     peer.ask("names", None)  # it lives still
+    if not peer.asked_for_a_name:
+        return ["broken", "the tests use nothing of the solution"]
     return ["passed", ""]
+
+
+def _missing_packages(tests: str) -> list[str]:
+    """The packages that the tests import at their top level and that are not here."""
+    if "import " not in tests:
+        return []
+    import ast
+    from importlib.util import find_spec
+
+    roots: list[str] = []
+    for node in ast.parse(tests).body:
+        if isinstance(node, ast.Import):
+            roots += [name.name.partition(".")[0] for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            roots.append((node.module or "").partition(".")[0])
+    return [root for root in roots if root not in ("solution", "pytest") and find_spec(root) is None]
 
 
 def _install_pytest() -> type[BaseException]:
