@@ -78,6 +78,7 @@ def test_other_domains_are_prepared_trained_on_and_evaluated() -> None:
     assert asked["problems"] == f"{plain['problems'].removesuffix(']')},{made['output']}/holdout.parquet]"
 
 
+@pytest.mark.slow
 def test_quick_is_a_profile_of_four_sizes_and_two_seeds() -> None:
     quick = dry(f"{SECTION}/run_all.sh", "--quick")
     trained = [values(one) for one in quick if one[0] == "train_grpo"]
@@ -85,6 +86,7 @@ def test_quick_is_a_profile_of_four_sizes_and_two_seeds() -> None:
     assert {one["profile"] for one in trained} == {"quick/single"}
 
 
+@pytest.mark.slow
 def test_the_papers_sizes_and_settings() -> None:
     pytest.importorskip("verl", reason="the paper's profile is verl's")
     told = dry(f"{SECTION}/run_all.sh", PROFILE="paper", SEEDS="1")
@@ -143,3 +145,22 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
     assert told.returncode == 0, told.stdout + told.stderr
     along = json.loads((results / "passk-85k/passk.json").read_text())
     assert along["models"] == ["base", "step2", "step4"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_other_domains_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
+    """A generated sample of six domains: prepared, trained on, evaluated domain by domain."""
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    domains = {"PROFILE": "smoke", "DOMAINS": "sample", "DOMAIN_COUNT": "24", "DOMAIN_HOLDOUT": "24", **folders}
+    trained = tmp_path / "CKPT_DIR/rl-any-domains"
+    for script, *arguments in (("prepare_data",), ("pretrain", "any", "model.width=16"), ("train", "any")):
+        done = run(f"{SECTION}/{script}.sh", *arguments, **domains)
+        assert done.returncode == 0, done.stdout + done.stderr
+    done = run(f"{SECTION}/evaluate.sh", **domains, MODEL_PATH=str(trained / "final"), MODEL_NAME="rl")
+    assert done.returncode == 0, done.stdout + done.stderr
+    logged = (trained / "metrics.jsonl").read_text()
+    measured = json.loads((tmp_path / "RESULTS_DIR/scaling_law/accuracy.json").read_text())["results"]
+    domains_seen = {"code", "logic", "math", "simulation", "stem", "table"}
+    assert all(f"val-core/{domain}" in logged for domain in domains_seen)
+    assert {row["group"] for row in measured} >= domains_seen

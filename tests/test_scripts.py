@@ -40,6 +40,7 @@ def test_the_whole_section_in_every_profile(profile: str, engine: str) -> None:
     assert len(of(told, "train_sft")) == 1 + loaded.rft.iterations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("profile", "engine"), PROFILES)
 @pytest.mark.parametrize("script", ["stage1_rft", "stage2_rl_level1"])
 def test_p12_the_numbers_of_every_profile_fit_the_trainers(profile: str, engine: str, script: str) -> None:
@@ -302,6 +303,7 @@ def test_an_override_reaches_the_steps_that_know_it() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_an_override_of_a_whole_study() -> None:
     quick = {"PROFILE": "smoke", "ARMS": "rl-level2", "PYTHON": str(ROOT / "tests/dry_python"), "DRY_RUN": "1"}

@@ -28,6 +28,7 @@ def test_constants_of_the_papers_law_are_found_again() -> None:
     assert values["N0"] == pytest.approx(N0, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_intervals_cover_at_their_nominal_rate() -> None:
     studies, covered = 80, {"K_max": 0, "N0": 0}

@@ -40,6 +40,7 @@ def test_p19_with_all_arms_alike_nothing_is_decided(accuracy: float, design: Des
     assert {row["decision_these_seeds"] for row in found.values()} <= OPEN
 
 
+@pytest.mark.slow
 def test_p19_with_arms_that_differ_by_chance_the_control_passes_by_chance_alone() -> None:
     """In one study of 20 at most; the interval's own rate is one in 40."""
     claims = some("H1", "H2", "H3", "H2-trained", "H3-behind", "H9")
@@ -204,6 +205,7 @@ def on_the_threshold(_: str, group: str, level: int, arm: str) -> float:
     return base.get(arm, 0.2)
 
 
+@pytest.mark.slow
 def test_p19_where_the_truth_is_known_decisions_are_wrong_at_most_at_the_nominal_rate() -> None:
     """At most 5 % of decisions on claims that are neither true nor false by any margin; seeds spread by 2 points."""
     claims, studies, found = some(*BOUNDARY), 40, Counter[Decision]()

@@ -57,6 +57,7 @@ def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.C
     assert "A prompt as the model sees it:\n<|user|>" in capsys.readouterr().out, "of the model that is made"
 
 
+@pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.long
 def test_p22_the_table_in_the_readme_is_what_the_command_prints() -> None:

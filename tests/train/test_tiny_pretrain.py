@@ -75,6 +75,7 @@ def kill_after_a_checkpoint(words, out, **variables):
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.full
 def test_wandbs_run_stays_and_a_resumed_one_is_the_same(tmp_path):
     """A real offline run: its files outlast the run folder, and its end fills no log."""
@@ -92,6 +93,7 @@ def test_wandbs_run_stays_and_a_resumed_one_is_the_same(tmp_path):
     assert len(told) <= 3, "only where the run's files are"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processes", "expected"), [((), "whole"), (TWO, "whole_by_two")], ids=["one", "two"])
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(processes, expected, tmp_path, request):
     out = tmp_path / "base"
@@ -110,6 +112,7 @@ def test_p10_two_processes_give_the_model_of_one(whole, whole_by_two):
         assert (weight - two[name]).abs().max() < 2e-5, name
 
 
+@pytest.mark.slow
 def test_p07_a_run_may_go_on_with_another_number_of_processes(whole, tmp_path):
     from safetensors.torch import load_file
 

@@ -52,6 +52,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_packed_rows_give_what_padded_rows_give(computed: list[dict[str, Any]], number: int) -> None:
     padded, packed = computed[number]["verl's"], computed[number]["ours"]

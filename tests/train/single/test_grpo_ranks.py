@@ -92,6 +92,7 @@ def found(request, random_models):
     return on_ranks(request.param, all_updates, random_models, LAYOUTS[request.param])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_p10_updates_do_not_depend_on_the_mesh(random_models, found, family):
     before, norms, after = updates(random_models[family], 1, sharded=False)
@@ -204,6 +205,7 @@ def compare(small: Path, folder: Path, name: str) -> None:
     assert 0 < max(row.get("actor/rollout_gap", 0.0) for row in here) <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MESHES)
 def test_p10_runs_do_not_depend_on_the_mesh(small, alone, on_two, name):
     assert apart(weights(alone / "alone" / "final"), weights(small / "model")) > 1e-4

@@ -148,6 +148,7 @@ def test_p10_micro_batches_do_not_change_the_weights(
     assert_close(whole, tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", [["mesh.shard=false"], ["mesh.shard=true"], ["mesh.tensor=2"]])
 def test_p10_two_processes_give_the_weights_of_one(
     made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, mesh: list[str]
@@ -183,6 +184,7 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [2, 4], ids=["within an epoch", "at the end of an epoch"])
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(
     made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, step: int
@@ -220,6 +222,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "ranks"), [("dcp", 1), ("export", 1), ("dcp", 2)])
 def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
     made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, place: str, ranks: int
