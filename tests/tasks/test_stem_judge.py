@@ -43,6 +43,8 @@ RIGHT = [
     "\\boxed{\\bf C}",
     "\\boxed{Option C}",
     "\\boxed{C. Vitamin B and more}",
+    "\\boxed{**C**}",
+    "\\boxed{Answer: C}",
     "Final Answer: C",
     "**Final answer: (C)**",
     "The correct answer is C.",
@@ -79,7 +81,7 @@ WRONG = [
     "<think>\\boxed{A}\nAnswer: C</think>",
     "The answer is a mystery.",
 ]
-DESCRIBED = (13, 12, 7)
+DESCRIBED = (13, 12, 8)
 """What the described scorer pays for in full, what it pays for by chance, and what it does not pay in full."""
 QUESTION = "How fast does a stone fall after 2 s?"
 FREE = json.dumps({"question": QUESTION, "answer": "19.6 m/s"})

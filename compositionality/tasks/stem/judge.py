@@ -15,7 +15,7 @@ LETTERS = "ABCDEFGHIJ"
 MAX_EXACT = 200
 _LOG = logging.getLogger(__name__)
 _LETTER = re.compile(
-    r"(?:option |choice )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
+    r"(?:option |choice |answer:? )?[({\[]?\s*([a-z])\s*(?:[)}\].:]+(?P<rest>(?:\s.*)?))?", re.IGNORECASE | re.DOTALL
 )
 _LINE = re.compile(r"(?:the )?(?:final |correct )?answer(?: is:?|:)\s*(.*)", re.IGNORECASE)
 _FONT = re.compile(r"\\(?:bf|rm|it|sf)(?:series|family)?\b\s*")
@@ -59,7 +59,7 @@ def one_letter(text: str) -> str | None:
     """The letter, in upper case, of ``(B)``, ``B. its text``, ``Option B``; None for more than one, or none."""
     if len(text) > MAX_EXACT:
         return None
-    found = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $"))
+    found = _LETTER.fullmatch(_FONT.sub("", without_styles(text)).strip(" $*"))
     return None if found is None or _OTHER_LETTER.search(found["rest"] or "") else found[1].upper()
 
 
