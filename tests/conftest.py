@@ -108,6 +108,17 @@ LONG: dict[str, list[str]] = {
 """Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
 scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""
 
+SLOWEST = (
+    "tests/test_study.py",
+    "tests/train/test_cluster_real.py",
+    "tests/test_confirmatory.py",
+    "tests/test_section43.py",
+    "tests/test_behavior_injection.py",
+    "tests/test_scaling_law.py",
+    "tests/train/test_grpo_real.py",
+)
+"""Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -116,3 +127,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("benchmark")
         if path in LONG and (not LONG[path] or item.name.split("[")[0] in LONG[path]):
             item.add_marker("long")
+    items.sort(key=lambda item: not item.path.as_posix().endswith(SLOWEST))
