@@ -61,6 +61,7 @@ def test_the_papers_sizes() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),
     [("plain", {}), ("injected", {"analysis": "2", "reflection": "0.1"}), ("neutral", {"padded": "true"})],

@@ -8,6 +8,7 @@ from compositionality.config.profile import load_profile, profile_names
 SCRIPT = "bash/section44/passk.sh"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", profile_names())
 def test_the_plan_comes_first_then_each_model_then_the_curves(profile: str) -> None:
     told = [values(command) for command in dry(SCRIPT, PROFILE=profile)]

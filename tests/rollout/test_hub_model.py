@@ -75,6 +75,7 @@ def collect(problems: Path, output: Path, model: str, cache: Path) -> subprocess
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_rollouts_of_a_hub_model_are_those_of_its_folder(cache: Path, tiny_model: Path, tmp_path: Path) -> None:
     problems = write_problems(tmp_path / "problems.parquet", 6)
     assert collect(problems, tmp_path / "hub-rollouts", ID, cache).returncode == 0

@@ -24,7 +24,6 @@ SAMPLE = [
     "boxnet",
     "game_of_life_halting",
     "number_sorting",
-    "puzzle24",
     "spell_backward",
     "string_insertion",
     "syllogism",

@@ -103,6 +103,7 @@ def test_p07_killed_and_started_again_ends_with_the_same_bytes(processes, expect
     assert not progress_path(out).exists()
 
 
+@pytest.mark.slow
 def test_p10_two_processes_give_the_model_of_one(whole, whole_by_two):
     from safetensors.torch import load_file
 

@@ -9,7 +9,7 @@ _REPLACED = (
     ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
     ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
 )  # fmt: skip
-_PERCENT = re.compile(r"\\?%(?![\w.])")
+_PERCENT = re.compile(r"\\?%(?!\.?\w)")
 _JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
 _PLUS_MINUS = re.compile(r"((?:[a-zA-Z]=)?)\\pm(\d+(?:\.\d+)?|\d*\\sqrt(?:\{\w+\}|\w)|\d*[a-z]|\\frac\{\w+\}\{\w+\})")
 _MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
