@@ -22,7 +22,11 @@ replicates: {20: [61, 62], 21: [63, 64]}
 test_seed: 3031
 failed: a step ends in an error
 """
-PROFILE = "title: answers enough that some are right\nbase: smoke\nrft: {stage1_samples: 32}\n"
+PROFILE = """
+title: answers enough that some are right
+base: smoke
+rft: {stage1_samples: 32, iterations: 1, samples: 12} # of such a model's answers to level 2 about 3 in 1,200 are right
+"""
 WHO = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
 
 

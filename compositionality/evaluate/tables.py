@@ -304,7 +304,7 @@ def print_failures(summary: Row, level: int) -> None:
     for problems in dict.fromkeys(row["problems"] for row in shares):
         rows = [row for row in shares if row["problems"] == problems]
         console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")
-        frame = grid(rows, lambda row: row["class"].replace("_", " "), _failure_cell)
+        frame = grid(rows, lambda row: row["class"].replace("_", " "), share_text)
         present = [model for model in summary["models"] if model in frame]
         console.print(rich_table(frame.reindex([kind.replace("_", " ") for kind in FAILURES])[present], "class"))
         slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, "miscopied")]
@@ -322,7 +322,8 @@ def print_failures(summary: Row, level: int) -> None:
         )
 
 
-def _failure_cell(row: Row) -> str:
+def share_text(row: Row) -> str:
+    """A row's share in percent with its interval."""
     return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
 
 

@@ -31,7 +31,7 @@ class Mode:
     """One way of a task to make problems: a frozen dataclass of options, and which of split and seed it looks at.
 
     The options have defaults for all fields, values that can be hashed, and (for the default ``Task.problems``) a tuple
-    ``levels``.
+    ``levels``. Those that make no sense raise UserError when they are made.
     """
 
     options: type[Any]
@@ -80,7 +80,7 @@ class Task(ABC):
 
     @abstractmethod
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index`` of the stream (options, split, seed). UserError for options that make no sense."""
+        """The problem at ``index`` of the stream (options, split, seed). UserError for a split that there is not."""
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
         """The problems at ``indices``, each with a key that is equal for two that count as the same problem."""

@@ -42,7 +42,7 @@ def test_a_completion_that_was_cut_off_is_overlong() -> None:
 
 
 def test_p05_none_where_the_judge_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A judge that hangs on one response gives it no reward; above the allowed share the run stops."""
+    """A response on which the judge hangs gets no reward; too many of them end the run."""
 
     def pool(workers: int, max_error_rate: float) -> JudgePool:
         return JudgePool(workers, timeout_s=0.2, max_error_rate=max_error_rate, judge="bad_judges:judge")

@@ -300,7 +300,8 @@ def measure(dataset: str, ours: JudgePool, library: JudgePool) -> Row:
         raise AssertionError(f"{dataset}: our judge ran the text of an answer")
 
     def named(found: list[Verdict], reason: Reason) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(t[1].name for t, one in zip(tries, found, strict=True) if one.reason is reason))
+        names = {attack.name for (_, attack), one in zip(tries, found, strict=True) if one.reason is reason}
+        return tuple(name for name in dict.fromkeys(attack.name for _, attack in tries) if name in names)
 
     right = "none" if not known else "1" if all(one.score == 1 for one in gold) else "not 1"
     part = max((one.score for one in theirs if one.score < 1), default=0.0)

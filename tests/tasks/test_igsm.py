@@ -200,17 +200,17 @@ def test_other_orders_have_the_same_answer() -> None:
 
 
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
-    for options, message in (
-        (IgsmOptions(levels=(0,)), "levels=.0.: give different whole numbers from 1 to 40"),
-        (IgsmOptions(levels=(3, 5), law="min-of-two"), "give all levels from the least to the largest"),
-        (IgsmOptions(law="uniform"), "law=uniform: choose one of equal, min-of-two"),
-        (IgsmOptions(modulus=1), "modulus=1: give 0"),
-        (IgsmOptions(most_common=0), "most_common=0: give 0.01 to 1"),
-        (IgsmOptions(levels=(1,)), r"no problem of 1 operations found .* or a larger most_common \(now 0.06\)"),
-        (IgsmOptions(names="nowhere.yaml"), "nowhere.yaml: no such file"),
+    for chosen, message in (
+        ({"levels": (0,)}, "levels=.0.: give different whole numbers from 1 to 40"),
+        ({"levels": (3, 5), "law": "min-of-two"}, "give all levels from the least to the largest"),
+        ({"law": "uniform"}, "law=uniform: choose one of equal, min-of-two"),
+        ({"modulus": 1}, "modulus=1: give 0"),
+        ({"most_common": 0}, "most_common=0: give 0.01 to 1"),
+        ({"levels": (1,)}, r"no problem of 1 operations found .* or a larger most_common \(now 0.06\)"),
+        ({"names": "nowhere.yaml"}, "nowhere.yaml: no such file"),
     ):
         with pytest.raises(UserError, match=message):
-            TASK.problem(options, "train", 1, 0)
+            TASK.problem(IgsmOptions(**chosen), "train", 1, 0)
     with pytest.raises(UserError, match="split=dev: no such split"):
         TASK.problem(IgsmOptions(), "dev", 1, 0)
     ours = BUILT_IN.read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.tables import factor_text, plural
+from compositionality.evaluate.tables import factor_text, plural, share_text
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.claims import claims_files, claims_table, points
@@ -216,7 +216,7 @@ def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
         if row["share"] is not None:
             cells.setdefault(key, {})[row["model"]] = row
     lines = [
-        [*key, *(_share(found[model]) if model in found else "–" for model in models)]
+        [*key, *(share_text(found[model]) if model in found else "–" for model in models)]
         for key, found in cells.items()
         if any(row["share"] for row in found.values())
     ]
@@ -227,10 +227,6 @@ def _with_interval(value: float | None, low: float | None, high: float | None) -
     if value is None or low is None or high is None:
         return "–"
     return f"{points(value)} [{points(low)}, {points(high)}]"
-
-
-def _share(row: Row) -> str:
-    return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
 
 
 def tables(inputs: Inputs, results: Results) -> dict[str, Table]:

@@ -43,7 +43,7 @@ def run_verdict(program: str, truth: CodeTruth, answer: str) -> Verdict:
     return Verdict(1.0, Reason.CORRECT, answer) if passed else Verdict(0.0, Reason.WRONG, answer)
 
 
-class Block(NamedTuple):
+class CodeBlock(NamedTuple):
     """A fenced block: the first word of its info string in lower case, its text, whether its fence is closed."""
 
     language: str
@@ -69,13 +69,13 @@ def last_program(response: str, called: bool = False) -> str | None:
     return None
 
 
-def code_blocks(text: str) -> list[Block]:
+def code_blocks(text: str) -> list[CodeBlock]:
     """The fenced blocks of Markdown, without the indentation of their fences.
 
     As CommonMark has it: a closing fence has the sign of the opening one, is as long, and stands less than four columns
     further right, so a fence within a docstring is text. Unlike there, one with a mark opens a block within a block.
     """
-    blocks: list[Block] = []
+    blocks: list[CodeBlock] = []
     opened: tuple[str, str, str] | None = None  # indentation, fence, language
     lines: list[str] = []
     for line in text.split("\n"):
@@ -86,13 +86,13 @@ def code_blocks(text: str) -> list[Block]:
             lines.append(line)
             continue
         if opened is not None and not info:
-            blocks.append(Block(opened[2], _dedented(lines, opened[0]), closed=True))
+            blocks.append(CodeBlock(opened[2], _dedented(lines, opened[0]), closed=True))
             opened = None
         else:
             opened = indent, fence, re.split(r"[^a-z0-9+#]", info.lower(), maxsplit=1)[0]
         lines = []
     if opened is not None:
-        blocks.append(Block(opened[2], _dedented(lines, opened[0]), closed=False))
+        blocks.append(CodeBlock(opened[2], _dedented(lines, opened[0]), closed=False))
     return blocks
 
 

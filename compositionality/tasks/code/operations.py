@@ -20,7 +20,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramStep:
+class CodeOperation:
     """``words`` and ``line`` hold {k} for the parameter, which is drawn from ``low`` to ``high``; ``apply(value, k)``."""
 
     name: str
@@ -32,39 +32,39 @@ class ProgramStep:
 
 
 LISTS = (
-    ProgramStep("add", "add {k} to every number", "[value + {k} for value in x]", lambda x, k: [v + k for v in x], 1, 99),
-    ProgramStep("times", "multiply every number by {k}", "[value * {k} for value in x]", lambda x, k: [v * k for v in x], 2, 9),
-    ProgramStep("minus", "replace every number by {k} minus it", "[{k} - value for value in x]", lambda x, k: [k - v for v in x], 1, 99),
-    ProgramStep("modulo", "replace every number by its remainder modulo {k} (Python's %)", "[value % {k} for value in x]", lambda x, k: [v % k for v in x], 3, 60),
-    ProgramStep("at_least", "replace every number below {k} by {k}", "[max(value, {k}) for value in x]", lambda x, k: [max(v, k) for v in x], -30, 60),
-    ProgramStep("keep_above", "keep only the numbers greater than {k}", "[value for value in x if value > {k}]", lambda x, k: [v for v in x if v > k], -30, 40),
-    ProgramStep("keep_below", "keep only the numbers less than {k}", "[value for value in x if value < {k}]", lambda x, k: [v for v in x if v < k], -10, 60),
-    ProgramStep("no_multiples", "remove the multiples of {k}", "[value for value in x if value % {k}]", lambda x, k: [v for v in x if v % k], 2, 9),
-    ProgramStep("drop", "remove the first {k} elements", "x[{k}:]", lambda x, k: x[k:], 1, 3),
-    ProgramStep("rotate", "rotate the list to the left by {k} places (an empty list stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 5),
-    ProgramStep("every", "keep every element whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 3),
-    ProgramStep("reverse", "reverse the list", "x[::-1]", lambda x, _: x[::-1]),
-    ProgramStep("sort", "sort the list in ascending order", "sorted(x)", lambda x, _: sorted(x)),
-    ProgramStep("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, _: list(dict.fromkeys(x))),
-    ProgramStep("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, _: list(accumulate(x))),
-    ProgramStep("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, _: [b - a for a, b in pairwise(x)]),
-    ProgramStep("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, _: [p * v for p, v in enumerate(x, 1)]),
-    ProgramStep("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, _: [abs(v) for v in x]),
+    CodeOperation("add", "add {k} to every number", "[value + {k} for value in x]", lambda x, k: [v + k for v in x], 1, 99),
+    CodeOperation("times", "multiply every number by {k}", "[value * {k} for value in x]", lambda x, k: [v * k for v in x], 2, 9),
+    CodeOperation("minus", "replace every number by {k} minus it", "[{k} - value for value in x]", lambda x, k: [k - v for v in x], 1, 99),
+    CodeOperation("modulo", "replace every number by its remainder modulo {k} (Python's %)", "[value % {k} for value in x]", lambda x, k: [v % k for v in x], 3, 60),
+    CodeOperation("at_least", "replace every number below {k} by {k}", "[max(value, {k}) for value in x]", lambda x, k: [max(v, k) for v in x], -30, 60),
+    CodeOperation("keep_above", "keep only the numbers greater than {k}", "[value for value in x if value > {k}]", lambda x, k: [v for v in x if v > k], -30, 40),
+    CodeOperation("keep_below", "keep only the numbers less than {k}", "[value for value in x if value < {k}]", lambda x, k: [v for v in x if v < k], -10, 60),
+    CodeOperation("no_multiples", "remove the multiples of {k}", "[value for value in x if value % {k}]", lambda x, k: [v for v in x if v % k], 2, 9),
+    CodeOperation("drop", "remove the first {k} elements", "x[{k}:]", lambda x, k: x[k:], 1, 3),
+    CodeOperation("rotate", "rotate the list to the left by {k} places (an empty list stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 5),
+    CodeOperation("every", "keep every element whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 3),
+    CodeOperation("reverse", "reverse the list", "x[::-1]", lambda x, _: x[::-1]),
+    CodeOperation("sort", "sort the list in ascending order", "sorted(x)", lambda x, _: sorted(x)),
+    CodeOperation("unique", "remove repeated numbers and keep the first of each", "list(dict.fromkeys(x))", lambda x, _: list(dict.fromkeys(x))),
+    CodeOperation("sums", "replace every number by the sum of all numbers up to and including it", "[sum(x[: index + 1]) for index in range(len(x))]", lambda x, _: list(accumulate(x))),
+    CodeOperation("differences", "replace the list by the differences of neighbours, the later minus the earlier", "[b - a for a, b in zip(x, x[1:])]", lambda x, _: [b - a for a, b in pairwise(x)]),
+    CodeOperation("by_place", "multiply every number by its place, which counts from 1", "[place * value for place, value in enumerate(x, 1)]", lambda x, _: [p * v for p, v in enumerate(x, 1)]),
+    CodeOperation("absolute", "replace every number by its absolute value", "[abs(value) for value in x]", lambda x, _: [abs(v) for v in x]),
 )  # fmt: skip
 STRINGS = (
-    ProgramStep("shift", "replace every lower-case letter by the one {k} places later in the alphabet, going on from z to a", "''.join(chr((ord(c) - 97 + {k}) % 26 + 97) if c.islower() else c for c in x)", lambda x, k: "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in x), 1, 25),
-    ProgramStep("rotate_text", "rotate the text to the left by {k} characters (an empty text stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 7),
-    ProgramStep("stretch", "repeat every character {k} times", "''.join(c * {k} for c in x)", lambda x, k: "".join(c * k for c in x), 2, 4),
-    ProgramStep("every_character", "keep every character whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 4),
-    ProgramStep("cut", "remove the first {k} characters", "x[{k}:]", lambda x, k: x[k:], 1, 4),
-    ProgramStep("append_number", "append the number {k}", "x + '{k}'", lambda x, k: f"{x}{k}", 10, 999),
-    ProgramStep("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, _: f"{x}{len(x)}"),
-    ProgramStep("capitals_at", "turn every character whose index, from 0, is a multiple of {k} into upper case", "''.join(c.upper() if i % {k} == 0 else c for i, c in enumerate(x))", lambda x, k: "".join(c.upper() if i % k == 0 else c for i, c in enumerate(x)), 2, 5),
-    ProgramStep("reverse_text", "reverse the text", "x[::-1]", lambda x, _: x[::-1]),
-    ProgramStep("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, _: "".join(sorted(x))),
-    ProgramStep("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, _: "".join(c for c in x if c not in "aeiou")),
-    ProgramStep("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, _: "".join(dict.fromkeys(x))),
-    ProgramStep("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, _: x + x[::-1]),
+    CodeOperation("shift", "replace every lower-case letter by the one {k} places later in the alphabet, going on from z to a", "''.join(chr((ord(c) - 97 + {k}) % 26 + 97) if c.islower() else c for c in x)", lambda x, k: "".join(chr((ord(c) - 97 + k) % 26 + 97) if c.islower() else c for c in x), 1, 25),
+    CodeOperation("rotate_text", "rotate the text to the left by {k} characters (an empty text stays empty)", "x and x[{k} % len(x):] + x[:{k} % len(x)]", lambda x, k: x and x[k % len(x) :] + x[: k % len(x)], 1, 7),
+    CodeOperation("stretch", "repeat every character {k} times", "''.join(c * {k} for c in x)", lambda x, k: "".join(c * k for c in x), 2, 4),
+    CodeOperation("every_character", "keep every character whose index, from 0, is a multiple of {k}", "x[::{k}]", lambda x, k: x[::k], 2, 4),
+    CodeOperation("cut", "remove the first {k} characters", "x[{k}:]", lambda x, k: x[k:], 1, 4),
+    CodeOperation("append_number", "append the number {k}", "x + '{k}'", lambda x, k: f"{x}{k}", 10, 999),
+    CodeOperation("append_length", "append the length of the text, written in digits", "x + str(len(x))", lambda x, _: f"{x}{len(x)}"),
+    CodeOperation("capitals_at", "turn every character whose index, from 0, is a multiple of {k} into upper case", "''.join(c.upper() if i % {k} == 0 else c for i, c in enumerate(x))", lambda x, k: "".join(c.upper() if i % k == 0 else c for i, c in enumerate(x)), 2, 5),
+    CodeOperation("reverse_text", "reverse the text", "x[::-1]", lambda x, _: x[::-1]),
+    CodeOperation("sort_text", "sort the characters in ascending order of their code points", "''.join(sorted(x))", lambda x, _: "".join(sorted(x))),
+    CodeOperation("no_vowels", "remove the vowels a, e, i, o, u (lower case only)", "''.join(c for c in x if c not in 'aeiou')", lambda x, _: "".join(c for c in x if c not in "aeiou")),
+    CodeOperation("unique_text", "remove repeated characters and keep the first of each", "''.join(dict.fromkeys(x))", lambda x, _: "".join(dict.fromkeys(x))),
+    CodeOperation("mirror", "append the reversed text to the text", "x + x[::-1]", lambda x, _: x + x[::-1]),
 )  # fmt: skip
 ALL = {operation.name: operation for operation in (*LISTS, *STRINGS)}
 
@@ -73,7 +73,7 @@ ALL = {operation.name: operation for operation in (*LISTS, *STRINGS)}
 class ProgramChain:
     """Operations with their parameters in the order of application, and inputs on which each of them matters."""
 
-    steps: tuple[tuple[ProgramStep, int], ...]
+    steps: tuple[tuple[CodeOperation, int], ...]
     inputs: tuple[Any, ...]
 
     @property
@@ -106,7 +106,7 @@ class ProgramChain:
         return "\n".join([f"def {name}(x):", *lines, "    return x"])
 
 
-def apply_all(steps: Sequence[tuple[ProgramStep, int]], value: Any) -> Any:
+def apply_all(steps: Sequence[tuple[CodeOperation, int]], value: Any) -> Any:
     """The value after all steps."""
     for operation, k in steps:
         value = operation.apply(value, k)
@@ -131,10 +131,12 @@ def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[in
                 return level, chain
 
 
-def check_levels(levels: Sequence[int]) -> None:
-    """UserError for levels that there are not."""
+def check_chains(levels: Sequence[int], group: str) -> None:
+    """UserError for levels that there are not, and a group whose name is no word."""
     if not levels or len(set(levels)) < len(levels) or not all(type(n) is int and 1 <= n <= 12 for n in levels):
         raise UserError(f"levels={list(levels)}: give different whole numbers from 1 to 12, how many operations")
+    if not group.isidentifier():
+        raise UserError(f"group={group}: give a word")
 
 
 def _class_of(name: str) -> int:

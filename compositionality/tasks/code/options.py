@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from compositionality.errors import UserError
-from compositionality.tasks.code.operations import check_levels
+from compositionality.tasks.code.operations import check_chains
 from compositionality.tasks.stream import check_choice
 
 KINDS = ("functional", "stdio", "pytest")
@@ -17,9 +16,6 @@ class CodeOptions:
     kind: str = "functional"  # of the tests: functional (a function), stdio (a program) or pytest
     group: str = "code"  # name of this set of problems
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        check_levels(self.levels)
-        if not self.group.isidentifier():
-            raise UserError(f"group={self.group}: give a word")
+        check_chains(self.levels, self.group)

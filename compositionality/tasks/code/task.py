@@ -1,7 +1,7 @@
 """Programming problems behind the interface of all tasks."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
@@ -46,17 +46,11 @@ class CodeTask(Task):
 
     def problem(self, options: CodeOptions, split: str, seed: int, index: int) -> Problem:
         """The problem at ``index``: a chain of operations, eight tests, of which the prompt shows one."""
-        options.check()
         level, chain = draw_chain("code", split, seed, index, options.levels)
         prompt, truth, program = _MAKERS[options.kind](chain)
         metadata = {"seed": seed, "skills": list(dict.fromkeys(chain.skills)), "chain": chain.name, "program": program}
         source = f"codegen__composed_{options.kind}"
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The problems of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last Python block, run on all tests in the sandbox."""

@@ -44,7 +44,6 @@ class CountdownGenerator:
     """Problems of the clean mode. Pure and picklable."""
 
     def __init__(self, options: CountdownOptions) -> None:
-        options.check()
         self.options = options
 
     def level(self, index: int) -> int:

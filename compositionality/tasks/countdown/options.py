@@ -32,8 +32,7 @@ class CountdownOptions:
         """The options that decide which problems are drawn (the wording does not)."""
         return [(name, value) for name, value in asdict(self).items() if name != "style"]
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("use", self.use, ("all", "any"))
         check_choice("style", self.style, ("text", "compact"))
         if self.style == "compact" and not self.whole:

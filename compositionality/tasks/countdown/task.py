@@ -66,7 +66,6 @@ class CountdownTask(Task):
             from compositionality.tasks.countdown.library import paper_problems
 
             return paper_problems(options, count)
-        _generator(options)  # refuses bad options before any work
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:

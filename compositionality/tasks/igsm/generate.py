@@ -45,7 +45,6 @@ class IgsmGenerator:
     """Problems of one set of options. Pure and picklable."""
 
     def __init__(self, options: IgsmOptions) -> None:
-        options.check()
         self.options = options
 
     def item(self, split: str, seed: int, index: int) -> IgsmItem:

@@ -40,8 +40,7 @@ class IgsmOptions:
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in words and value != default]
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("style", self.style, STYLES)
         check_choice("law", self.law, LAWS)
         if not self.group.isidentifier():

@@ -54,7 +54,6 @@ class IgsmTask(Task):
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Levels evenly filled; with law=min-of-two as often as the law has it."""
-        _generator(options)  # refuses bad options before any work
         make = partial(self.candidates, options, split, seed)
         evenly = options.law == "equal"
         return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=evenly)

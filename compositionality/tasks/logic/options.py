@@ -20,8 +20,7 @@ class LogicOptions:
     examples: int = 3  # pairs of grids that are shown (arc)
     operations: int = 1  # transformations, one after another (arc)
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
         sizes = SIZES[self.kind]
         if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(sizes):

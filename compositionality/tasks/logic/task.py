@@ -1,6 +1,6 @@
 """Logic puzzles behind the interface of all tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from compositionality.tasks.logic.graphs import draw_graph, graph_puzzle
@@ -40,7 +40,6 @@ class LogicTask(Task):
 
     def problem(self, options: LogicOptions, split: str, seed: int, index: int) -> Problem:
         """The puzzle at ``index``; its solution decides which split and seed it belongs to."""
-        options.check()
         level = options.levels[index % len(options.levels)]
         name = f"logic/{options!r}/{index}"
         drawn, draws = draw_owned(
@@ -49,11 +48,6 @@ class LogicTask(Task):
         puzzle = _worded(options, drawn, draws)
         metadata = {"seed": seed, "skills": list(puzzle.skills)}
         return Problem(SOURCES[options.kind], level, options.kind, puzzle.prompt, puzzle.truth, index, metadata)
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The puzzles of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last closed ``<answer>``; a zebra puzzle gives the share of right cells, the others 0 or 1."""

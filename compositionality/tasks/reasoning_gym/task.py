@@ -7,7 +7,7 @@ the library as JSON: question, answer, and metadata with ``source_dataset``.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -34,8 +34,7 @@ class ReasoningGymOptions:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # its own, parameters.NAME=VALUE
     level: int = 1  # that its problems count as
 
-    def check(self) -> None:
-        """UserError for a level, a data set or a parameter that there is not."""
+    def __post_init__(self) -> None:
         if self.level < 1:
             raise UserError(f"level={self.level}: give a whole number from 1 on")
         _check_library()
@@ -74,11 +73,6 @@ class ReasoningGymTask(Task):
         truth = json.dumps({key: entry[key] for key in ("question", "answer", "metadata")}, default=str)
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The problems of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """Score 1 or 0 of the last closed ``<answer>``; what the library pays for a part of an answer is dropped.

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from compositionality.errors import UserError
-from compositionality.tasks.code.operations import check_levels
+from compositionality.tasks.code.operations import check_chains
 from compositionality.tasks.stream import check_choice
 
 KINDS = ("codeio_output", "codeio_input", "cruxeval_output", "cruxeval_input")
@@ -17,9 +16,6 @@ class SimulationOptions:
     kind: str = "codeio_output"  # predict the output or an input, as JSON (codeio) or as an assertion (cruxeval)
     group: str = "simulation"  # name of this set of problems
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
-        check_levels(self.levels)
-        if not self.group.isidentifier():
-            raise UserError(f"group={self.group}: give a word")
+        check_chains(self.levels, self.group)

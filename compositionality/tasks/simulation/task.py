@@ -1,7 +1,7 @@
 """Predicting runs of programs, behind the interface of all tasks."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
@@ -47,18 +47,12 @@ class SimulationTask(Task):
 
     def problem(self, options: SimulationOptions, split: str, seed: int, index: int) -> Problem:
         """The problem at ``index``: a chain of operations as a program, and one run of it."""
-        options.check()
         level, chain = draw_chain("simulation", split, seed, index, options.levels)
         family, _, side = options.kind.partition("_")
         prompt, truth, answer = (_json_problem if family == "codeio" else _assertion_problem)(chain, side)
         metadata = {"seed": seed, "skills": list(dict.fromkeys(chain.skills)), "chain": chain.name, "answer": answer}
         source = f"simulation__{family}_composed_{side}"
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The problems of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last JSON object, or the assertion in the last Python block."""

@@ -25,8 +25,7 @@ class StemOptions:
     kind: str = "choice"  # of answer: choice or free
     levels: tuple[int, ...] = (1, 2, 3)  # formulas
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
         if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= {1, 2, 3}:
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {DEPTH}")

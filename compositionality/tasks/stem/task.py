@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
@@ -39,7 +39,6 @@ class StemTask(Task):
 
     def problem(self, options: StemOptions, split: str, seed: int, index: int) -> Problem:
         """The question at ``index``; its values decide which split and seed it belongs to."""
-        options.check()
         level = options.levels[index % len(options.levels)]
         item, draws = draw_owned(
             lambda draws: draw_item(level, draws), lambda item: item, split, seed, f"stem/{options!r}/{index}"
@@ -59,11 +58,6 @@ class StemTask(Task):
         metadata = {"seed": seed, "skills": list(skills)}
         source = SOURCES[options.kind]
         return Problem(source, level, options.kind, prompt, json.dumps(truth), index, metadata)
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The questions of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The letter, or the free answer; a model is asked only where that is not the reference answer itself."""

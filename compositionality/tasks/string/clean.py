@@ -65,7 +65,6 @@ class StringGenerator:
     """Problems of the clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
 
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
-        options.check()
         self.options = options
         self.functions = tuple(functions) or select_functions(
             options.functions, options.ids, options.drop, options.function_split

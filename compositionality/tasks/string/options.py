@@ -45,8 +45,7 @@ class StringOptions:
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in others and value != default]
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         check_choice("shape", self.shape, ("chain", "tree"))
         check_choice("style", self.style, ("json", "compact"))
         if self.shape == "tree" and self.style == "compact":

@@ -64,7 +64,6 @@ class StringTask(Task):
 
             file = PaperFile(options.stage, split, options.min_level, options.max_level, count)
             return paper_problems(file)
-        _generator(options)  # refuses bad options before any work
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:

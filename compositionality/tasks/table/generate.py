@@ -26,8 +26,7 @@ class TableOptions:
     rows: int = 5  # of the table
     columns: int = 2  # of figures
 
-    def check(self) -> None:
-        """UserError for options that make no sense."""
+    def __post_init__(self) -> None:
         if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
         if not 4 <= self.rows <= 12:

@@ -1,7 +1,7 @@
 """Questions about tables behind the interface of all tasks."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
@@ -26,7 +26,6 @@ class TableTask(Task):
 
     def problem(self, options: TableOptions, split: str, seed: int, index: int) -> Problem:
         """The question at ``index``; its table decides which split and seed it belongs to."""
-        options.check()
         level = options.levels[index % len(options.levels)]
         table, draws = draw_owned(
             lambda draws: draw_table(options, draws), lambda table: table, split, seed, f"table/{options!r}/{index}"
@@ -36,11 +35,6 @@ class TableTask(Task):
         metadata = {"seed": seed, "skills": list(question.skills)}
         truth = json.dumps({"answers": question.answers})
         return Problem("table__generated", level, "table", prompt, truth, index, metadata)
-
-    def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The questions of a file; bad options are refused before any work."""
-        options.check()
-        return super().problems(options, split, seed, count, workers)
 
     def judge(self, response: str, ground_truth: str) -> Verdict:
         """The last closed box against all answers."""
