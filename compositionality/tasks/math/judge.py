@@ -38,8 +38,12 @@ _JOINED = re.compile(r"[})\]]\d")
 _COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
 _COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
 _LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
-_OPERATION = re.compile(r"[\w)}\]][+*/-]|\\(?:cdot|times|div|pm|mp)|\)\(")
-"""Where the gold answer is a plain number, one that is still to be worked out is none: it may be the question."""
+_FUNCTION = re.compile(
+    r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
+)
+"""What a gold answer without functions does not need: an answer with one may be the question."""
+_OPERATION = re.compile(rf"[\w)}}\]][+*/-]|\\(?:cdot|times|div|pm|mp|sqrt)|\)\(|\^|{_FUNCTION.pattern}")
+"""… and what a plain number does not."""
 _WORD = re.compile(r"[a-z]{3,}")
 """Letters in a row are a triangle or a word: no product, so their order counts."""
 _ORDERED = frozenset({("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")})
@@ -87,10 +91,12 @@ def _is_balanced(text: str) -> bool:
 
 
 def _is_worked_out(gold: str, answer: str) -> bool:
-    """False for an answer with operations left where a plain number is asked for."""
-    if gold == answer or read_number(gold) is None or not _OPERATION.search(answer):
+    """False for an answer with operations left for a plain number, or with functions for a gold answer without any."""
+    if gold == answer:
         return True
-    return any(read_number(side) is not None for side in answer.split("="))
+    if read_number(gold) is not None:
+        return not _OPERATION.search(answer) or any(read_number(side) is not None for side in answer.split("="))
+    return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
 
 
 def _same(gold: str, answer: str) -> bool:
