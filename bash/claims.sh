@@ -6,7 +6,8 @@
 # scaling_law/accuracy.json of the seeds and scaling_law/{flops,completions}/scaling.json of all of them.
 # Reads section41_42/accuracy.json, section43{,-strings}/accuracy.json, section44/ and section45/ of the seeds 0 … SEEDS-1.
 # Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
-# COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
+# COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them. OTHER_RESULTS_DIR: of behaviour
+# injection from another base model (default: $RESULTS_DIR-other).
 # Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.
 # Usage: [SECTION=behavior_injection|scaling_law] [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
 case ${SECTION:-} in behavior_injection | scaling_law) ;; *) SECTION=section41_42 ;; esac
@@ -25,6 +26,7 @@ claims=()
 if [[ $SECTION == behavior_injection ]]; then
   results=(
     igsm "$RESULTS_DIR" "$SECTION/accuracy.json"
+    igsm-other "${OTHER_RESULTS_DIR:-$RESULTS_DIR-other}" "$SECTION/accuracy.json"
     influence "$RESULTS_DIR" influence
     passk "$RESULTS_DIR" section44/by_problem.parquet
     strings "${STRING_RESULTS_DIR:-${RESULTS_DIR/-injection/}}" section41_42/accuracy.json
