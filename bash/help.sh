@@ -4,7 +4,10 @@ for word in "$@"; do
   if [[ $word == --help || $word == -h ]]; then
     sed -En '2,/^[^#]/s/^#( |$)//p' "$0"
     steps=$(sed -En 's/^[^#]*\brun ([a-z_]+) .*/\1/p' "$0" | sort -u)
-    for step in $steps; do echo "Its keys (key=value): .venv/bin/python examples/$step.py --help"; done
+    for step in $steps; do
+      if [[ ! -f $(dirname "${BASH_SOURCE[0]}")/../examples/$step.py ]]; then continue; fi # a word of a message
+      echo "Its keys (key=value): .venv/bin/python examples/$step.py --help"
+    done
     exit
   fi
 done

@@ -122,6 +122,9 @@ def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
     word = getattr(error, "override", None) or message.removeprefix("Error merging override ")
     if error.__cause__ is not None:
         message = str(error.__cause__).splitlines()[0]
+    if "is not a ListConfig" in message:
+        key, _, value = str(word).partition("=")
+        message = f"a list is needed: {key}=[{value}]"
     return f"{word}: {message}" if word != message else message
 
 

@@ -166,7 +166,8 @@ def verify(target: Path) -> Manifest:
     """The manifest of ``target`` after checking every file against its hash; UserError names the altered file."""
     manifest = read_manifest(target)
     if manifest is None:
-        raise UserError(f"{target}: has no manifest; run the step that makes it")
+        trouble = "has no manifest" if target.exists() else "no such file"
+        raise UserError(f"{target}: {trouble}; run the step that makes it")
     root = target if target.is_dir() else target.parent
     for name, expected in manifest.files.items():
         path = root / name

@@ -3,9 +3,10 @@
 inspect eval examples/adapters/inspect_problems.py -T problems=data/test.parquet --model openai/MODEL
 """
 
-from inspect_ai import Task, task
+from compositionality.adapters.inspect_task import inspect_task  # first, as it says how to install inspect_ai
 
-from compositionality.adapters.inspect_task import inspect_task
+# isort: split
+from inspect_ai import Task, task
 
 
 @task  # type: ignore[untyped-decorator]

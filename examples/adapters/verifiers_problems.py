@@ -9,8 +9,9 @@ Needs `pip install 'verifiers>=0.4'` and uv. Put it on PYTHONPATH, or copy it in
 NullHarness, a plain chat without tools, is exported to be the default in place of verifiers' coding agent.
 """
 
-from verifiers.v1.harnesses.null import NullHarness
+from compositionality.adapters.verifiers_env import ProblemTaskset  # first, as it says how to install verifiers
 
-from compositionality.adapters.verifiers_env import ProblemTaskset
+# isort: split
+from verifiers.v1.harnesses.null import NullHarness
 
 __all__ = ["NullHarness", "ProblemTaskset"]

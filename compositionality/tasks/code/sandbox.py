@@ -121,7 +121,7 @@ def _find_containment() -> Containment:
         return fallback("bubblewrap (bwrap) is not installed")
     words = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False).stdout
     options = tuple(option for option in ("--size", "--disable-userns") if option in words)
-    full = Containment(True, "nothing of the list above" if len(options) == 2 else _older(options), bwrap, options)
+    full = Containment(True, "the kernel, which is shared" if len(options) == 2 else _older(options), bwrap, options)
     try:
         runs = list(_runs({"program": "print(1)", "prefix": "", "inputs": [""]}, Limits(), full))
     except SandboxError as error:
