@@ -4,7 +4,7 @@ import re
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 COLUMNS_IN_A_FILE = 160
 
@@ -16,8 +16,9 @@ def new_console(*, markup: bool = False) -> Console:
 
 
 def new_table(*titles: str, title: str | None = None, width: int | None = None) -> Table:
-    """A table without lines between columns, ``titles`` above the first of them."""
-    return Table(*titles, title=title, width=width, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    """A table without lines between columns, ``titles`` above the first of them; narrow columns break words."""
+    columns = (Column(name, overflow="fold") for name in titles)
+    return Table(*columns, title=title, width=width, box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

@@ -134,7 +134,7 @@ def show(path: Path, task: Task, levels: Sequence[Mapping[str, Any]]) -> None:
     columns = (*FIRST_COLUMNS, *task.columns, *LAST_COLUMNS)
     table = new_table(title=str(path))
     for column in columns:
-        table.add_column(column.title, justify="right")
+        table.add_column(column.title, justify="right", overflow="fold")
     for level in levels:
         table.add_row(*(column.cell(level) for column in columns))
     new_console().print(table)

@@ -153,7 +153,7 @@ def _table(title: str, rows: dict[str, dict[str, int]], total: dict[str, int]) -
     table = new_table()
     table.add_column(title, overflow="fold")
     for header in ("responses", *shown):
-        table.add_column(header.replace("_", " "), justify="right")
+        table.add_column(header.replace("_", " "), justify="right", overflow="fold")
     if title == "level":
         rows = {**rows, "all": total}
     for name, counts in rows.items():

@@ -162,7 +162,7 @@ def print_detectable(rows: Sequence[Detectable], n_samples: int, console: Consol
     ks = next((list(row.by_k) for row in rows if row.by_k), [])
     table = new_table("problems", "level")
     for title in ("n", "any k", *(f"k={k}*" for k in ks)):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", overflow="fold")
     for row in rows:
         cells = [f"{100 * row.by_k[k]:.0f}" if row.by_k else "–" for k in ks]
         table.add_row(row.problems, str(row.stratum), str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells)
