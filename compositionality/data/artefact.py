@@ -166,7 +166,7 @@ def verify(target: Path) -> Manifest:
     """The manifest of ``target`` after checking every file against its hash; UserError names the altered file."""
     manifest = read_manifest(target)
     if manifest is None:
-        trouble = "has no manifest" if target.exists() else "no such file"
+        trouble = "has no manifest" if target.exists() else "is not there"
         raise UserError(f"{target}: {trouble}; run the step that makes it")
     root = target if target.is_dir() else target.parent
     for name, expected in manifest.files.items():

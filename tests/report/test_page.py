@@ -220,7 +220,7 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
         (lambda folder: one_byte(folder / "report" / "figures" / "passk.svg"), r"figures/passk.svg: altered"),
         (lambda folder: one_byte(folder / "report" / "index.html"), r"index.html: altered"),
         (lambda folder: (folder / "report" / "tables" / "passk.csv").unlink(), r"tables/passk.csv: missing"),
-        (lambda folder: shutil.rmtree(folder / "report"), r"report: has no manifest"),
+        (lambda folder: shutil.rmtree(folder / "report"), r"report: is not there"),
     ],
 )
 def test_p15_check_names_the_file_in_one_line_and_exits_with_2(
