@@ -10,7 +10,7 @@
 # injection from another base model (default: $RESULTS_DIR-other).
 # Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.
 # Usage: [SECTION=behavior_injection|scaling_law] [SEEDS=3] bash bash/claims.sh [markdown=results/README.md]
-case ${SECTION:-} in "" | section4*) SECTION=section41_42 ;; esac
+case ${SECTION:-} in "" | section4[345]) SECTION=section41_42 ;; esac
 export SECTION
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 

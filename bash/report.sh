@@ -8,7 +8,7 @@
 # The claims of the other studies stand below, where they have been decided (their claims.json).
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them.
 # Usage: bash bash/report.sh [--check|--force]; --check writes nothing and refuses a page that is no longer what it shows.
-case ${SECTION:-} in "" | section4*) SECTION=section41_42 ;; esac
+case ${SECTION:-} in "" | section4[345]) SECTION=section41_42 ;; esac
 export SECTION
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 share "$@"

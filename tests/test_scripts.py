@@ -318,6 +318,13 @@ def test_an_override_of_a_whole_study() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("script", ["claims.sh", "report.sh"])
+def test_a_section_that_there_is_not(script: str) -> None:
+    done = run(f"bash/{script}", SECTION="section99", DRY_RUN="1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no study section99; there are: ")
+
+
 SCRIPTS = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
 )
@@ -336,6 +343,8 @@ def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
         expected = [line[2:] for line in head[1].splitlines()]
         assert done.stdout.splitlines()[: len(expected)] == expected, script
         assert (done.returncode, done.stderr) == (0, ""), script
+        for step in re.findall(r"examples/(\S+) --help", done.stdout):
+            assert (ROOT / "examples" / step).is_file(), (script, step)
     assert not [*tmp_path.iterdir()]
 
 

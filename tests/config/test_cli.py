@@ -80,6 +80,7 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "share=1"], "did you mean inner.share"),
         (["output=x", "count=many"], "count=many: Value 'many' of type 'str' could not be converted to Integer"),
         (["output=x", "levels=[1"], "levels"),
+        (["output=x", "levels=1"], r"levels=1: a list is needed: levels=\[1\]"),
         (["output=x", "levels=[1,0]"], "levels: 0: each must be at least 1"),
         (["output=x", "count=0"], "count=0: must be at least 1"),
         (["output=x", "limit=-1"], "limit=-1: must be at least 1"),
