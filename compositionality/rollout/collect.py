@@ -90,7 +90,7 @@ def check(settings: CollectSettings) -> None:
 
 
 def _problems(settings: CollectSettings) -> pa.Table:
-    problems = read_problems(settings.problems)
+    problems = read_problems(settings.problems, settings.row_format())
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 

@@ -26,7 +26,8 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         self.shape = config.run.reward_shape
         self.judge_seconds = config.run.judge_seconds
         self.limit = config.data.max_response_length
-        self.ends = check_model(Path(config.actor_rollout_ref.model.path)).eos_ids
+        model = Path(config.actor_rollout_ref.model.path)
+        self.ends = check_model(model, chat_template=config.run.apply_chat_template).eos_ids
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
         """The reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
