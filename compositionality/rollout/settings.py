@@ -70,7 +70,7 @@ class SamplingSettings:
 
 
 @dataclass
-class CollectSettings(SamplingSettings, RowSettings):
+class CollectSettings(RowSettings, SamplingSettings):
     """Settings of ``collect``."""
 
     problems: Path = MISSING  # problem file (parquet or .jsonl)
