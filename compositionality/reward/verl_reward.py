@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.shapes import Shape, reward
 from compositionality.types import STOP, Reason, Verdict
 

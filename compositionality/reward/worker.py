@@ -13,7 +13,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import cast
 
-from compositionality.reward.judging import judge_with
+from compositionality.reward.judge import judge_with
 from compositionality.tasks.registry import Judge, find_judge
 
 FindJudge = Callable[[str], Judge]

@@ -76,8 +76,8 @@ def known_data_sources() -> list[str]:
 
 
 def find_judge(data_source: str) -> Judge:
-    """The judge for ``data_source``; UserError that lists the known ones if there is none."""
-    return task_of(data_source).judge
+    """The judge of whole responses for ``data_source``; UserError that lists the known ones if there is none."""
+    return task_of(data_source).verdict
 
 
 def _registered() -> Iterator[tuple[str, str]]:

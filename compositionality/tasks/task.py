@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from compositionality.errors import UserError
+from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.truth import truth_text
@@ -97,9 +98,30 @@ class Task(ABC):
 
     # ---- judging
 
+    @final
+    def verdict(self, response: str, ground_truth: str) -> Verdict:
+        """The verdict on a whole response; here alone its thought is cut off, so that no task pays one.
+
+        A thought is what stands before the last ``</think>``. A response that opens one and never closes it has no
+        answer; one without either tag is judged whole, as the prompt may have opened the thought.
+        """
+        answer_text = after_thought(response)
+        if answer_text is None:
+            return Verdict(0.0, Reason.NO_ANSWER)
+        verdict = self.judge(answer_text, ground_truth)
+        return self.judge_chain(response, ground_truth, verdict) if verdict.reason is Reason.CORRECT else verdict
+
     @abstractmethod
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        """Judge one response. Never raises on what a model wrote; linear in its length."""
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        """Judge the answer in a response, of which this is what follows the thought; asked by ``verdict`` alone.
+
+        Never raises on what a model wrote; linear in its length.
+        """
+
+    def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
+        """The verdict on a right answer, after its chain of steps in the whole response; by default none is read."""
+        del response, ground_truth
+        return verdict
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """The text that the judge reads, out of a row's ground truth, and its ``extra_info`` where that holds a part.
@@ -166,7 +188,7 @@ class Task(ABC):
 
     def facts(self, problem: Problem) -> Any:
         """What the audit finds out about one problem. UserError for a row that is none of this task."""
-        return {"wrong_gold": self.judge(self.gold(problem), problem.ground_truth).score < 1}
+        return {"wrong_gold": self.verdict(self.gold(problem), problem.ground_truth).score < 1}
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
         """The facts of all problems of one level in figures: by default sums of ``wrong_…``, which count rows that are

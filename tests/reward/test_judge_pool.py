@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
@@ -83,7 +83,7 @@ def test_lone_surrogates_and_empty_batches(pool):
 
 def test_a_worker_starts_without_heavy_packages(pool):
     modules = set(pool.judge(items("modules"))[0].answer.split(","))
-    assert "compositionality.reward.judging" in modules
+    assert "compositionality.reward.judge" in modules
     assert not modules & {"torch", "transformers", "pyarrow", "pandas", "ray", "vllm", "verl", "numpy"}
 
 

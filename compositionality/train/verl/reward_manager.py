@@ -8,7 +8,7 @@ from typing import Any
 from verl import DataProto
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import check_model
 from compositionality.types import LENGTH, STOP, Reason, Verdict

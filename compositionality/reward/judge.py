@@ -37,7 +37,7 @@ def judge_response(
         _LOG.warning("the judge failed: %s", error)
         return Verdict(0.0, Reason.ERROR)
     if task.trusted_judge or finish_reason in (LENGTH, FAILED):
-        return judge_with(task.judge, response, truth, finish_reason)
+        return judge_with(task.verdict, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
     return _own_process().judge([JudgeInput(data_source, response, truth, finish_reason)])[0]
