@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.truth import row_info
+from compositionality.tasks.truth import row_info, truth_text
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
@@ -21,6 +22,21 @@ GROUPS = ("trained", "heldout", "ood")
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """Where a problem file holds what: columns by name. The defaults are verl's RL schema."""
+
+    prompt_key: str = "prompt"  # a chat, or text
+    source_key: str = "data_source"
+    truth_key: tuple[str, ...] = ()  # several: a JSON object of them; none: reward_model.ground_truth
+    source: str | None = None  # data source of every row, of files that have no such column
+    template: str | None = None  # the prompt's text with columns in braces, for rows without a prompt
+    any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
+
+
+RL_SCHEMA = RowFormat()
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
@@ -87,28 +103,35 @@ def _one_turn(prompts: list[str]) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, turns).cast(MESSAGES)
 
 
-def read_problems(path: Path) -> pa.Table:
+def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
     """A problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
 
     UserError that names file and row where a model could not be asked, or a judge could not judge.
     """
     table = read_table(path, COLUMNS, optional=("level", "group"))
-    _check_sources(path, table["data_source"])
+    if not row_format.any_source:
+        _check_sources(path, table["data_source"])
     truths = _truths(path, table)
     _check_prompts(path, table["prompt"])
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
-            task = task_of(data_source)
-            truths[row] = task.row_truth(truth, row_info(infos[row]))
-            task.parse_truth(truths[row])
+            truths[row] = truth_text(truth) if row_format.any_source else _judged_truth(data_source, truth, infos[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-    return _with_truths(with_level_and_group(table, path), truths)
+    return _with_truths(with_level_and_group(table, path, inferred=not row_format.any_source), truths)
 
 
-def with_level_and_group(table: pa.Table, path: Path) -> pa.Table:
-    """The table with the columns ``level`` and ``group``; where a file of others lacks them they are inferred."""
+def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:
+    """The text that the judge of ``data_source`` reads. UserError if it cannot."""
+    task = task_of(data_source)
+    text = task.row_truth(truth, row_info(extra_info))
+    task.parse_truth(text)
+    return text
+
+
+def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) -> pa.Table:
+    """The table with the columns ``level`` and ``group``; where a file lacks them ``inferred``, else 0 and *all*."""
     columns = {"level": pa.int32(), "group": pa.string()}
     missing = [name for name in columns if name not in table.column_names]
     for name in columns.keys() - set(missing):
@@ -119,7 +142,7 @@ def with_level_and_group(table: pa.Table, path: Path) -> pa.Table:
     sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
     for row, (source, info) in enumerate(zip(sources, infos, strict=True)):
         try:
-            level, group = level_and_group(source, info)
+            level, group = level_and_group(source, info) if inferred else (0, "all")
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
         found["level"].append(level)

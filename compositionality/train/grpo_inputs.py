@@ -9,6 +9,7 @@ from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
 from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.rows import row_format
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     model = check_model(Path(settings.model.path))
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
-    problems = tokenize_problems(train, model.tokenizer, data.max_prompt_tokens, data.train_limit)
-    val_problems = tokenize_problems(held_out, model.tokenizer, data.max_prompt_tokens, limit)
+    read = (model.tokenizer, data.max_prompt_tokens)
+    problems = tokenize_problems(train, *read, data.train_limit, row_format(settings))
+    val_problems = tokenize_problems(held_out, *read, limit, row_format(settings))
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     check_grpo(settings)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.reward.verl_reward import compute_score
@@ -163,3 +163,20 @@ def test_p18_the_unknown_data_source_is_said_first(tmp_path):
     pq.write_table(with_text, path)
     with pytest.raises(UserError, match=r"rows.parquet: row 1: unknown data_source 'nobody/knows'; known: .*countdown"):
         read_problems(path)
+
+
+@pytest.mark.parametrize(
+    ("truths", "expected"),
+    [
+        (["seven", "3*5 + 7"], ["seven", "3*5 + 7"]),
+        ([7, 8], ["7", "8"]),
+        ([TINYZERO, {"target": 8, "numbers": [3]}], [json.dumps(TINYZERO), '{"target": 8, "numbers": [3]}']),
+    ],
+)
+def test_rows_of_any_source_are_taken_as_they_are(tmp_path, truths, expected):
+    path = write(tmp_path / "rows.parquet", truths, "nobody/knows-level4")
+    rows = read_problems(path, RowFormat(any_source=True)).to_pylist()
+    assert [row["reward_model"]["ground_truth"] for row in rows] == expected
+    assert {(row["data_source"], row["level"], row["group"]) for row in rows} == {("nobody/knows-level4", 0, "all")}
+    pq.write_table(pq.read_table(path).append_column("level", pa.array([3, 5])), path)
+    assert read_problems(path, RowFormat(any_source=True))["level"].to_pylist() == [3, 5]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RL_SCHEMA, RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.prompts import check_prompt_lengths, readable
 
@@ -32,13 +32,17 @@ class TokenizedProblem:
 
 
 def tokenize_problems(
-    paths: Sequence[str | Path], tokenizer: Any, max_tokens: int, limit: int | None = None
+    paths: Sequence[str | Path],
+    tokenizer: Any,
+    max_tokens: int,
+    limit: int | None = None,
+    row_format: RowFormat = RL_SCHEMA,
 ) -> list[TokenizedProblem]:
     """The problems of all files (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
     problems: list[TokenizedProblem] = []
     seen: Counter[str] = Counter()
     for path in map(Path, paths):
-        rows = read_problems(path).select(["data_source", "prompt", "reward_model"]).to_pylist()
+        rows = read_problems(path, row_format).select(["data_source", "prompt", "reward_model"]).to_pylist()
         chats = list(readable((row["prompt"] for row in rows), tokenizer, str(path)))
         prompts = tokenize_prompts(chats, tokenizer)
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
