@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.truth import row_info, truth_text
+from compositionality.tasks.truth import row_info
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
@@ -113,13 +113,15 @@ def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
         _check_sources(path, table["data_source"])
     truths = _truths(path, table)
     _check_prompts(path, table["prompt"])
+    if row_format.any_source:
+        return with_level_and_group(table, path, inferred=False)
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
-            truths[row] = truth_text(truth) if row_format.any_source else _judged_truth(data_source, truth, infos[row])
+            truths[row] = _judged_truth(data_source, truth, infos[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-    return _with_truths(with_level_and_group(table, path, inferred=not row_format.any_source), truths)
+    return _with_truths(with_level_and_group(table, path), truths)
 
 
 def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:

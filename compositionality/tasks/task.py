@@ -1,8 +1,9 @@
 """The interface of a task: all that the rest of the project needs to know of one. README.md shows how to add one.
 
-A task is one package whose ``TASK`` is an instance of a subclass of ``Task``. Only ``problem``, ``judge``, ``gold`` and
-the class attributes without a default are required. Importing the package must be cheap: heavy imports belong into the
-methods that make problems, as a judging process imports the package too.
+A task is one package whose ``TASK`` is an instance of a subclass of ``Task``. ``name``, ``title``, ``data_sources`` and
+``judge`` are required, which is enough to train on rows made elsewhere; ``modes``, ``problem`` and ``gold`` make rows.
+Importing the package must be cheap: heavy imports belong into the methods that make problems, as a judging
+process imports the package too.
 """
 
 import json
@@ -69,7 +70,7 @@ class Task(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     data_sources: ClassVar[tuple[str, ...]]
-    modes: ClassVar[Mapping[str, Mode]]
+    modes: ClassVar[Mapping[str, Mode]] = {}
     styles: ClassVar[tuple[str, ...]] = ()
     kinds: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -79,9 +80,10 @@ class Task(ABC):
 
     # ---- problems
 
-    @abstractmethod
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
         """The problem at ``index`` of the stream (options, split, seed). UserError for a split that there is not."""
+        del options, split, seed, index
+        raise UserError(f"task {self.name} makes no problems; give rows made elsewhere")
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
         """The problems at ``indices``, each with a key that is equal for two that count as the same problem."""
@@ -139,9 +141,9 @@ class Task(ABC):
         except (ValueError, RecursionError) as error:
             raise UserError(f"ground_truth {ground_truth[:60]!r} is no JSON; make the problem file again") from error
 
-    @abstractmethod
     def gold(self, problem: Problem) -> str:
-        """A right completion, in the style that the problem asks for."""
+        """A right completion, in the style that the problem asks for. UserError for a row or a task that has none."""
+        raise UserError(f"task {self.name} knows no right completion of {problem.prompt[:60]!r}")
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
         """A right completion with behaviours injected, another one for each ``seed``.

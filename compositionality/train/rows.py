@@ -6,5 +6,4 @@ from compositionality.train.grpo_settings import GrpoSettings
 
 def row_format(settings: GrpoSettings) -> RowFormat:
     """How ``data.train_files`` and ``data.val_files`` are read."""
-    del settings
-    return RowFormat()
+    return RowFormat(any_source=settings.reward.function is not None)

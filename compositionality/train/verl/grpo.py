@@ -7,6 +7,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.errors import UserError
+from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
@@ -62,7 +63,10 @@ def make_recipe(config: DictConfig) -> Recipe:
     }
     settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
     files = dict(zip(names, map(Path, config.run.train_files), strict=True))
-    return Recipe("train_grpo", settings, {"model": Path(config.run.model), **files})
+    own = FunctionSettings(config.run.reward_function)
+    return Recipe(
+        "train_grpo", {**settings, **own.recipe()}, {"model": Path(config.run.model), **files, **own.inputs()}
+    )
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:
@@ -92,8 +96,6 @@ def _settle_rollouts(config: DictConfig) -> None:
     if config.run.device == "cpu":
         # A prompt that the token budget splits kills vLLM's CPU build when its request has a seed.
         rollout.max_num_batched_tokens = rollout.max_num_seqs * data.max_prompt_length
-    if not config.algorithm.filter_groups.enable:
-        config.trainer.v1.sampler.sampler_kwargs.metric = None
 
 
 def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:

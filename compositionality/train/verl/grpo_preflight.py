@@ -5,7 +5,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
@@ -96,7 +96,7 @@ def check_everything(config: DictConfig) -> None:
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [
-        check_prompts(Path(path), model, config.data.max_prompt_length)
+        check_prompts(Path(path), model, config.data.max_prompt_length, any_source=bool(config.run.reward_function))
         for path in (*config.run.train_files, *config.run.val_files)
         if is_to_be_checked(path, dry=dry)
     ]
@@ -120,9 +120,10 @@ def check_amount(config: DictConfig, problems: int) -> None:
     check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
 
 
-def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
+def check_prompts(path: Path, model: ModelFolder, limit: int, *, any_source: bool = False) -> int:
     """Number of problems of a file, none of them longer than ``limit`` tokens: verl would cut off its beginning."""
-    chats = list(readable(read_problems(path)["prompt"].to_pylist(), model.tokenizer, str(path)))
+    prompts = read_problems(path, RowFormat(any_source=any_source))["prompt"].to_pylist()
+    chats = list(readable(prompts, model.tokenizer, str(path)))
     lengths = [len(ids) for ids in tokenize_prompts(chats, model.tokenizer)]
     over = [number for number, length in enumerate(lengths) if length > limit]
     if over:
