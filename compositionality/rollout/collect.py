@@ -14,7 +14,7 @@ from rich.console import Console
 
 from compositionality.console import new_console
 from compositionality.data.artefact import exclusive, is_done, is_to_be_checked, remove
-from compositionality.data.problems import RowFormat, read_problems
+from compositionality.data.problems import read_problems
 from compositionality.ranges import check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.engines.base import Chat, Engine, Tick, request_seed
@@ -90,7 +90,7 @@ def check(settings: CollectSettings) -> None:
 
 
 def _problems(settings: CollectSettings) -> pa.Table:
-    problems = read_problems(settings.problems, RowFormat(any_source=bool(settings.reward.function)))
+    problems = read_problems(settings.problems, settings.row_format(any_source=bool(settings.reward.function)))
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
+from compositionality.data.problems import RowSettings
 from compositionality.errors import UserError, public_url
 from compositionality.ranges import (
     Fraction,
@@ -71,10 +72,10 @@ class SamplingSettings:
 
 
 @dataclass
-class CollectSettings(SamplingSettings):
+class CollectSettings(SamplingSettings, RowSettings):
     """Settings of ``collect``."""
 
-    problems: Path = MISSING  # problem file (parquet)
+    problems: Path = MISSING  # problem file (parquet or .jsonl)
     output: Path = MISSING  # folder of rollouts
     model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
     force: bool = False  # replace a result that was made from something else
@@ -95,11 +96,12 @@ def check_settings(settings: CollectSettings) -> None:
 
 def recipe(settings: CollectSettings) -> Recipe:
     """What the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
-    inputs = {"problems": settings.problems, **settings.reward.inputs()}
+    inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
     same: dict[str, Any] = {
         name: getattr(settings, name)
         for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
     }
+    same |= settings.changed()
     if settings.engine == "openai":
         same |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
     else:

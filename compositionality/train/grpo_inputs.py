@@ -36,7 +36,7 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     followed = entropies(Path(like), settings.trainer.steps) if like and is_to_be_checked(like, dry=dry) else []
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
-    model = check_model(Path(settings.model.path))
+    model = check_model(Path(settings.model.path), chat_template=data.apply_chat_template)
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
     read = (model.tokenizer, data.max_prompt_tokens)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, name_inputs
+from compositionality.data.problems import RowSettings
 from compositionality.errors import UserError
 from compositionality.ranges import (
     Fraction,
@@ -51,16 +52,17 @@ ControlName = Annotated[str, OneOf(tuple(Control))]
 
 
 @dataclass
-class GrpoDataSettings:
-    """Problem files, and how many problems a step takes from them."""
+class GrpoDataSettings(RowSettings):
+    """Problem files, how their rows are read, and how many problems a step takes from them."""
 
-    train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
+    train_files: list[str] = MISSING  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
     shuffle: bool = True  # anew in every pass; false: in the order of the files
     train_limit: PositiveInt | None = None  # single: problems of each data source to train on; null: all
     prompts_per_step: PositiveInt = 16  # groups of an update
     max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start
+    apply_chat_template: bool = True  # false: a prompt is its text and no more (R1-zero), also for the model made
 
 
 @dataclass
@@ -203,6 +205,7 @@ NOT_THE_RESULT = (
     "mesh.",
     "data.train_files",
     "data.val_files",
+    "data.prompt_template",
     "rollout.max_rows",
     "rollout.server_url",
     "rollout.bucket_mb",
@@ -245,6 +248,7 @@ def check_settings(settings: GrpoSettings) -> None:
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
     if not data.train_files:
         raise UserError("data.train_files: give at least one problem file")
+    data.row_format()
     if data.prompts_per_step % algorithm.updates_per_step:
         raise UserError(
             f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
@@ -273,7 +277,7 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}
     kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
-    files = dict(zip(names, map(Path, settings.data.train_files), strict=True))
+    files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
     if settings.algorithm.entropy_like is not None:
         kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
     kept |= settings.reward.recipe()

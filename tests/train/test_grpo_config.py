@@ -107,6 +107,18 @@ TRANSLATION = [  # our key and value, verl's key and value
     ("model.dtype=bfloat16", "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "bf16"),
     ("model.activation_checkpointing=true", "actor_rollout_ref.model.enable_gradient_checkpointing", True),
     ("data.shuffle=false", "data.shuffle", False),
+    (
+        "data.prompt_key=q data.reward_fn_key=s data.truth_key=[a,b] data.source=math data.prompt_template=t",
+        "run.rows",
+        {
+            "prompt_key": "q",
+            "reward_fn_key": "s",
+            "truth_key": ["a", "b"],
+            "source": "math",
+            "prompt_template": "t",
+        },
+    ),
+    ("data.apply_chat_template=false", "run.apply_chat_template", False),
     ("model.lora.rank=8", "actor_rollout_ref.model.lora_rank", 8),
     ("model.lora.rank=8", "actor_rollout_ref.model.lora.merge", True),
     ("model.lora.rank=8", "actor_rollout_ref.model.target_modules", "all-linear"),

@@ -33,7 +33,8 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         function = config.run.reward_function
         self.own = SharedJudge(1, self.judge_seconds, function) if function else None
         self.limit = config.data.max_response_length
-        self.ends = check_model(Path(config.actor_rollout_ref.model.path)).eos_ids
+        model = Path(config.actor_rollout_ref.model.path)
+        self.ends = check_model(model, chat_template=config.run.apply_chat_template).eos_ids
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
         """The reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""

@@ -13,6 +13,7 @@ from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
 from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.rows import run_keys
 from compositionality.train.sft_settings import SftSettings
 
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
@@ -114,6 +115,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
     """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
     return {
         **_run(settings),
+        **run_keys(settings),
         "train_files": list(settings.data.train_files),
         "val_files": list(settings.data.val_files),
         "reward_shape": settings.reward.shape,
