@@ -24,14 +24,14 @@ from compositionality.data.artefact import (
     new_artefact,
     tree_hash,
 )
-from compositionality.data.problems import problem_of, read_problems
+from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt, Seed
 from compositionality.rft import rows as sft
 from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
 from compositionality.rollout.store import read_by_problem, rollout_manifest
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Reason
 
 STEP = "filter_rollouts"
@@ -129,7 +129,7 @@ def _recipe(settings: FilterSettings) -> Recipe:
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; returns the figures for its manifest."""
-    problems = read_problems(Path(settings.problems))
+    problems = read_problems(Path(settings.problems), RowFormat(any_source=_has_own_reward(settings)))
     state = _State(settings, None if settings.tokenizer is None else _measure(settings.tokenizer))
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, sft.SCHEMA, compression="zstd") as writer:
@@ -147,6 +147,11 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     return {**facts, "rows": rows, "val_prompts": count}
 
 
+def _has_own_reward(settings: FilterSettings) -> bool:
+    """Whether a reward function has judged rollouts, which then may be of any data source."""
+    return any("reward_function" in rollout_manifest(Path(folder)).inputs for folder in settings.rollouts)
+
+
 def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
     """SFT rows of all kept completions, prompt by prompt; every outcome is counted."""
     settings = state.settings
@@ -157,7 +162,7 @@ def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
         prompt = _prompt(problem, hidden=settings.hide_definitions)
         candidates = [_candidate(row, prompt, state.measure) for row in rollouts]
         outcomes = decide(candidates, settings.rules())
-        skills = list(task_of(problem["data_source"]).skills(problem_of(problem, number)))
+        skills = list(known_task(problem["data_source"]).skills(problem_of(problem, number)))
         state.counts.add(problem["group"], problem["level"], skills, outcomes)
         for index, (candidate, outcome) in enumerate(zip(candidates, outcomes, strict=True)):
             if outcome == KEPT:
@@ -174,7 +179,7 @@ def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, A
 
 def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
     """The prompt's turns, user turns without definitions if they are to be hidden."""
-    task, turns = task_of(problem["data_source"]), list[Message]()
+    task, turns = known_task(problem["data_source"]), list[Message]()
     for turn in problem["prompt"]:
         content = task.hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
         turns.append({"role": turn["role"], "content": content})

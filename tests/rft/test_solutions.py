@@ -45,7 +45,7 @@ def test_arms_share_their_problems_and_every_row_is_right(problems: Path, tmp_pa
         first = [row for row in found if row["extra_info"]["sample"] == 0]
         assert [row["messages"][0] for row in first] == [row["messages"][0] for row in made["vanilla"]]
         for row in found:
-            verdict = task_of(row["data_source"]).judge(row["messages"][1]["content"], truths[row["problem"]])
+            verdict = task_of(row["data_source"]).verdict(row["messages"][1]["content"], truths[row["problem"]])
             assert verdict.score == 1, (name, row["messages"])
     solutions = {name: [row["messages"][1]["content"] for row in found] for name, found in made.items()}
     assert solutions["vanilla"] != solutions["bridge"] != solutions["flat"]

@@ -11,7 +11,7 @@ from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
 from compositionality.evaluate.counts import REASONS, Stratum, Tally, clusters_of, known_composed, strata_of
 from compositionality.stats.intervals import Counts, columns, paired_difference, share
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 
 ALL, LEVEL, SKILL = "all", "level", "skill"
 """What a row is about: a whole problem file, one group at one level of it, or the problems that ask for a skill."""
@@ -68,7 +68,7 @@ def parts_of(problems: pa.Table) -> list[Part]:
     for row, stratum in enumerate(strata_of(problems)):
         strata.setdefault(stratum, []).append(row)
     for row, problem in enumerate(iterate_problems(problems)):
-        for name in task_of(problem.data_source).skills(problem):
+        for name in known_task(problem.data_source).skills(problem):
             skills.setdefault(name, []).append(row)
     return [
         part({"by": ALL}, range(problems.num_rows)),
