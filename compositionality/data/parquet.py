@@ -1,12 +1,16 @@
-"""Parquet in and out, with errors that name the file and the fix."""
+"""Parquet in and out, and JSON lines in, with errors that name the file and the fix."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from compositionality.errors import UserError
+
+JSON_LINES = ".jsonl"
+LONGEST_LINE = 2**26  # bytes
 
 
 def read_table(
@@ -18,27 +22,41 @@ def read_table(
     types: pa.Schema | None = None,
     gaps: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a parquet file; ``columns`` are required, ``optional`` ones read where they are there.
+    """Read a parquet file, or one of JSON lines (NAME.jsonl).
 
-    ``types``: of some columns, which then have no empty cell unless they are in ``gaps``. UserError for a missing,
-    damaged or empty file or column, and for one of another type.
+    ``columns`` are required, ``optional`` ones read where they are there. ``types``: of some columns, which then have
+    no empty cell unless they are in ``gaps``. UserError for a missing, damaged or empty file or column, and for one of
+    another type.
     """
     if path.exists() and not path.is_file():
-        raise UserError(f"{path}: not a file; give a parquet file")
+        raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
     try:
-        schema = pq.read_schema(path)
-        missing = [name for name in columns or () if name not in schema.names]
+        lines = _read_lines(path) if path.suffix == JSON_LINES else None
+        there = pq.read_schema(path).names if lines is None else lines.column_names
+        missing = [name for name in columns or () if name not in there]
         if missing:
-            raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
-        wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
-        table = pq.read_table(path, columns=wanted)
+            raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(there)}")
+        wanted = [*columns, *(name for name in optional if name in there)] if columns else there
+        table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
+        raise UserError(f"{path}: not a readable {kind} file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
+
+
+def count_rows(path: Path) -> int:
+    """Rows of a file that ``read_table`` reads."""
+    return int(_read_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
+
+
+def _read_lines(path: Path) -> pa.Table:
+    if not path.stat().st_size:
+        return pa.table({})
+    return pj.read_json(path, pj.ReadOptions(block_size=LONGEST_LINE))
 
 
 def _typed(path: Path, table: pa.Table, types: pa.Schema, gaps: Sequence[str]) -> pa.Table:
