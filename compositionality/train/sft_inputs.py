@@ -5,7 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
-from compositionality.train.common.chat_rows import ChatRow, Columns, check_template, load_rows
+from compositionality.train.common.chat_rows import ChatRow, check_template, load_rows
 from compositionality.train.forecast.check import check_sft
 from compositionality.train.sft_settings import SftSettings
 
@@ -31,7 +31,7 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_sft(settings)
-    columns = Columns(data.messages_key, data.prompt_key, data.response_key)
+    columns = (data.messages_key, data.prompt_key, data.response_key)
     rows, val_rows = (
         load_rows(Path(path), model.tokenizer, data.max_length, columns)
         if path and is_to_be_checked(path, dry=dry)

@@ -1,7 +1,7 @@
 """Chat rows for SFT with either engine: read from a file, checked, and made into tokens with a loss mask."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from compositionality.rollout.prompts import readable
 from compositionality.types import Message
 
 Messages = list[Message]
+COLUMNS = ("messages", "prompt", "response")
+"""Of an SFT file: whole chats or, where there is no such column, prompts and responses."""
 OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
 REWRITTEN = "the chat template rewrites earlier turns; split the conversation into rows of one answer"
 
@@ -36,18 +38,6 @@ class Lengths:
         )
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns of an SFT file: of whole chats or, in a file without it, of prompts and of responses."""
-
-    messages: str = "messages"
-    prompt: str = "prompt"
-    response: str = "response"
-
-
-COLUMNS = Columns()
-
-
 @dataclass(frozen=True, slots=True)
 class ChatRow:
     """Tokens of one row; ``loss_mask`` has a 1 for each token of an assistant's turn, its EOS included."""
@@ -62,29 +52,27 @@ def measure(lengths: list[int], limit: int) -> Lengths:
     return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
 
 
-def check_rows(path: Path, tokenizer: Any, limit: int, columns: Columns) -> Lengths:
-    """Check every row of an SFT file: a user's turn, then an answer with exactly one EOS. UserError names the row."""
-    return measure([len(row.tokens) for row in _rows(path, tokenizer, columns)], limit)
-
-
-def load_rows(path: Path, tokenizer: Any, limit: int, columns: Columns = COLUMNS) -> list[ChatRow]:
+def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS) -> list[ChatRow]:
     """All rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
-    rows = list(_rows(path, tokenizer, columns))
+    rows = read_rows(path, tokenizer, columns)
     lengths = measure([len(row.tokens) for row in rows], limit)
     if lengths.over:
         raise UserError(f"{lengths.describe(path, limit)}; raise data.max_length or filter the rows")
     return rows
 
 
-def _rows(path: Path, tokenizer: Any, columns: Columns) -> Iterator[ChatRow]:
+def read_rows(path: Path, tokenizer: Any, columns: Sequence[str]) -> list[ChatRow]:
+    """All rows of an SFT file as tokens, of any length. UserError names the row."""
+    rows = []
     for number, messages in enumerate(read_messages(path, tokenizer, columns)):
         try:
-            yield chat_row(messages, tokenizer)
+            rows.append(chat_row(messages, tokenizer))
         except UserError as error:
             raise UserError(f"{path}: row {number}: {error}") from error
+    return rows
 
 
-def read_messages(path: Path, tokenizer: Any, columns: Columns = COLUMNS) -> list[Messages]:
+def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:
     """The chats of a file; UserError names the first row that is no question with an answer."""
     rows = _chats(read_table(path), path, columns)
     for number, messages in enumerate(rows):
@@ -94,27 +82,28 @@ def read_messages(path: Path, tokenizer: Any, columns: Columns = COLUMNS) -> lis
     return list(readable(rows, tokenizer, str(path)))
 
 
-def _chats(table: pa.Table, path: Path, columns: Columns) -> list[Any]:
-    """The column of whole chats or, where there is none, prompts and responses, each a text or turns, put together.
+def _chats(table: pa.Table, path: Path, columns: Sequence[str]) -> list[Any]:
+    """The chats of a table; prompts and responses, each a text or turns, are put together.
 
     A response of others may end in an end of turn, which the chat template writes.
     """
-    if columns.messages in table.column_names:
-        return table[columns.messages].to_pylist()  # type: ignore[no-any-return]
-    if not {columns.prompt, columns.response} <= {*table.column_names}:
+    whole, *parts = columns
+    if whole in table.column_names:
+        return table[whole].to_pylist()  # type: ignore[no-any-return]
+    if not {*parts} <= {*table.column_names}:
         raise UserError(
-            f"{path}: has no column {columns.messages}, nor {columns.prompt} and {columns.response}; it has "
-            f"{', '.join(table.column_names)}: give data.messages_key, or data.prompt_key and data.response_key"
+            f"{path}: has no column {whole}, nor {' and '.join(parts)}; it has {', '.join(table.column_names)}: "
+            "give data.messages_key, or data.prompt_key and data.response_key"
         )
-    chats = []
-    for prompt, response in zip(*(table[name].to_pylist() for name in (columns.prompt, columns.response)), strict=True):
-        text = strip_end_of_turn(response) if isinstance(response, str) else response
-        chats.append([*_turns("user", prompt), *_turns("assistant", text)])
-    return chats
+    pairs = zip(*(table[name].to_pylist() for name in parts), strict=True)
+    return [[*_turns("user", prompt), *_turns("assistant", response)] for prompt, response in pairs]
 
 
 def _turns(role: str, content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"role": role, "content": content}]
+    if isinstance(content, list):
+        return content
+    text = strip_end_of_turn(content) if role == "assistant" and isinstance(content, str) else content
+    return [{"role": role, "content": text}]
 
 
 def row_problem(messages: Any, tokenizer: Any) -> str | None:

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from compositionality.train.common.chat_rows import Columns, chat_row, read_messages
+from compositionality.train.common.chat_rows import chat_row, read_messages
 
 
 class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]
@@ -20,7 +20,7 @@ class ChatRows(Dataset[dict[str, Tensor]]):  # type: ignore[misc]
         self, parquet_files: list[str], tokenizer: Any, config: DictConfig, processor: Any, max_samples: int = -1
     ) -> None:
         del processor
-        columns = Columns(config.messages_key, config.prompt_key, config.response_key)
+        columns = (config.messages_key, config.prompt_key, config.response_key)
         chats = [chat for path in parquet_files for chat in read_messages(Path(path), tokenizer, columns)]
         self.chats = chats if max_samples < 0 else chats[:max_samples]
         self.tokenizer, self.config = tokenizer, config

@@ -11,7 +11,7 @@ import pytest
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.train.common.batches import ChatBatches, micro_batches
-from compositionality.train.common.chat_rows import ChatRow, Columns, chat_row, load_rows
+from compositionality.train.common.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
@@ -147,13 +147,11 @@ def test_prompts_and_responses_are_chats(tmp_path: Path, tokenizer: Any, name: s
     """Text or turns, of parquet or JSON lines, under other names too."""
     chat = [*(turns(prompt) if isinstance(prompt, str) else prompt), {"role": "assistant", "content": "b"}]
     expected = [chat_row(chat, tokenizer)] * 2
-    for columns in (Columns(), Columns("chat", "question", "answer")):
-        path = write_rows(
-            tmp_path / name, [{columns.prompt: prompt, columns.response: response, "data_source": "x"}] * 2
-        )
+    for columns in (COLUMNS, ("chat", "question", "answer")):
+        path = write_rows(tmp_path / name, [{columns[1]: prompt, columns[2]: response, "data_source": "x"}] * 2)
         assert load_rows(path, tokenizer, 40, columns) == expected
     path = write_rows(tmp_path / name, [{"chat": chat, "prompt": "c"}] * 2)
-    assert load_rows(path, tokenizer, 40, Columns("chat")) == expected
+    assert load_rows(path, tokenizer, 40, ("chat", "prompt", "response")) == expected
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
