@@ -8,11 +8,11 @@
 # PLAN=1: the note alone.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
+MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models $PASSK_MODELS)}
 [[ -n $MODELS ]] || fail "no model of $PASSK_MODELS in $CKPT_DIR; run: bash bash/$SECTION/run_all.sh"
 PROBLEMS=${PROBLEMS:-$(files $PASSK_FILES)}
-OUTPUT=${OUTPUT:-$RESULTS_DIR/section44}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/section44$OF_MODEL}
 words=(experiment=section44/passk models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" engine="$ROLLOUT_ENGINE"
   ray_address="${RAY_ADDRESS:-}" seed="$SEED")
 prior=() # an earlier evaluation says how hard the problems are
