@@ -6,7 +6,7 @@
 export SECTION=scaling_law
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
+MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 PROBLEMS=${PROBLEMS:-$(files scaling_task/{holdout,deeper,longer} ${DOMAINS:+scaling_task/domains/holdout})}
 

@@ -68,7 +68,9 @@ class PrepareGuruSettings:
     balance: bool = False  # half of the holdout easy, half of it hard instead
     easy_from: PositiveFraction = 0.3  # pass rate from which a row is easy, for balance
     order: NonEmptyStr = Order.AS_READ  # of the rows: as_read, shuffled, easy_to_hard
-    subsets: list[PositiveInt] = field(default_factory=list)  # sizes of subsets of the training rows
+    subsets: list[PositiveInt] = field(
+        default_factory=list
+    )  # sizes of subsets of the training rows; of fewer rows: those there are
     nested: bool = True  # a subset holds the smaller ones; false: subsets share no row
     seed: Seed = 0  # of the choice of rows
     workers: Workers = 1  # processes that judge; changes the speed only
@@ -282,12 +284,13 @@ def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list
     parts = {"train": left}
     if held:
         parts["holdout"] = sorted(held)
-    wanted = max(settings.subsets, default=0) if settings.nested else sum(settings.subsets)
-    if wanted > len(left):
-        raise UserError(f"subsets={settings.subsets}: they need {wanted:,} rows, there are {len(left):,}")
     start = 0
     for size in settings.subsets:
-        parts[f"subset-{size}"] = left[start : start + size]
+        parts[f"subset-{size}"] = part = left[start : start + size]
+        if not part:
+            raise UserError(f"subsets={settings.subsets}: of {len(left):,} rows none is left for {size:,}")
+        if len(part) < size:
+            print(f"subset-{size}: the {len(part):,} rows that there are")
         start += 0 if settings.nested else size
     return {
         name: [rows[place] for place in (part if name == "holdout" else _ordered(rows, part, settings.order))]

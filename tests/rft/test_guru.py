@@ -182,6 +182,18 @@ def test_a_balanced_holdout_is_half_easy(tmp_path: Path) -> None:
         prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'x'}", "holdout=80", "balance=true"]))
 
 
+def test_a_subset_of_fewer_rows_takes_those_there_are_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"files=[{write(tmp_path / 'a.parquet', sums(25))}]"]
+    parts = prepared(tmp_path, *words, "subsets=[20,40]")
+    assert {name: len(part) for name, part in parts.items()} == {"train": 25, "subset-20": 20, "subset-40": 25}
+    assert "subset-40: the 25 rows that there are\n" in capsys.readouterr().out
+    given = [f"output={tmp_path / 'apart'}", *words, "subsets=[25,5]", "nested=false"]
+    with pytest.raises(UserError, match=r"subsets=\[25, 5\]: of 25 rows none is left for 5"):
+        prepare_guru(parse(PrepareGuruSettings, given))
+
+
 def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Path) -> None:
     files = [write(tmp_path / "a.parquet", sums(60)), strings(tmp_path / "s.parquet", 40)]
     words = [f"files=[{','.join(files)}]", "rows_per_domain=30", "order=shuffled"]

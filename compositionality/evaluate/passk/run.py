@@ -30,7 +30,14 @@ from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.passk.curves import Pairs, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.reranking import Row
-from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all, rows_of
+from compositionality.evaluate.passk.samples import (
+    SampledProblems,
+    check_sampling,
+    choose_all,
+    count_all,
+    rows_of,
+    write_responses,
+)
 from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
@@ -39,6 +46,7 @@ from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 STEP = "passk"
 NAME = "passk"
+ALL = "all.parquet"
 SCHEMA = pa.schema(
     [
         ("metric", pa.string()),  # pass@k, pass^k, difference
@@ -216,8 +224,18 @@ def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, s
     folders: dict[tuple[str, str], Path] = {}
     for mine in jobs:
         with engine_for(mine) as engine:
-            folders |= all_collected(mine, engine, force=settings.force)
+            collected = all_collected(mine, engine, force=settings.force)
+        _write_responses(collected, mine, force=settings.force)
+        folders |= collected
     return folders
+
+
+def _write_responses(folders: Folders, jobs: Jobs, *, force: bool) -> None:
+    """All answers of one checkpoint in one file beside their folders."""
+    problems = {key: job.problems for key, job in jobs.items()}
+    inputs = {"/".join(key): folder for key, folder in folders.items()}
+    target = next(iter(folders.values())).parent / ALL
+    write_derived(target, Recipe(STEP, {}, inputs), lambda path: write_responses(folders, problems, path), force=force)
 
 
 def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], ProblemCounts]:
