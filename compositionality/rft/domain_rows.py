@@ -64,7 +64,7 @@ def print_parts(
 def print_sources(rows: Sequence[GuruRow], refused: Sequence[Refused]) -> None:
     """By data source: rows, those that cannot be used, the mean score of gold answers in their own judge, repeated
     prompts, lengths in characters; then the first row of each domain, and the first refused one of each source."""
-    cells = [(one.data_source, True, one.score, None, None) for one in refused]
+    cells: list[tuple[Any, ...]] = [(one.data_source, True, one.score, None, None) for one in refused]
     cells += [(row.problem.data_source, False, row.score, str(row.prompt), row.length) for row in rows]
     frame = pd.DataFrame(cells, columns=["source", "refused", "score", "prompt", "length"])
     frame["repeated"] = frame["prompt"].notna() & frame["prompt"].duplicated()
