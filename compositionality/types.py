@@ -255,6 +255,11 @@ class TrainingReport:
         """No update had signal."""
         return self.updates is not None and self.updates == (self.updates_without_signal or 0)
 
+    @property
+    def not_testable(self) -> bool:
+        """No group of a run of RL had signal: what its model can do says nothing of what it was to learn."""
+        return bool(self.groups) and self.groups_with_signal == 0
+
 
 class Decision(StrEnum):
     """What the interval of an estimate says of a claim."""

@@ -1,6 +1,5 @@
 """Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
 
-import importlib.util
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
 from compositionality.data.problems import RowSettings
-from compositionality.errors import UserError, public_url
+from compositionality.errors import UserError, check_installed, public_url
 from compositionality.ranges import (
     Fraction,
     NonNegativeFloat,
@@ -87,9 +86,7 @@ def check_settings(settings: CollectSettings) -> None:
     settings.reward.check()
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
-    package = ENGINES[settings.engine]
-    if importlib.util.find_spec(package) is None:
-        raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")
+    check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
 

@@ -8,7 +8,7 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, name_inputs
 from compositionality.data.problems import RowSettings
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_installed
 from compositionality.ranges import (
     Fraction,
     NonEmptyStr,
@@ -245,6 +245,8 @@ def check_settings(settings: GrpoSettings) -> None:
             raise UserError("algorithm.advantage=gae: engine=single has no critic; take engine=verl")
     if settings.rollout.engine not in SAMPLERS[settings.engine]:
         raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
+    if settings.rollout.engine == "vllm" and settings.engine == "single":  # verl is said to be missing itself
+        check_installed("vllm", "rollout.engine=vllm")
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
     if not data.train_files:
         raise UserError("data.train_files: give at least one problem file")

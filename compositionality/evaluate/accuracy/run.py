@@ -86,7 +86,7 @@ def evaluate(settings: EvaluateSettings) -> Path:
         table = output / "accuracy.parquet"
         training = reports_of(models)
         _write_json(table, table.with_suffix(".json"), training, force=settings.force)
-    print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill)
+    print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill, reports=[training])
     if rule := settings.reward.rule():
         print(rule)
     print_training({"": training}, new_console())

@@ -95,6 +95,9 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     data, trainer = settings.data, settings.trainer
     return {
         "data.train_files": [str(Path(data.train_file).absolute())],
+        "data.messages_key": data.messages_key,
+        "data.prompt_key": data.prompt_key,
+        "data.response_key": data.response_key,
         "data.train_batch_size": trainer.batch_rows,
         "data.max_length": data.max_length,
         "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
