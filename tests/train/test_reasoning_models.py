@@ -81,8 +81,11 @@ def test_a_thought_that_only_the_history_leaves_out_is_trained_on(made: Path) ->
         chat_row([ASKED, turn, ASKED, turn], tokenizer)  # type: ignore[list-item]
 
 
-def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(made: Path, tmp_path: Path) -> None:
+def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train_sft(parse(SftSettings, sft_words(made, tmp_path / "sft")))
+    assert "no data.val_file: no validation loss is reported" in capsys.readouterr().out
     words = grpo_words(made, tmp_path / "rl", "rollout.engine=builtin")
     train_grpo(parse(GrpoSettings, [*words, f"model.path={tmp_path / 'sft/final'}"]))
     final = tmp_path / "rl/final"
