@@ -21,15 +21,17 @@ def read_table(
     types: pa.Schema | None = None,
     gaps: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a parquet file, or ``.jsonl``; ``columns`` are required, ``optional`` ones read where they are there.
+    """Read a parquet file, or one of JSON lines (NAME.jsonl).
 
-    ``types``: of some columns, which then have no empty cell unless they are in ``gaps``. UserError for a missing,
-    damaged or empty file or column, and for one of another type.
+    ``columns`` are required, ``optional`` ones read where they are there. ``types``: of some columns, which then have
+    no empty cell unless they are in ``gaps``. UserError for a missing, damaged or empty file or column, and for one of
+    another type.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
     try:
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
         schema = pq.read_schema(path) if lines is None else lines.schema
@@ -39,10 +41,15 @@ def read_table(
         wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
         table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
+        raise UserError(f"{path}: not a readable {kind} file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
+
+
+def count_rows(path: Path) -> int:
+    """Rows of a file that ``read_table`` reads."""
+    return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
 
 
 def _read_json_lines(path: Path) -> pa.Table:

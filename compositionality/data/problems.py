@@ -15,7 +15,7 @@ from compositionality.data.parquet import JSON_LINES, read_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.truth import row_info, truth_text
+from compositionality.tasks.truth import row_info
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
@@ -153,22 +153,22 @@ def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
         _check_sources(path, table["data_source"])
     truths = _truths(path, table)
     _check_prompts(path, table["prompt"])
+    if row_format.any_source:
+        return with_level_and_group(table, path, inferred=False)
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
-            truths[row] = truth_text(truth) if row_format.any_source else _judged_truth(data_source, truth, infos[row])
+            truths[row] = _judged_truth(data_source, truth, infos[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
-    return _with_truths(with_level_and_group(table, path, inferred=not row_format.any_source), truths)
+    return _with_truths(with_level_and_group(table, path), truths)
 
 
 def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
     """Whether a reader of verl's RL schema takes the file as it is."""
     if path.suffix == JSON_LINES or replace(row_format, any_source=False) != RL_SCHEMA:
         return False
-    schema = pq.read_schema(path)
-    texts = not row_format.any_source or _is_text(schema.field("reward_model").type.field("ground_truth").type)
-    return texts and _is_list(schema.field("prompt").type)
+    return _is_list(pq.read_schema(path).field("prompt").type)
 
 
 def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
@@ -210,9 +210,9 @@ def _filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
-    """verl's ``reward_model`` with the ground truth out of one column, or of several as a JSON object."""
-    one = raw[names[0]].combine_chunks()
-    truths = one if len(names) == 1 else pa.array([truth_text(row) for row in raw.select(names).to_pylist()])
+    """verl's ``reward_model`` with the ground truth out of one column, or of several as a struct."""
+    columns = [raw[name].combine_chunks() for name in names]
+    truths = columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names=names)
     return pa.StructArray.from_arrays([pa.array(["rule"] * raw.num_rows), truths], names=["style", "ground_truth"])
 
 

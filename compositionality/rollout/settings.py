@@ -1,6 +1,6 @@
 """Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from compositionality.ranges import (
     Workers,
     check_ranges,
 )
+from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
@@ -45,6 +46,7 @@ class SamplingSettings:
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
     dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
     rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
+    reward: FunctionSettings = field(default_factory=FunctionSettings)
 
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
     tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
@@ -81,6 +83,7 @@ class CollectSettings(SamplingSettings, RowSettings):
 def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
     check_ranges(settings)
+    settings.reward.check()
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
     check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
@@ -90,7 +93,7 @@ def check_settings(settings: CollectSettings) -> None:
 
 def recipe(settings: CollectSettings) -> Recipe:
     """What the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
-    inputs = {"problems": settings.problems} | settings.inputs()
+    inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
     same: dict[str, Any] = {
         name: getattr(settings, name)
         for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
@@ -101,4 +104,4 @@ def recipe(settings: CollectSettings) -> Recipe:
     else:
         same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)
-    return Recipe(STEP, same, inputs)
+    return Recipe(STEP, same | settings.reward.recipe(), inputs)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
 from compositionality.train.forecast.check import check_grpo
@@ -37,6 +38,7 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path), chat_template=data.apply_chat_template)
+    check_generation_prompt(model.path, model.tokenizer)
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
     read = (model.tokenizer, data.max_prompt_tokens)

@@ -22,6 +22,8 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.reward.controls import Control
+from compositionality.reward.function import FunctionSettings, function_of
+from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.run_folder import flatten
@@ -45,7 +47,7 @@ Advantage = Annotated[
 ]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
-ShapeName = Annotated[str, OneOf((Shape.BINARY, Shape.PAPER))]
+ShapeName = Annotated[str, OneOf(("auto", Shape.BINARY, Shape.PAPER, Shape.SCORE))]
 ControlName = Annotated[str, OneOf(tuple(Control))]
 
 
@@ -118,10 +120,11 @@ class CriticSettings:
 
 
 @dataclass
-class GrpoRewardSettings:
+class GrpoRewardSettings(FunctionSettings):
     """From verdict to reward."""
 
-    shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long
+    custom_reward_function: dict[str, Any] = field(default_factory=dict)  # verl's names for function: path, name
+    shape: ShapeName = "auto"  # binary: 1/0; paper: +1, 0, −1 unreadable or too long; score; auto: score of a function
     control: ControlName = "none"  # shuffled: permuted over the step; random: as often 1; format: 1 if readable
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
@@ -129,6 +132,26 @@ class GrpoRewardSettings:
     def is_control(self) -> bool:
         """Whether nothing may depend on correctness."""
         return self.control != Control.NONE
+
+    def by_reward(self) -> bool:
+        """Whether a group has signal where its rewards differ, and not where some of its completions are right."""
+        return self.is_control() or self.shape == Shape.SCORE
+
+    def settle(self, verl: dict[str, Any]) -> None:
+        """Take verl's names for ``function``, those among its own keys too, and the shape that *auto* stands for."""
+        name, section = "custom_reward_function", verl.get("reward")
+        places = [vars(self), verl, *([section] if isinstance(section, dict) else [])]
+        for own in filter(None, [place.pop(name, None) for place in places]):
+            self.function = function_of(own, self.function)
+        self.custom_reward_function = {}
+        if section == {}:
+            del verl["reward"]
+        if self.shape == "auto":
+            self.shape = Shape.SCORE if self.function else Shape.BINARY
+
+    def judges(self) -> JudgePool:
+        """The process that judges the completions of a rank."""
+        return JudgePool(1, self.judge_seconds, self.max_error_rate, function=self.function)
 
 
 @dataclass
@@ -169,7 +192,8 @@ class GrpoSettings:
     dry_run: bool = False  # check the settings and show what would run
 
     def __post_init__(self) -> None:
-        """The engine's usual sampler."""
+        """The engine's usual sampler, and verl's names for the reward function."""
+        self.reward.settle(self.verl)
         if self.rollout.engine == "auto":
             self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 
@@ -190,6 +214,8 @@ NOT_THE_RESULT = (
     "algorithm.max_generation_batches",
     "algorithm.entropy_like",
     "reward.judge_seconds",
+    "reward.function",
+    "reward.custom_reward_function",
     "reward.max_error_rate",
     *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
 )
@@ -210,6 +236,7 @@ def generation_batch(settings: GrpoSettings) -> int:
 def check_settings(settings: GrpoSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    settings.reward.check()
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)
@@ -255,4 +282,5 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
     if settings.algorithm.entropy_like is not None:
         kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
-    return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files})
+    kept |= settings.reward.recipe()
+    return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files, **settings.reward.inputs()})

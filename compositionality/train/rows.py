@@ -12,7 +12,7 @@ from compositionality.train.grpo_settings import GrpoSettings
 
 def row_format(settings: GrpoSettings) -> RowFormat:
     """How ``data.train_files`` and ``data.val_files`` are read."""
-    return settings.data.row_format()
+    return settings.data.row_format(any_source=settings.reward.function is not None)
 
 
 def run_keys(settings: GrpoSettings) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def run_keys(settings: GrpoSettings) -> dict[str, Any]:
 
 def row_format_of_run(run: Any) -> RowFormat:
     """As ``row_format``, out of the section ``run``."""
-    return RowSettings(**run.rows).row_format()
+    return RowSettings(**run.rows).row_format(any_source=run.reward_function is not None)
 
 
 def files_for_verl(paths: Sequence[str], form: RowFormat, folder: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems
@@ -27,7 +27,7 @@ def chat(text: str) -> list[dict[str, str]]:
 
 def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     if path.suffix == ".jsonl":
-        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
     else:
         pq.write_table(pa.Table.from_pylist(list(rows)), path)
     return path
@@ -74,6 +74,7 @@ def test_countdown_in_its_own_columns_is_what_it_is_in_the_rl_schema(
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
 @given(rows=TEXTS)
+@example(rows=[("a\u2028b\x85c {answer} {}", 1)])
 @settings(max_examples=15, deadline=None)
 def test_a_question_and_its_answer_are_what_they_are_in_the_rl_schema(
     tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[tuple[str, int]]
@@ -97,7 +98,7 @@ def test_the_rl_schema_itself_may_be_json_lines(tmp_path: Path) -> None:
     assert read(lines) == read(table)
     assert [is_rl_schema(path, RL_SCHEMA) for path in (lines, table)] == [False, True]
     structs = write(tmp_path / "structs.parquet", rl_rows(["a"], [{"x": 1}], "any"))
-    assert [is_rl_schema(structs, RowFormat(any_source=flag)) for flag in (False, True)] == [True, False]
+    assert [is_rl_schema(structs, RowFormat(any_source=flag)) for flag in (False, True)] == [True, True]
     text = write(tmp_path / "text.parquet", [{**row, "prompt": "a"} for row in rows])
     assert not is_rl_schema(text, RL_SCHEMA)
 

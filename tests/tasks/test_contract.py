@@ -62,7 +62,7 @@ def some(case: tuple[Task, Any], count: int = 6) -> list[Problem]:
 def judged(task: Task, text: str, problem: Problem) -> Verdict:
     """As the pipeline judges: in this process only if the judge is trusted."""
     if task.trusted_judge:
-        return task.judge(text, problem.ground_truth)
+        return task.verdict(text, problem.ground_truth)
     return judge_response(problem.data_source, text, problem.ground_truth)
 
 
@@ -93,6 +93,30 @@ def test_p04_attacks_and_the_prompt_itself_score_nothing(case: tuple[Task, Any])
         verdict = judged(task, text, problem)
         assert verdict.reason not in (Reason.CORRECT, Reason.ERROR), text[:60]
         assert 0 <= verdict.score < 1
+
+
+def test_p04_a_thought_is_never_the_answer(case: tuple[Task, Any]) -> None:
+    """Whether the response opens it or the prompt has; the rest is judged as it is without a thought."""
+    task, _ = case
+    problem = some(case, 1)[0]
+    gold, lost = task.gold(problem), "I do not know"
+    for before, right in (
+        ("", True),
+        ("<think>hm</think>\n\n", True),
+        ("hm</think>", True),
+        (f"<think>{lost}</think>", True),
+        (f"<think>{gold}</think>\n", True),
+        ("<think>a</think> no <think>b</think>", True),
+        ("<think>hm ", False),
+        ("hm</think> or <think>", False),
+    ):
+        verdict = judged(task, before + gold, problem)
+        assert verdict == (judged(task, gold, problem) if right else Verdict(0.0, Reason.NO_ANSWER)), before
+    without = judged(task, lost, problem)
+    for thought in (f"<think>{gold}</think>", f"{gold}</think>", f"<think>a</think>{gold}<think>b</think>"):
+        assert judged(task, f"{thought} {lost}", problem) == without
+        assert judged(task, thought, problem).reason is not Reason.CORRECT
+    assert without.reason is not Reason.CORRECT
 
 
 def test_p01_random_access_equals_iteration_with_any_number_of_processes(case: tuple[Task, Any]) -> None:

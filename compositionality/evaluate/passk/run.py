@@ -43,6 +43,7 @@ from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
+from compositionality.train.common.training_report import run_until
 
 STEP = "passk"
 NAME = "passk"
@@ -261,8 +262,9 @@ def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tup
 def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answers: Counted) -> Row:
     """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
     output = settings.output / NAME
+    runs = {model: found for model, path in names.models.items() if (found := run_until(Path(path)))}
     same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
-    recipe = Recipe(STEP, same, {"by_problem": settings.output / BY_PROBLEM})
+    recipe = Recipe(STEP, {**same, **({"runs": runs} if runs else {})}, {"by_problem": settings.output / BY_PROBLEM})
     curves = cache(lambda: curves_of(answers, names.pairs, settings.draws, settings.seed))
 
     def write_json(path: Path) -> None:
@@ -272,6 +274,7 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
             "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
             "draws": settings.draws,
             "missing": list(_missing(answers, settings.n_samples)),
+            **({"runs": runs} if runs else {}),
             **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),
         }
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -73,17 +73,17 @@ class ReasoningGymTask(Task):
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """Score 1 or 0 of the last closed ``<answer>``; what the library pays for a part of an answer is dropped.
 
         A scorer that fails on the answer makes it MALFORMED if it does not fail on a readable one too.
         """
         entry = self.parse_truth(ground_truth)
-        end = response.rfind(_CLOSE)
-        start = response.rfind(_OPEN, 0, end) if end >= 0 else -1
+        end = answer_text.rfind(_CLOSE)
+        start = answer_text.rfind(_OPEN, 0, end) if end >= 0 else -1
         if start < 0:
             return Verdict(0.0, Reason.NO_ANSWER)
-        answer = response[start + len(_OPEN) : response.find(_CLOSE, start)].strip()
+        answer = answer_text[start + len(_OPEN) : answer_text.find(_CLOSE, start)].strip()
         if not answer and known_answer(entry) != "":
             return Verdict(0.0, Reason.NO_ANSWER)
         dataset = entry["metadata"]["source_dataset"]

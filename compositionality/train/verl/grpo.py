@@ -8,6 +8,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from compositionality.data.artefact import Recipe, exclusive, name_inputs
 from compositionality.data.problems import RowSettings
 from compositionality.errors import UserError
+from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
@@ -66,8 +67,10 @@ def make_recipe(config: DictConfig) -> Recipe:
         if key.startswith(chosen) and not key.startswith(NOT_THE_RESULT) and ".profiler." not in key
     }
     settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
-    files = dict(zip(names, map(Path, config.run.train_files), strict=True)) | RowSettings(**config.run.rows).inputs()
-    return Recipe("train_grpo", settings, {"model": Path(config.run.model), **files})
+    own = FunctionSettings(config.run.reward_function)
+    files = dict(zip(names, map(Path, config.run.train_files), strict=True))
+    files |= RowSettings(**config.run.rows).inputs() | own.inputs()
+    return Recipe("train_grpo", settings | own.recipe(), {"model": Path(config.run.model), **files})
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:
@@ -104,8 +107,6 @@ def _settle_rollouts(config: DictConfig) -> None:
     if config.run.device == "cpu":
         # A prompt that the token budget splits kills vLLM's CPU build when its request has a seed.
         rollout.max_num_batched_tokens = rollout.max_num_seqs * data.max_prompt_length
-    if not config.algorithm.filter_groups.enable:
-        config.trainer.v1.sampler.sampler_kwargs.metric = None
 
 
 def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:

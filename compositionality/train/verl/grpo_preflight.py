@@ -11,7 +11,7 @@ from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
 from compositionality.rollout.prompts import readable
-from compositionality.train.common.chat_rows import check_template
+from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
 from compositionality.train.forecast.check import check_verl_grpo
 from compositionality.train.rows import row_format_of_run
@@ -93,7 +93,7 @@ def check_everything(config: DictConfig) -> None:
     if config.actor_rollout_ref.rollout.name == "vllm":
         check_heads(model.path, "engine=single")
     check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
-    check_template(model.path, model.tokenizer)
+    check_generation_prompt(model.path, model.tokenizer)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [

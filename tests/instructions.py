@@ -1,0 +1,195 @@
+"""The instructions of four published systems beside ours (instructions.yaml), and the page that is rendered from them.
+
+``python tests/instructions.py`` writes examples/README.md.
+"""
+
+import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from compositionality.yaml_files import read_yaml
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(__file__).with_suffix(".yaml")
+PAGE = ROOT / "examples" / "README.md"
+RENDER = "python tests/instructions.py"
+KINDS = {
+    "dry_run": ("dry run", "a test dry-runs the command: every check that its start makes"),
+    "test": ("test", "a test runs the real thing"),
+    "record": ("record", "a committed record shows it"),
+    "refused": ("refused", "refused in one line that says what to do; a test holds the line and the exit code"),
+    "missing": ("not here", "with the reason"),
+}
+"""Of a row: how it is held, as the page calls it, and what that means."""
+
+
+class Strict(BaseModel):
+    """A part of the file; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Row(Strict):
+    """One instruction, option, file, figure or takeaway of theirs."""
+
+    there: str
+    command: str = ""
+    note: str = ""
+    dry_run: str = ""
+    test: str = ""
+    record: str = ""
+    refused: str = ""
+    missing: str = ""
+    claim: str = ""
+    full: bool = False
+    slow: bool = False
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS."""
+        return next(kind for kind in KINDS if getattr(self, kind))
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Row":
+        kinds = [kind for kind in KINDS if getattr(self, kind)]
+        if len(kinds) != 1:
+            raise ValueError(f"{self.there}: give one of {', '.join(KINDS)}, not {kinds}")
+        if not (self.command or self.note or self.missing):
+            raise ValueError(f"{self.there}: give a command or a note")
+        return self
+
+
+class Part(Strict):
+    """Rows of one table; behind: the command that the rows' words stand behind."""
+
+    part: str
+    rows: tuple[Row, ...]
+    behind: str = ""
+
+
+class System(Strict):
+    """One of the four."""
+
+    system: str
+    about: str
+    start: str
+    parts: tuple[Part, ...]
+
+
+class Command(Strict):
+    """A command of the table taken apart: VARIABLE=value …, the program, its words."""
+
+    variables: dict[str, str]
+    program: Literal["bash", "python", "torchrun"]
+    script: str
+    words: tuple[str, ...]
+
+
+def load() -> tuple[System, ...]:
+    """All four. ValidationError for a row that is none."""
+    return tuple(System.model_validate(one) for one in read_yaml(DATA))
+
+
+def rows(systems: tuple[System, ...]) -> Iterator[tuple[System, Part, Row]]:
+    """Every row with its system and part."""
+    for system in systems:
+        for part in system.parts:
+            for row in part.rows:
+                yield system, part, row
+
+
+def command(text: str) -> Command:
+    """``VARIABLE=value … bash SCRIPT word …``, or a Python program in place of the script."""
+    words = shlex.split(text)
+    head = next(number for number, word in enumerate(words) if not re.match("[A-Z_]+=", word))
+    script = next(word for word in words[head + 1 :] if not word.startswith("-"))
+    return Command.model_validate(
+        {
+            "variables": dict(word.split("=", 1) for word in words[:head]),
+            "program": words[head],
+            "script": script,
+            "words": words[words.index(script) + 1 :],
+        }
+    )
+
+
+def decision(row: Row) -> str:
+    """What the row's record says of its claim. StopIteration if it has no such claim."""
+    claims = json.loads((ROOT / row.record).read_text())["claims"]
+    return next(claim["decision"] for claim in claims if claim["claim"] == row.claim)
+
+
+def render(systems: tuple[System, ...]) -> str:
+    """The page: how many rows of each kind, then a table for each part."""
+    lines = [
+        "# The entry points",
+        "",
+        "One Python program for each verb; `--help` says what it reads, writes and takes. The scripts under",
+        "[bash](../bash) run them. Below: what readers of four published systems type, set or look for, and what it is",
+        "here.",
+        "",
+        f"<!-- Rendered from tests/instructions.yaml: {RENDER} -->",
+        "",
+        *_counts(systems),
+    ]
+    for system in systems:
+        lines += ["", f"## Coming from {system.system}", "", f"{_sentence(system.about)} {system.start}"]
+        for part in system.parts:
+            lines += ["", f"**{part.part}**" + (f", behind `{part.behind}`" if part.behind else ""), ""]
+            lines += ["| there | here | held by |", "|---|---|---|"]
+            lines += [f"| {_cell(row.there)} | {_here(row)} | {_held(row)} |" for row in part.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _counts(systems: tuple[System, ...]) -> Iterator[str]:
+    """How many rows of each kind each system has."""
+    yield "| held by | " + " | ".join(f"[{system.system}](#{_anchor(system)})" for system in systems) + " | |"
+    yield "|---" * (len(systems) + 2) + "|"
+    found = Counter((system.system, row.kind) for system, _, row in rows(systems))
+    for kind, (name, meaning) in KINDS.items():
+        cells = [str(found[system.system, kind]) for system in systems]
+        yield f"| {name} | " + " | ".join(cells) + f" | {meaning} |"
+
+
+def _here(row: Row) -> str:
+    """What it is here: the command, then the note, or why there is none."""
+    said = ([f"`{row.command}`"] if row.command else []) + ([row.note] if row.note else [])
+    return _cell("; ".join(said) or f"not here: {row.missing}")
+
+
+def _held(row: Row) -> str:
+    """What holds the row, with a link."""
+    name = KINDS[row.kind][0]
+    match row.kind:
+        case "test":
+            path, test = row.test.split("::")
+            return f'[{name}](../{path} "{test}")'
+        case "record":
+            return f"[{f'{row.claim}: {decision(row)}' if row.claim else name}](../{row.record})"
+        case "refused":
+            return f"{name}: {_cell(row.refused)}"
+        case _:
+            return name
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _anchor(system: System) -> str:
+    return re.sub(r"[^\w-]", "", f"Coming from {system.system}".lower().replace(" ", "-"))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(load()))
+    print(f"{PAGE.relative_to(ROOT)}: {sum(1 for _ in rows(load()))} rows")
