@@ -23,8 +23,9 @@ if [[ -z ${MODEL_PATH:-} ]]; then # two CPU cores
   TRAIN_FILES=$DATA/tiny/train.parquet VAL_FILES=$DATA/tiny/validation.parquet
   small=(style=compact "levels=[3]" "numbers=[1,20]" "target=[1,20]")
   export OMP_NUM_THREADS=1
-  "$PYTHON" examples/pretrain_tiny.py output="$CKPT/base" steps=2500 optimizer=muon mix.countdown=1.0 run.processes=2 "${dry[@]}"
-  "${create[@]}" "${small[@]}" split=train count=2000 output="$TRAIN_FILES"
+  "$PYTHON" examples/pretrain_tiny.py profile=tiny/single experiment=section43/stage0_pretrain output="$CKPT/base" steps=2500 \
+    mix.countdown=1.0 run.processes=2 "${dry[@]}"
+  "${create[@]}" "${small[@]}" split=train count=800 output="$TRAIN_FILES"
   "${create[@]}" "${small[@]}" split=validation count=200 output="$VAL_FILES"
   keys=(model.path="$CKPT/base" run.device=cpu mesh.shard=false optim.beta2=0.98 trainer.micro_batch_tokens=4096
     data.max_prompt_tokens=64)
