@@ -177,6 +177,24 @@ def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([], r"f.parquet: has no rows"),
+        ("a,b\n", r"f.parquet: not a readable parquet file"),
+        ([{"prompt": "p", "reward_model": {"ground_truth": "1"}}], r"f.parquet: has no column data_source"),
+    ],
+)
+def test_a_report_of_what_is_no_file_of_rows_is_one_line(tmp_path: Path, content: Any, told: str) -> None:
+    file = tmp_path / "f.parquet"
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        pq.write_table(pa.Table.from_pylist(content or sums(1)).slice(0, len(content)), file)
+    with pytest.raises(UserError, match=told):
+        prepare_guru(parse(PrepareGuruSettings, [f"files=[{file}]", "report_only=true"]))
+
+
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", sums(22))
     words = [f"files=[{file}]", "min_pass_rate=0.1", "max_pass_rate=0.9", "order=easy_to_hard"]
