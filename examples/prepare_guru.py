@@ -8,7 +8,7 @@ prompts and lengths.
 
     python examples/prepare_guru.py files=[math__combined_54.4k.parquet] output=data/math holdout=500 order=easy_to_hard
     python examples/prepare_guru.py files=[A.parquet,B.parquet] output=data/mix rows_per_domain=1000 max_pass_rate=0.9
-    python examples/prepare_guru.py files=[FOLDER] output=data/alone holdout=500 domains=[math,code] train_domains=[math]
+    python examples/prepare_guru.py files=[FOLDER] output=data/math holdout=500 domains=[math,code] train_domains=[math]
     python examples/prepare_guru.py files=[FOLDER] report_only=true
     python examples/prepare_guru.py files=[A.parquet] output=data/reuse subsets=[1000,5000] nested=true
 """
