@@ -17,6 +17,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.verl_reward import compute_score
 from compositionality.rft.guru import PrepareGuruSettings, prepare_guru
+from compositionality.rft.solutions import SolutionSettings, write_solutions
 
 RATE = "qwen2.5_7b_pass_rate"
 
@@ -132,6 +133,8 @@ def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
     sample = make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'raw'}", "count=12"]))
     parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled")
     assert {one["group"] for one in parts["train"]} == set(DOMAINS)
+    rows = parse(SolutionSettings, [f"problems={tmp_path / 'out/train.parquet'}", f"output={tmp_path / 'sft'}"])
+    assert pq.read_table(write_solutions(rows) / "train.parquet").num_rows == len(parts["train"])
     assert len((tmp_path / "out/refused.csv").read_text().splitlines()) == 1
     with pytest.raises(UserError, match=r"count=2: math has 8 kinds and levels; give 8 or more"):
         make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
