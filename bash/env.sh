@@ -5,7 +5,8 @@
 #   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
 #   ROLLOUT_ENGINE  what samples completions: builtin | vllm | ray | transformers | openai; the profile has a default
 #   BASE_MODEL  the model that a study starts from, a folder or a Hub id (default: the profile's)
-#   MODEL_PATH  the model that one script starts from, likewise; each says its default. Of run_all.sh, study.sh: the base model
+#   MODEL_PATH  the model that one script starts from, likewise; each says its default. Of run_all.sh, study.sh: the base model.
+#               What RL and an evaluation make of another one ends in its MODEL_NAME (default: its folder's), beside the study's
 #   CHAT_TEMPLATE  own | llama-3.1 | plain | qwen2.5 | qwen3 | a Jinja file: of the base model, which stage 0 makes of it
 #               ($CKPT_DIR/base, weights linked) unless it is its own; default: the profile's. MODEL_PATH of other scripts
 #               is taken as it is
@@ -24,7 +25,7 @@
 #   LANES, PROCESSES  arms at a time; processes of one training where nothing runs beside it (default: by cores or GPUs)
 #   BACKEND     where run_all.sh, study.sh and passk.sh run scripts: local | ray | slurm
 #   NNODES, RAY_ADDRESS, N_GPUS  nodes, an existing Ray cluster, GPUs per node (default: all that CUDA_VISIBLE_DEVICES shows)
-#   PYTHON      the interpreter (default .venv/bin/python)
+#   PYTHON      the interpreter (default .venv/bin/python, else the active python if it has the package, which is said)
 #   DRY_RUN=1   print every command and refuse what its start would refuse, but for inputs that are not there yet; run nothing
 # Lists of files are a.parquet,b.parquet: an element with blanks, commas … in quotes.
 
@@ -35,7 +36,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 source bash/functions.sh
 
-export PYTHON=${PYTHON:-.venv/bin/python}
+PYTHON=${PYTHON:-$(default_python)}
+export PYTHON
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
 # Where .pyc files are switched off, each of the ten processes of a verl run would compile torch and verl anew.
 unset PYTHONDONTWRITEBYTECODE
@@ -61,6 +63,10 @@ case $RFT_FILTER in
   paper) rft_filter=(max_correct_ratio=1.0) ;;
   *) fail "RFT_FILTER=$RFT_FILTER: choose all or paper" ;;
 esac
+
+# A model of a person's own has a name, and what is made of it folders that the study does not use.
+if [[ -n ${MODEL_PATH:-} && -z ${MODEL_NAME:-} ]]; then MODEL_NAME=$(model_name "$MODEL_PATH"); fi
+OF_MODEL=${OF_MODEL-${MODEL_PATH:+-$MODEL_NAME}} # empty for the models of an arm
 
 # verl starts a process for every GPU by itself, and validates on one file.
 TRAIN_PROCESSES=$PROCESSES RL_VALIDATION_FILES=$STRING_VALIDATION_FILES

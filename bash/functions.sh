@@ -2,6 +2,24 @@
 
 fail() { echo "error: $*" >&2; exit 2; }
 
+# default_python: of .venv; where there is none, of the active environment if it has the package (not only this folder).
+default_python() {
+  if [[ -x .venv/bin/python ]] || ! python -P -c "import compositionality.study.environment" 2>/dev/null; then
+    echo .venv/bin/python
+  else
+    command -v python
+    echo "no .venv here; this runs with $(command -v python)" >&2
+  fi
+}
+
+# model_name PATH: of a run folder's final/ or best/ the run's name, else the folder's.
+model_name() {
+  local path=${1%/}
+  case ${path##*/} in final | best) path=${path%/*} ;; esac
+  path=${path##*/}
+  echo "${path//[!A-Za-z0-9._-]/-}"
+}
+
 # named WORD QUESTION: the word, if it is a name; an option or key=value is none.
 named() {
   if [[ -z $1 || $1 == -* || $1 == *=* ]]; then fail "$2"; fi

@@ -6,7 +6,10 @@
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/tasks/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
-# at first, CUDA is tried last. Reads requirements-*.lock. Writes .venv. PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
+# at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv.
+# TORCH_INDEX_URL: an index that torch is taken from. With --gpu also what torch itself depends on, so that an older driver can
+# have a torch of CUDA 12 (525.60 or newer): https://download.pytorch.org/whl/cu126; for ENGINE=single, as vLLM needs CUDA 13.
+# PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,6 +29,9 @@ done
 if [[ -z $device ]]; then
   if nvidia-smi -L >/dev/null 2>&1; then device=gpu; else device=cpu; fi
 fi
+if [[ -n $full && $device == gpu && ${TORCH_INDEX_URL:-} == */cu12* ]]; then
+  fail "setup.sh --full: vLLM is built for CUDA 13, TORCH_INDEX_URL=$TORCH_INDEX_URL is of CUDA 12; leave one of the two out"
+fi
 if [[ -n $flash && $device == cpu ]]; then fail "setup.sh --flash-attn: flash-attn is for GPUs; add --gpu, or leave it out"; fi
 read -ra sets <<<"small $full $dev"
 declare -A lock_of=([small]=requirements-$device-small.lock [full]=requirements-$device.lock [dev]=requirements-dev.lock)
@@ -42,27 +48,39 @@ find_python() {
   fail "no Python 3.11 or 3.12 found; install one or set PYTHON=/path/to/python"
 }
 
-# The CPU wheel of torch is not on PyPI: pip's configured index may have it, PyTorch's own index has.
-install_torch_cpu() {
+# The CPU wheel of torch is not on PyPI: pip's configured index may have it, PyTorch's own index has. Of a GPU only with an index
+# that was named; the lock's own packages of CUDA are then left out: they would lie in the same folders as that torch's.
+install_torch() {
   local pin
   pin=$(grep '^torch==' "${lock_of[small]}")
+  if [[ $device == gpu ]]; then
+    .venv/bin/pip install --quiet "$pin" --index-url "$TORCH_INDEX_URL" || fail "no $pin found at TORCH_INDEX_URL=$TORCH_INDEX_URL"
+    return
+  fi
   .venv/bin/pip install --quiet --no-deps "$pin" 2>/dev/null ||
     .venv/bin/pip install --quiet --no-deps "$pin" --index-url "${TORCH_INDEX_URL:-https://download.pytorch.org/whl/cpu}" ||
     fail "no CPU wheel of $pin found; set TORCH_INDEX_URL to an index that has it"
 }
 
-# install SET: installs the packages of its lock file, unless the stamp says that this was done.
+# stamp SET: what its packages are made from; is_installed SET: whether its stamp file says so, without TORCH_INDEX_URL with any.
+stamp() { echo "$(cat "${lock_of[$1]}" pyproject.toml bash/setup.sh | sha256sum | cut -c1-16) ${TORCH_INDEX_URL:-}"; }
+is_installed() {
+  local file=.venv/.installed-$device-$1
+  [[ -f $file && $(<"$file") == "$(stamp "$1")"* ]]
+}
+
+# install SET: installs the packages of its lock file, unless this was done.
 install() {
-  local lock=${lock_of[$1]} stamp stamp_file=.venv/.installed-$device-$1
-  stamp=$(cat "$lock" pyproject.toml bash/setup.sh | sha256sum | cut -c1-16)
-  if [[ -f $stamp_file && $(<"$stamp_file") == "$stamp" ]]; then return; fi
+  local lock=${lock_of[$1]} packages=(-r "${lock_of[$1]}")
+  if is_installed "$1"; then return; fi
+  if [[ $device == gpu && -n ${TORCH_INDEX_URL:-} ]]; then mapfile -t packages < <(grep -Ev '^(nvidia-|cuda-|triton=)' "$lock"); fi
   echo "set-up: installing the $(wc -l <"$lock") packages of $lock into .venv"
-  if [[ $device == cpu && $1 == small ]]; then install_torch_cpu; fi
-  .venv/bin/pip install --quiet --no-deps -r "$lock" || fail "the packages of $lock could not be installed; see above"
+  if [[ $1 == small && ($device == cpu || -n ${TORCH_INDEX_URL:-}) ]]; then install_torch; fi
+  .venv/bin/pip install --quiet --no-deps "${packages[@]}" || fail "the packages of $lock could not be installed; see above"
   if [[ $1 == small ]]; then
     .venv/bin/pip install --quiet --no-deps --no-build-isolation -e . || fail "the project itself could not be installed; see above"
   fi
-  echo "$stamp" >"$stamp_file"
+  stamp "$1" >".venv/.installed-$device-$1"
 }
 
 # The compiler that --flash-attn needs, asked for before anything is downloaded. flash-attn has no wheel for this CUDA and torch.
@@ -126,7 +144,7 @@ install_sandbox() {
 if [[ -n $flash ]]; then check_nvcc; fi
 python=.venv/bin/python
 if [[ ! -x .venv/bin/pip ]]; then python=$(find_python); fi
-if [[ $device == gpu ]]; then "$python" -m compositionality.gpus driver || exit 2; fi
+if [[ $device == gpu && -z ${TORCH_INDEX_URL:-} ]] && ! is_installed small; then "$python" -m compositionality.gpus driver || exit 2; fi
 
 mkdir -p .venv
 exec 9>.venv/.setup.lock

@@ -2,6 +2,7 @@
 
 import os
 import re
+from importlib.util import find_spec
 
 SECRET_VARIABLES = ("_API_KEY", "_TOKEN", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values ("none", "EMPTY") stand for no key, and would blot out words
@@ -14,6 +15,19 @@ class UserError(Exception):
     """Bad input: the message names the file, the row and the fix. Entry points print it and exit with code 2."""
 
     exit_code = 2
+
+
+class MissingPackageError(UserError):
+    """A package that is not installed here; the message has the command that installs it."""
+
+
+def check_installed(package: str, asked: str) -> None:
+    """MissingPackageError if ``package``, which comes with the full set-up and ``asked`` needs, is not there.
+
+    The package is looked for, not imported: that takes seconds for some.
+    """
+    if find_spec(package) is None:
+        raise MissingPackageError(f"{asked}: the package {package} is not installed; run: bash bash/setup.sh --full")
 
 
 def without_secrets(text: str) -> str:

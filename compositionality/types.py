@@ -48,11 +48,17 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says of a completion: ``score`` in [0, 1], the reason, the answer that was read (None: none)."""
+    """What a judge says of a completion: ``score``, the reason, the answer that was read (None: none).
+
+    A task's judge gives a score in [0, 1]; a reward function any finite one, and ``metrics``. ``error``: what a judge
+    died of.
+    """
 
     score: float
     reason: Reason
     answer: str | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    error: str | None = None
 
 
 STOP, LENGTH, FAILED = "stop", "length", "failed"
@@ -80,7 +86,7 @@ class PromptGroup:
     """All completions of one problem in one step.
 
     ``position`` is the place of the problem in the stream of prompts, ``step`` the one in which it was sampled.
-    ``rewards`` and ``correct`` have one entry for each completion; a reward is None where the judge failed.
+    ``rewards``, ``correct`` and ``metrics`` have an entry for each completion; a reward is None where the judge failed.
     """
 
     position: int
@@ -89,6 +95,7 @@ class PromptGroup:
     completions: list[Completion]
     rewards: list[float | None]
     correct: list[bool]
+    metrics: list[Mapping[str, float]] = field(default_factory=list)
 
     def has_signal(self, *, by_reward: bool = False) -> bool:
         """True if some completions are correct and some are not, or ``by_reward`` if rewards differ."""
@@ -247,6 +254,11 @@ class TrainingReport:
     def changed_nothing(self) -> bool:
         """No update had signal."""
         return self.updates is not None and self.updates == (self.updates_without_signal or 0)
+
+    @property
+    def not_testable(self) -> bool:
+        """No group of a run of RL had signal: what its model can do says nothing of what it was to learn."""
+        return bool(self.groups) and self.groups_with_signal == 0
 
 
 class Decision(StrEnum):

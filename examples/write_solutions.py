@@ -10,7 +10,8 @@ the same problems in the same order: arms that differ in what is injected are pa
 
 Behaviours: subgoals (a step one operation at a time), analysis (the problem's words are repeated: levels 0 to 4, or
 analysis_chance), reflection (something is tried that cannot be known yet, and left for later). padded=true: neutral
-text instead, as much. prompt_orders, solution_orders: so many rows of each problem, in other orders.
+text instead, as much. prompt_orders, solution_orders: so many rows of each problem, in other orders. tags=true: as a
+thought and an answer, for a model whose chat template asks for <think> and <answer> (behavior_injection/think.jinja).
 """
 
 from compositionality.config.cli import run

@@ -6,6 +6,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 LONG: dict[str, list[str]] = {
+    "analysis/test_scaling_quantities.py": [],
     "evaluate/test_evaluate_real.py": [],
     "evaluate/test_failures_judge.py": [
         "test_p07_killed_and_run_again_it_asks_only_what_is_missing",
@@ -18,6 +19,7 @@ LONG: dict[str, list[str]] = {
     ],
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
+    "report/test_scaling_figure.py": [],
     "rft/test_filter.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
     ],
@@ -47,6 +49,7 @@ LONG: dict[str, list[str]] = {
         "test_p06_intervals_over_seeds_and_problems_hold_the_truth_at_the_nominal_rate",
         "test_p06_intervals_of_differences_hold_the_truth_at_the_nominal_rate",
     ],
+    "stats/test_rank_correlation.py": ["test_p_of_arms_that_have_nothing_in_common"],
     "tasks/test_countdown_clean.py": [
         "test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty",
         "test_p01_number_of_processes_does_not_matter",
@@ -61,11 +64,21 @@ LONG: dict[str, list[str]] = {
     "tasks/test_sandbox.py": [],
     "tasks/test_string_clean.py": [
         "test_p01_number_of_processes_does_not_matter",
+        "test_p03_a_chain_of_no_ops_is_never_made",
     ],
     "tasks/test_string_paper.py": [
         "test_flaws_are_the_originals",
     ],
     "study/test_slurm.py": [],
+    "study/test_preflight.py": [
+        "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
+        "test_p18_a_gpu_profile_without_a_gpu",
+        "test_a_prompt_is_shown_as_the_model_sees_it",
+        "test_p22_a_profile_on_its_machine",
+    ],
+    "study/test_registered_study.py": [],
+    "test_behavior_injection.py": [],
+    "test_scaling_law.py": [],
     "test_scripts.py": [],
     "test_section43.py": [],
     "test_section44.py": [],

@@ -18,8 +18,9 @@ stand alone, and figures of the paper (from "paper:" or "paper has" to the end o
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -55,7 +56,7 @@ class Entry:
     intervals: tuple[tuple[float, float], ...]
 
     def has(self, figure: str) -> bool:
-        return any(is_rounded(value, figure, self.labels) for value in self.values.values())
+        return any_is(self.units, figure)
 
     def has_interval(self, low: str, high: str) -> bool:
         return any(is_rounded(a, low, self.labels) and is_rounded(b, high, self.labels) for a, b in self.intervals)
@@ -66,17 +67,32 @@ class Entry:
         mine = [[v for key, v in self.values.items() if key.startswith(f"{one}/")] for one in sentences]
         return any(all(any(is_rounded(v, one, self.labels) for v in of) for one in figures) for of in mine)
 
-    def fits(self, names: Sequence[str]) -> bool:
-        """Whether it bears these names of a table, as far as they are a level or one of ``NAMES``."""
-        mine = {str(self.labels.get(key)) for key in NAMES} | {f"L{self.labels.get('level')}"}
-        return mine.issuperset(names)
+    @cached_property
+    def names(self) -> set[str]:
+        """What a row or a column of a table may call it: a level, or one of ``NAMES``."""
+        return {str(self.labels.get(key)) for key in NAMES} | {f"L{self.labels.get('level')}"}
+
+    @cached_property
+    def units(self) -> list[float]:
+        return [one for value in self.values.values() for one in in_units(value, timed=not self.labels)]
 
 
 def is_rounded(value: float, figure: str, shares: object) -> bool:
     """Whether a value, or what it is in other units, is this figure as it is written."""
+    return any_is(in_units(value, timed=not shares), figure)
+
+
+def any_is(values: Iterable[float], figure: str) -> bool:
+    """Whether one of the values is this figure as it is written."""
+    number, least = written(figure)
+    return any(abs(one - number) <= least for one in values)
+
+
+@cache
+def written(figure: str) -> tuple[float, float]:
+    """A figure's value, and how far a value that is rounded to it may be from it."""
     text = figure.replace(",", "").replace("−", "-").lstrip("+")
-    least = 0.5 * 10 ** -len(text.partition(".")[2]) + 1e-9
-    return any(abs(one - float(text)) <= least for one in in_units(value, timed=not shares))
+    return float(text), 0.5 * 10 ** -len(text.partition(".")[2]) + 1e-9
 
 
 def in_units(value: float, *, timed: bool) -> Iterator[float]:
@@ -148,7 +164,8 @@ def unfound(text: str, records: Mapping[str, Sequence[Entry]]) -> list[str]:
     names = {str(entry.labels.get(key)) for entry in known for key in NAMES} | {f"L{level}" for level in range(1, 99)}
     missing = []
     for part, around in parts(text):
-        mine = [entry for entry in known if entry.fits([name for name in around if name in names])]
+        needed = names.intersection(around)
+        mine = [entry for entry in known if entry.names >= needed]
         missing += [f"{' '.join(one)}: {part.strip()[:90]}" for one in groups(part) if not is_there(one, mine)]
     return missing
 

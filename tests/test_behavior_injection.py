@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from bash_runs import dry, run, values
 
+from compositionality.config.profile import load_profile
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.study.arms import load_study
@@ -133,6 +134,29 @@ def test_arms_that_train_as_long_as_another(tmp_path: Path) -> None:
     for name, word in (("pp-aug-updates", "trainer.steps"), ("vanilla-tokens", "trainer.tokens")):
         _, trained = map(values, dry(f"{SECTION}/arm.sh", f"sft-{name}", PROFILE="tiny")[:2])
         assert trained[word] == "1"  # nothing was run
+
+
+def test_the_recipe_of_one_model() -> None:
+    """As the paper's profile has it, with a chat template of its own; elsewhere that profile's model and sizes."""
+    told = dry(f"{SECTION}/run_qwen2.5_1.5b.sh", N_GPUS="2")
+    steps = [(command[0], values(command)) for command in told if command[0] != "create_problems"]
+    names = ["set_chat_template", "write_solutions", "train_sft", "train_grpo", "evaluate"]
+    assert [name for name, _ in steps] == names
+    template, rows, sft, rl, evaluated = (settings for _, settings in steps)
+    assert template["model"] == "Qwen/Qwen2.5-1.5B"
+    assert (rows["tags"], rows["subgoals"], rows["analysis"], rows["reflection"]) == ("true", "true", "2", "0.1")
+    assert (sft["model.path"], sft["data.train_file"]) == (template["output"], f"{rows['output']}/train.parquet")
+    assert rl["model.path"] == f"{sft['trainer.output']}/final"
+    assert evaluated["models"] == f"[sft:{rl['model.path']},rl:{rl['trainer.output']}/final]"
+    paper = load_profile("paper")
+    for step, entry, given in (("sft", "train_sft", sft), ("rl", "train_grpo", rl)):
+        layer = paper.steps[f"behavior_injection/{step}"][entry]
+        for section in ("trainer", "optim", "rollout"):
+            for key, value in layer.get(section, {}).items():
+                assert float(given[f"{section}.{key}"]) == value, key
+    smoke = dry(f"{SECTION}/run_qwen2.5_1.5b.sh", PROFILE="smoke", BEHAVIOURS="", NAME="vanilla")
+    assert [command[0] for command in smoke if command[0] != "create_problems"] == ["pretrain_tiny", *names[1:]]
+    assert "optim.lr" not in values(smoke[-3])
 
 
 @pytest.mark.slow

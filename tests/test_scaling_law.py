@@ -61,21 +61,100 @@ def test_an_algorithm_is_one_word() -> None:
     assert (lora["engine"], lora["model.lora.rank"]) == ("verl", "32")
 
 
-def test_other_domains_are_prepared_trained_on_and_evaluated() -> None:
-    told = dry(f"{SECTION}/prepare_data.sh", PROFILE="tiny", DOMAINS="sample", DOMAIN_COUNT="50")
-    sample, made = (values(one) for one in told[-2:])
-    assert (told[-2][0], told[-1][0], sample["count"]) == ("make_domain_sample", "prepare_guru", "50")
-    assert made["files"] == f"[{sample['output']}]"
-    (given,) = (values(one) for one in dry(f"{SECTION}/prepare_data.sh", PROFILE="tiny", DOMAINS="a.parquet,b")[-1:])
-    assert given["files"] == "[a.parquet,b]"
-    trained = values(dry(f"{SECTION}/train.sh", "85k", PROFILE="tiny", DOMAINS="sample")[0])
-    assert trained["data.train_files"] == f"[{made['output']}/train.parquet]"
-    assert trained["data.val_files"] == f"[{made['output']}/holdout.parquet]"
-    assert trained["trainer.output"] == "checkpoints/tiny-scaling/rl-85k-domains"
-    model = {"MODEL_PATH": "m"}
-    asked = values(dry(f"{SECTION}/evaluate.sh", PROFILE="tiny", DOMAINS="sample", **model)[0])
-    plain = values(dry(f"{SECTION}/evaluate.sh", PROFILE="tiny", **model)[0])
-    assert asked["problems"] == f"{plain['problems'].removesuffix(']')},{made['output']}/holdout.parquet]"
+def test_rows_of_one_s_own_are_trained_on_and_evaluated() -> None:
+    own = {"PROFILE": "tiny", "MODEL_PATH": "m", "TRAIN_FILES": "a.parquet", "VAL_FILES": "b.parquet", "OUTPUT": "o"}
+    trained = values(dry(f"{SECTION}/train.sh", "mine", **own)[0])
+    keys = ("model.path", "data.train_files", "data.val_files", "trainer.output")
+    assert [trained[key] for key in keys] == ["m", "[a.parquet]", "[b.parquet]", "o"]
+    for script, *name in (("evaluate",), ("passk", "mine")):
+        asked = values(dry(f"{SECTION}/{script}.sh", *name, **own)[-1])
+        assert (asked["problems"], asked["output"]) == ("[b.parquet]", "o")
+        assert asked["models"] in ("[model:m]", "[base:m]")
+
+
+DOMAINS = "[math,code,logic,stem]"
+PUBLISHED = {
+    **{"engine": "verl", "algorithm": "ppo", "algorithm.gamma": "1.0", "algorithm.gae_lambda": "0.95"},
+    **{"model.lora.rank": "32", "model.lora.alpha": "64", "verl.algorithm.use_kl_in_reward": "true"},
+    **{"model.lora.targets": "[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]"},
+    **{"optim.lr": "1e-6", "critic.lr": "1e-5", "optim.warmup_steps": "10", "critic.alone_steps": "5"},
+    **{"verl.algorithm.kl_ctrl.kl_coef": "0.02", "verl.algorithm.kl_ctrl.target_kl": "0.01"},
+}
+
+
+@pytest.mark.parametrize(
+    ("script", "given", "steps", "own"),
+    [
+        (
+            ["run_multi_domain"],
+            {"PROFILE": "tiny"},
+            "pretrain_tiny make_domain_sample prepare_guru train_grpo passk",
+            {"data.prompts_per_step": "8", "rollout.n": "4", "trainer.epochs": "3", "trainer.save_every": "10"},
+        ),
+        (
+            ["run_multi_domain"],
+            {"PROFILE": "paper", "MODEL_PATH": "m", "DATA": "g"},
+            "prepare_guru train_grpo passk",
+            {"data.max_prompt_tokens": "2048", "rollout.max_tokens": "2048", "algorithm.updates_per_step": "2"},
+        ),
+        (
+            ["run_multi_domain"],
+            {"PROFILE": "paper", "MODEL_PATH": "m", "TRAIN_FILES": "t/a.parquet"},
+            "train_grpo passk",
+            {"data.train_files": "[t/a.parquet]", "data.val_files": "[t/holdout.parquet]"},
+        ),
+        (
+            ["run_single_domain", "math"],
+            {"PROFILE": "paper", "MODEL_PATH": "m", "DATA": "g"},
+            "prepare_guru train_grpo passk",
+            {"data.prompts_per_step": "64", "rollout.n": "2", "trainer.epochs": "2", "trainer.save_every": "25"},
+        ),
+    ],
+)
+def test_domains_are_prepared_trained_on_by_the_published_settings_and_measured(
+    script: list[str], given: dict[str, str], steps: str, own: dict[str, str]
+) -> None:
+    told = dry(f"{SECTION}/{script[0]}.sh", *script[1:], **given)
+    assert [one[0] for one in told] == steps.split()
+    trained, asked = values(told[-2]), values(told[-1])
+    assert {**PUBLISHED, **own}.items() <= trained.items()
+    assert (asked["problems"], asked["n_samples"]) == (trained["data.val_files"], "128")
+    if "prepare_guru" in steps:
+        made = values(told[-3])
+        assert trained["data.train_files"] == f"[{made['output']}/train.parquet]"
+        assert trained["data.val_files"] == f"[{made['output']}/holdout.parquet]"
+        assert (made["domains"], made.get("train_domains")) == (DOMAINS, "[math]" if script[1:] else None)
+        assert made["files"] == "[g]" if "DATA" in given else f"[{values(told[1])['output']}]"
+
+
+def test_an_unknown_domain_is_one_line_before_anything_is_made(tmp_path: Path) -> None:
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    own = {"PROFILE": "tiny", "MODEL_PATH": "m", "DATA": "g", "DRY_RUN": "1", **folders}
+    for domain, told in (("physics", "no domain 'physics'; there are: math, code, logic, stem"), ("", "which domain?")):
+        done = run(f"{SECTION}/run_single_domain.sh", domain, **own)
+        assert done.returncode == 2, done.stderr
+        assert told in done.stderr.splitlines()[-1]
+
+
+def test_the_questions_of_several_domains_are_arms() -> None:
+    """Every arm reads what an arm that comes before it makes, and nothing is taken for a size of the laws."""
+    names = [name for name, arm in STUDY.arms.items() if arm.script.endswith("domain") or name.startswith("sft-")]
+    made, models = set[str](), dict[str, str]()
+    for name in names:
+        told = dry(f"{SECTION}/arm.sh", name, PROFILE="paper", VAL_FILES="h.parquet")
+        trained = next(values(one) for one in told if one[0] in ("train_grpo", "train_sft"))
+        files = [*trained.get("data.train_files", "").strip("[]").split(","), trained.get("data.train_file", "")]
+        made |= {f"{values(one)['output']}/{part}.parquet" for one in told if one[0] == "prepare_guru"
+                 for part in ("train", "first", "rest")}  # fmt: skip
+        made |= {f"{values(one)['output']}/train.parquet" for one in told if one[0] == "write_solutions"}
+        assert set(filter(None, files)) <= made, name
+        assert values(told[-1])["problems"] == "[h.parquet]"
+        models[name] = trained["trainer.output"]
+    assert len({*models.values()}) == len(names) == 12
+    halves = [values(one) for one in dry(f"{SECTION}/arm.sh", "rl-domains-half", PROFILE="paper")]
+    assert halves[0]["model.path"] == f"{models['sft-domains-half']}/final"
+    variables = {"SECTION": "scaling_law", "SEED": "0", "SEEDS": "1", "CKPT_DIR": "c", "DRY_RUN": "1"}
+    assert runs_of_sizes({**variables, "ARMS": " ".join(names)}) == []
 
 
 @pytest.mark.slow
@@ -95,7 +174,7 @@ def test_the_papers_sizes_and_settings() -> None:
         f"Qwen/Qwen2.5-{size}" for size in ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")
     )
     problems = {Path(values(one)["output"]).stem: values(one)["count"] for one in told if one[0] == "create_problems"}
-    assert problems["holdout"] == "500"
+    assert int(problems["holdout"]) == 6 * 84  # the paper has 500; levels in equal parts
 
 
 def test_laws_are_fitted_to_runs_that_differ_in_their_size_alone(tmp_path: Path) -> None:
@@ -148,19 +227,19 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_other_domains_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
-    """A generated sample of six domains: prepared, trained on, evaluated domain by domain."""
+def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
+    """A generated sample of four domains: prepared, trained on through verl, its checkpoints in a table by domain."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    domains = {"PROFILE": "smoke", "DOMAINS": "sample", "DOMAIN_COUNT": "24", "DOMAIN_HOLDOUT": "24", **folders}
-    trained = tmp_path / "CKPT_DIR/rl-any-domains"
-    for script, *arguments in (("prepare_data",), ("pretrain", "any", "model.width=16"), ("train", "any")):
-        done = run(f"{SECTION}/{script}.sh", *arguments, **domains)
-        assert done.returncode == 0, done.stdout + done.stderr
-    done = run(f"{SECTION}/evaluate.sh", **domains, MODEL_PATH=str(trained / "final"), MODEL_NAME="rl")
+    short = ["trainer.steps=2", "trainer.save_every=1", "n_samples=4", "probe=0", "critic.alone_steps=0"]
+    done = run(f"{SECTION}/run_multi_domain.sh", *short, PROFILE="smoke", **folders)
     assert done.returncode == 0, done.stdout + done.stderr
-    logged = (trained / "metrics.jsonl").read_text()
-    measured = json.loads((tmp_path / "RESULTS_DIR/scaling_law/accuracy.json").read_text())["results"]
-    domains_seen = {"code", "logic", "math", "simulation", "stem", "table"}
-    assert all(f"val-core/{domain}" in logged for domain in domains_seen)
-    assert {row["group"] for row in measured} >= domains_seen
+    logged = (tmp_path / "CKPT_DIR/rl-domains/metrics.jsonl").read_text()
+    assert all(f"val-core/{domain}" in logged for domain in ("code", "logic", "math", "stem"))
+    assert "critic/" in logged
+    measured = json.loads((tmp_path / "RESULTS_DIR/passk-rl-domains/passk.json").read_text())
+    assert {row["group"] for row in measured["curves"]} == {"code", "logic", "math", "stem"}
+    assert measured["models"] == ["base", "step1", "step2"]
+    assert 0 < measured["runs"]["step1"]["flops"] < measured["runs"]["step2"]["flops"]
+    assert "math of holdout, all levels, along training" in done.stdout

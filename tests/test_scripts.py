@@ -1,6 +1,7 @@
 """The scripts under bash/: every profile says what it would run, arguments reach the command, bad input is one line."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -274,6 +275,51 @@ def test_without_an_environment_the_scripts_say_what_to_run() -> None:
     done = run(f"{SECTION}/stage1_rft.sh", PYTHON="no/such/python")
     assert done.returncode == 2
     assert done.stderr == "error: no no/such/python; run: bash bash/setup.sh\n"
+
+
+def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path: Path) -> None:
+    """In a copy of the scripts beside which there is no .venv; a package in the current folder alone is not enough."""
+    shutil.copytree(ROOT / "bash", tmp_path / "bash")
+    (tmp_path / "compositionality").mkdir()
+    (tmp_path / "compositionality/__init__.py").touch()
+    (tmp_path / "bin").mkdir()
+    for script, told in (
+        (f'exec "{sys.executable}" "$@"', f"no .venv here; this runs with {tmp_path}/bin/python\n"),
+        ("exit 1", "error: no .venv/bin/python; run: bash bash/setup.sh\n"),
+    ):
+        (tmp_path / "bin/python").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin/python").chmod(0o755)
+        done = subprocess.run(
+            ["bash", "bash/claims.sh"], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PROFILE": "tiny"},
+        )  # fmt: skip
+        assert done.stderr.startswith(told)
+
+
+def test_a_model_of_ones_own_writes_beside_nothing_of_the_study() -> None:
+    given = {"PROFILE": "tiny", "MODEL_PATH": "runs/My model/final"}
+    (told,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **given), "train_grpo")
+    assert told["trainer.output"] == "checkpoints/tiny/stage2-rl-level2-My-model"
+    (told,) = of(dry(f"{SECTION}/evaluate.sh", **given), "evaluate")
+    assert told["output"] == "results/tiny/section41_42-My-model"
+    assert told["models"] == "['My-model:runs/My model/final']"
+    (told,) = of(dry(f"{SECTION}/evaluate.sh", **given, MODEL_NAME="x", OUTPUT="o"), "evaluate")
+    assert (told["output"], told["models"]) == ("o", "['x:runs/My model/final']")
+
+
+def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
+    folders = {"PROFILE": "tiny", "CKPT_DIR": str(tmp_path / "c"), "DATA_DIR": str(tmp_path / "d")}
+    for script, maker in (
+        (f"{SECTION}/stage2_rl_level2", "section41_42/stage1_rft"),
+        (f"{SECTION}/stage1_rft", "section41_42/stage0_pretrain"),
+        (f"{SECTION}/stage1_create_train_data", "section41_42/stage0_pretrain"),
+    ):
+        done = run(f"{script}.sh", **folders)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1].endswith(f"; bash bash/{maker}.sh makes it"), done.stderr
+    done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "mine"), **folders)
+    assert done.returncode == 2
+    assert "makes it" not in done.stderr
 
 
 def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_p18_an_old_driver_is_said_before_anything_is_downloaded(copy: Path, mon
     assert (done.returncode, asked(copy)) == (2, "")
     assert done.stderr.startswith("error: the NVIDIA driver is 550.54.14, and CUDA 13 (torch and vLLM of requirements-")
     assert "needs 580.65 or newer" in done.stderr
+    assert "TORCH_INDEX_URL=https://download.pytorch.org/whl/cu126 bash bash/setup.sh --gpu" in done.stderr
     assert done.stderr.count("\n") == 1
     assert setup(copy, "--cpu").returncode == 0
 
@@ -116,6 +117,25 @@ def test_p18_flash_attn_needs_the_compiler_of_cuda_13(copy: Path, version: str, 
     assert architectures == "90"
     setup(copy, "--gpu", "--flash-attn", CUDA_HOME=str(copy / "cuda"))
     assert asked(copy).splitlines() == log
+
+
+def test_an_older_driver_takes_a_torch_of_its_cuda(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its CUDA comes with it, not from the lock; a later set-up leaves it alone and does not ask for the driver."""
+    install_nvidia_smi(copy / "bin", monkeypatch, 1, "550.54.14")
+    (copy / "stubs/torch.py").write_text(TORCH.format(cuda="12.6", usable=True))
+    index = {"TORCH_INDEX_URL": "https://host.invalid/whl/cu126"}
+    refused = setup(copy, "--gpu", "--full", **index)
+    assert (refused.returncode, asked(copy)) == (2, "")
+    assert "vLLM is built for CUDA 13, TORCH_INDEX_URL=https://host.invalid/whl/cu126 is of CUDA 12" in refused.stderr
+    done = setup(copy, "--gpu", **index)
+    assert done.returncode == 0, done.stderr
+    assert "set-up: CUDA 12.6 works" in done.stdout
+    log = asked(copy)
+    assert "torch==2.11.0 --index-url https://host.invalid/whl/cu126\n" in log
+    assert "transformers==" in log
+    assert "nvidia-" not in log
+    again = setup(copy, "--gpu")
+    assert (again.returncode, asked(copy)) == (0, log), again.stderr
 
 
 def test_p18_flash_attn_without_a_gpu_is_refused(copy: Path) -> None:

@@ -6,11 +6,11 @@
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
+MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 names=(igsm_task/test)
 if [[ -f $DATA_DIR/igsm_task/test_ood.parquet || -n ${DRY_RUN:-} ]]; then names+=(igsm_task/test_ood); fi
-OUTPUT=${OUTPUT:-$RESULTS_DIR/$SECTION}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/$SECTION$OF_MODEL}
 if [[ ${EVALUATE_ON:-test} == validation ]]; then names=(igsm_task/validation) OUTPUT+=-validation; fi
 PROBLEMS=${PROBLEMS:-$(files "${names[@]}")}
 

@@ -10,7 +10,7 @@ arm=$(named "${1:-}" "which arm? One that bash/behavior_injection/sft.sh has tra
 MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/sft-$arm/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files igsm_task/rl)}
 VAL_FILES=${VAL_FILES-$(files igsm_task/validation)}
-OUTPUT=${OUTPUT:-$CKPT_DIR/rl-$arm}
+OUTPUT=${OUTPUT:-$CKPT_DIR/rl-$arm$OF_MODEL}
 
 run train_grpo experiment="$SECTION/rl" engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \

@@ -8,7 +8,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
 RUNS=${RUNS:-$("$PYTHON" -m compositionality.study sizes)}
-[[ -n $RUNS ]] || fail "no run of $ARMS in $CKPT_DIR; run: bash bash/scaling_law/run_seed.sh"
+if [[ -z $RUNS && $ARMS == *rl-[0-9]* ]]; then fail "no run of $ARMS in $CKPT_DIR; run: bash bash/scaling_law/run_seed.sh"; fi
+if [[ -z $RUNS ]]; then echo "no sizes among ARMS=$ARMS: no laws" >&2 && exit; fi
 for resource in ${RESOURCES:-flops flops_paper completions}; do
   output=${OUTPUT:-$RESULTS_DIR/$SECTION}/$resource
   run fit_scaling points="[$RUNS]" resource="$resource" metric='val-core/*' output="$output" "$@"

@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # Problems of the scaling study: to train on, a file for each level, the hold-out of which the loss is made, and two files to
 # see what else changes: more functions (deeper), longer strings (longer). All but the first depend on $TEST_SEED alone.
-# DOMAINS=sample: also a generated sample of mathematics, code, logic, simulation, STEM and tables, $DOMAIN_COUNT problems of each
-# (default 200); DOMAINS=A.parquet,FOLDER: rows of guru's in its place. $DOMAIN_HOLDOUT rows of them (default 200) are held out.
-# Reads nothing, or the files of $DOMAINS. Writes $DATA_DIR/scaling_task/{train-level1 …,holdout,deeper,longer}.parquet and
-# scaling_task/domains/{train,holdout}.parquet. Tiny: seconds.
+# Reads nothing. Writes $DATA_DIR/scaling_task/{train-level1 …,holdout,deeper,longer}.parquet. Tiny: seconds.
 export SECTION=scaling_law
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
@@ -28,13 +25,3 @@ create deeper "$(list "${deeper[@]}")" group=holdout split=test seed="$TEST_SEED
   count=$((SCALING_TRANSFER_PER_LEVEL * ${#deeper[@]})) "$@"
 create longer "$(list "${levels[@]}")" group=longer split=test seed="$TEST_SEED" input_length=[7,8] max_length=14 \
   count=$((SCALING_TRANSFER_PER_LEVEL * ${#levels[@]})) "$@"
-
-if [[ -n ${DOMAINS:-} ]]; then
-  rows=$DOMAINS
-  if [[ $DOMAINS == sample ]]; then
-    rows=$OUTPUT/domain_sample
-    run make_domain_sample output="$rows" count="${DOMAIN_COUNT:-200}" seed="$TEST_SEED" workers="$CORES"
-  fi
-  run prepare_guru experiment="$SECTION/prepare_data" files="[$rows]" output="$OUTPUT/domains" holdout="${DOMAIN_HOLDOUT:-200}" order=shuffled \
-    seed="$TEST_SEED" workers="$CORES"
-fi

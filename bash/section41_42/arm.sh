@@ -15,5 +15,5 @@ eval "$found" # SCRIPT, ARGUMENTS and with (its variables), NEW_PROBLEMS, MODEL
 if ((${#NEW_PROBLEMS[@]})); then run create_problems workers="$CORES" "${NEW_PROBLEMS[@]}" "${@:2}"; fi
 with+=(ARM_NAME="$arm")
 if [[ -n $SCRIPT ]]; then script "$SCRIPT" "${ARGUMENTS[@]}" "${@:2}"; fi
-with=(MODEL_NAME="$arm" MODEL_PATH="$MODEL")
+with=(MODEL_NAME="$arm" MODEL_PATH="$MODEL" OF_MODEL="")
 script "$SECTION/evaluate" answers_only=true "${@:2}"

@@ -5,10 +5,10 @@
 # EVALUATE_ON=validation: on the validation files, in $RESULTS_DIR/section41_42-validation.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
+MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 PROBLEMS=${PROBLEMS:-$(files $STRING_TEST_FILES)}
-OUTPUT=${OUTPUT:-$RESULTS_DIR/section41_42}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/section41_42$OF_MODEL}
 if [[ ${EVALUATE_ON:-test} == validation ]]; then PROBLEMS=$(files $STRING_VALIDATION_FILES) OUTPUT+=-validation; fi
 
 run evaluate experiment=section41_42/evaluate models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" \

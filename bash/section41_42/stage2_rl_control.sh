@@ -24,7 +24,7 @@ if [[ $ENGINE != single ]]; then fail "CONTROL=$CONTROL: only ENGINE=single has 
 MODEL_PATH=${MODEL_PATH:-$SEED_CKPT_DIR/stage1-rft/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level2/train)}
 VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
-OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-$CONTROL}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-rl-level2-$CONTROL$OF_MODEL}
 
 run train_grpo experiment=section41_42/stage2_rl_level2 engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \

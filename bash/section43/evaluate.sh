@@ -10,7 +10,7 @@ export SECTION=section43
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
 others=${EVALUATE_ON:-}${MODEL_PATH:-}${PROBLEMS:-} # models or problems than the study's
-MODELS=${MODEL_PATH:+$(list "${MODEL_NAME:-model}:$MODEL_PATH")}
+MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 on=${EVALUATE_ON:-test}
 names=(countdown_task/"$on"_level2 countdown_task/"$on")
@@ -20,7 +20,7 @@ if [[ $on == strings ]]; then
   COUNTDOWN_TEST_SAMPLES=1
 fi
 PROBLEMS=${PROBLEMS:-$(files "${names[@]}")}
-OUTPUT=${OUTPUT:-$RESULTS_DIR/section43}
+OUTPUT=${OUTPUT:-$RESULTS_DIR/section43$OF_MODEL}
 if [[ $on != test ]]; then OUTPUT+=-$on; fi
 
 run evaluate experiment=section43/evaluate models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" \

@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$SEED_CKPT_DIR/stage1-multi/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files string_task/stage2_level1/train)}
 VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
-OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1$OF_MODEL}
 
 run train_grpo experiment=section43/stage2_rl_level1 engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \

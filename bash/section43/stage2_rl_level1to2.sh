@@ -15,7 +15,7 @@ esac
 MODEL_PATH=${MODEL_PATH:-$SEED_CKPT_DIR/stage1-multi/final}
 TRAIN_FILES=${TRAIN_FILES:-$(files $STRING_TRAIN_LEVEL1TO2)}
 VAL_FILES=${VAL_FILES-$(files $RL_VALIDATION_FILES)}
-OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1to2}
+OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-multi-rl-level1to2$OF_MODEL}
 
 run train_grpo experiment=section43/stage2_rl_level1to2 engine="$ENGINE" model.path="$MODEL_PATH" \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) \

@@ -20,6 +20,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from compositionality.config.makers import maker
 from compositionality.config.overrides import hydra_word
 from compositionality.config.profile import Layer, layers_of, leaves, merge_layer, named_layer
 from compositionality.errors import UserError, without_secrets
@@ -61,7 +62,8 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     except UserError as error:
         code = UserError.exit_code
         if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
-            print(f"error: {on_one_line(without_secrets(str(error)))}", file=sys.stderr, flush=True)
+            said = on_one_line(without_secrets(str(error)))
+            print(f"error: {said}{maker(said)}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
         if os.environ.get("RANK", "0") == "0":

@@ -16,7 +16,8 @@ _QUOTED = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
 
 
 def hydra_word(schema: type[Any], word: str) -> str:
-    """``key=value`` in Hydra's grammar, in which letters and signs of a path need quotes; a list's elements likewise.
+    """``key=value`` in Hydra's grammar, in which letters and signs of a path need quotes; a list's elements likewise,
+    of which a single one needs no brackets.
 
     UserError for a key that ``schema`` does not have.
     """
@@ -39,6 +40,8 @@ def hydra_word(schema: type[Any], word: str) -> str:
         return f"{key}={_quoted(value)}"
     if kind is list and value.startswith("[") and value.endswith("]"):
         return f"{key}=[{','.join(map(_quoted, _ELEMENT.findall(value[1:-1])))}]"
+    if kind is list and value != "null":
+        return f"{key}=[{_quoted(value)}]"
     return word
 
 

@@ -28,6 +28,7 @@ SCHEMAS = {
     "draw_figure": "compositionality.report.draw:FigureSettings",
     "draw_scaling": "compositionality.report.draw_scaling:ScalingFigureSettings",
     "evaluate": "compositionality.evaluate.accuracy.run:EvaluateSettings",
+    "export_checkpoint": "compositionality.train.verl.export:ExportSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
     "fit_scaling": "compositionality.analysis.scaling.run:ScalingSettings",
     "filter_rollouts": "compositionality.rft.filter:FilterSettings",
@@ -150,7 +151,7 @@ class ScalingProblems:
 
     train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5, 6])
     train_count: PositiveInt = 53900
-    holdout_count: PositiveInt = 500
+    holdout_count: PositiveInt = 504
     deeper_levels: list[PositiveInt] = field(default_factory=lambda: [7, 8])
     transfer_per_level: PositiveInt = 100
 

@@ -108,6 +108,8 @@ def check(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:
+    if not task.modes:
+        raise UserError(f"task={task.name}: judges rows and makes none; give its files to training as they are")
     name = name or next(iter(task.modes))
     if name not in task.modes:
         raise UserError(f"mode={name}: choose {' or '.join(task.modes)}")

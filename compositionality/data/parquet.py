@@ -1,4 +1,4 @@
-"""Parquet in and out, with errors that name the file and the fix."""
+"""Parquet in and out (JSON lines in), with errors that name the file and the fix."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from compositionality.data.json_files import parse_json_object, read_text
 from compositionality.errors import UserError
+
+JSON_LINES = ".jsonl"
 
 
 def read_table(
@@ -18,27 +21,52 @@ def read_table(
     types: pa.Schema | None = None,
     gaps: Sequence[str] = (),
 ) -> pa.Table:
-    """Read a parquet file; ``columns`` are required, ``optional`` ones read where they are there.
+    """Read a parquet file, or one of JSON lines (NAME.jsonl).
 
-    ``types``: of some columns, which then have no empty cell unless they are in ``gaps``. UserError for a missing,
-    damaged or empty file or column, and for one of another type.
+    ``columns`` are required, ``optional`` ones read where they are there. ``types``: of some columns, which then have
+    no empty cell unless they are in ``gaps``. UserError for a missing, damaged or empty file or column, and for one of
+    another type.
     """
     if path.exists() and not path.is_file():
-        raise UserError(f"{path}: not a file; give a parquet file")
+        raise UserError(f"{path}: not a file; give a parquet or {JSON_LINES} file")
     if not path.is_file():
         raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    kind = "JSON lines" if path.suffix == JSON_LINES else "parquet"
     try:
-        schema = pq.read_schema(path)
+        lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
+        schema = pq.read_schema(path) if lines is None else lines.schema
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")
         wanted = [*columns, *(name for name in optional if name in schema.names)] if columns else None
-        table = pq.read_table(path, columns=wanted)
+        table = pq.read_table(path, columns=wanted) if lines is None else lines.select(wanted or schema.names)
     except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: not a readable parquet file (truncated?); make or download it again") from error
+        raise UserError(f"{path}: not a readable {kind} file (truncated?); make or download it again") from error
     if table.num_rows == 0 and not allow_empty:
         raise UserError(f"{path}: has no rows")
     return _typed(path, table, types, gaps) if types else table
+
+
+def count_rows(path: Path) -> int:
+    """Rows of a file that ``read_table`` reads."""
+    return int(_read_json_lines(path).num_rows if path.suffix == JSON_LINES else pq.read_metadata(path).num_rows)
+
+
+def _read_json_lines(path: Path) -> pa.Table:
+    """One object a line, a column for each key; UserError names the line that is none, or the column of mixed types."""
+    fix = "correct that line"
+    lines = enumerate(read_text(path, fix).split("\n"), start=1)
+    rows = [parse_json_object(line, f"{path}: line {number}", fix) for number, line in lines if line.strip()]
+    if not rows:
+        raise UserError(f"{path}: has no rows")
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows])
+        except (ValueError, TypeError, OverflowError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise UserError(f"{path}: column {name}: its values do not fit together ({reason}); correct it") from error
+    return pa.table(columns)
 
 
 def _typed(path: Path, table: pa.Table, types: pa.Schema, gaps: Sequence[str]) -> pa.Table:

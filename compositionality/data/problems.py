@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from compositionality.data.parquet import read_table
+from compositionality.data.json_files import read_text
+from compositionality.data.parquet import JSON_LINES, read_table
 from compositionality.errors import UserError
+from compositionality.ranges import NonEmptyStr
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.truth import row_info
 from compositionality.types import Problem
@@ -19,8 +23,58 @@ COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")
 BATCH = 8192
 GROUPS = ("trained", "heldout", "ood")
 _LEVEL = re.compile(r"[-_ ]*(level|depth)$")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d*)", re.DOTALL)
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """Where a problem file holds what: columns by name. The defaults are verl's RL schema."""
+
+    prompt_key: str = "prompt"  # a chat, or text: one turn of a user
+    source_key: str = "data_source"
+    truth_key: tuple[str, ...] = ()  # several: a JSON object of them; none: reward_model.ground_truth
+    source: str | None = None  # data source of every row, of files that have no such column
+    template: str | None = None  # a prompt with columns in braces, for rows without one
+    any_source: bool = False  # no task needs to know the data sources, and ground truths are taken as they are
+
+    def prompt_columns(self) -> list[str]:
+        """The columns that a prompt is made of."""
+        return [self.prompt_key] if self.template is None else list(dict.fromkeys(_PLACEHOLDER.findall(self.template)))
+
+
+RL_SCHEMA = RowFormat()
+
+
+@dataclass
+class RowSettings:
+    """The keys by which a program that reads problems takes a ``RowFormat``; the first two are verl's own."""
+
+    prompt_key: NonEmptyStr = RL_SCHEMA.prompt_key  # column of the prompt: a chat, or text
+    reward_fn_key: NonEmptyStr = RL_SCHEMA.source_key  # column of the data source, which names the judge
+    truth_key: list[str] = field(default_factory=list)  # column of the answer; several: an object; [] reward_model's
+    source: str | None = None  # data source of rows without such a column, such as countdown
+    prompt_template: str | None = None  # text file with {COLUMN}: the prompt of rows that have none
+
+    def row_format(self, *, any_source: bool = False) -> RowFormat:
+        """The same, with the template's text. UserError for a template without a column."""
+        template = None
+        if self.prompt_template is not None:
+            path = Path(self.prompt_template)
+            template = read_text(path, "give another file as prompt_template").removesuffix("\n")
+            if not _PLACEHOLDER.search(template):
+                raise UserError(f"{path}: has no {{COLUMN}}, so that every prompt would be the same; write one in it")
+        return RowFormat(self.prompt_key, self.reward_fn_key, (*self.truth_key,), self.source, template, any_source)
+
+    def changed(self) -> dict[str, Any]:
+        """The keys that are not at their defaults, but for the template."""
+        names = (entry.name for entry in fields(RowSettings) if entry.name != "prompt_template")
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(RowSettings(), name)}
+
+    def inputs(self) -> dict[str, Path]:
+        """The file among these settings that a result is made from."""
+        return {} if self.prompt_template is None else {"prompt_template": Path(self.prompt_template)}
 
 
 def to_table(problems: Sequence[Problem], split: str) -> pa.Table:
@@ -80,35 +134,98 @@ def _structs(columns: Mapping[str, list[Any]]) -> pa.StructArray:
     return pa.StructArray.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))
 
 
-def _one_turn(prompts: list[str]) -> pa.ListArray:
+def _one_turn(prompts: list[Any]) -> pa.ListArray:
     """One list of one user message per prompt."""
     turns = _structs({"role": ["user"] * len(prompts), "content": prompts})
     offsets = pa.array(range(len(prompts) + 1), pa.int32())
     return pa.ListArray.from_arrays(offsets, turns).cast(MESSAGES)
 
 
-def read_problems(path: Path) -> pa.Table:
+def read_problems(path: Path, row_format: RowFormat = RL_SCHEMA) -> pa.Table:
     """A problem file; columns, data sources, prompts and ground truths are checked, and ground truths are text.
 
     UserError that names file and row where a model could not be asked, or a judge could not judge.
     """
-    table = read_table(path, COLUMNS, optional=("level", "group"))
-    _check_sources(path, table["data_source"])
+    table = _in_rl_schema(path, row_format)
+    if row_format.any_source:
+        _check_column(path, row_format.source_key, table["data_source"], pa.string())
+    else:
+        _check_sources(path, table["data_source"])
     truths = _truths(path, table)
     _check_prompts(path, table["prompt"])
+    if row_format.any_source:
+        return with_level_and_group(table, path, inferred=False)
     infos = table["extra_info"].to_pylist()
     for row, (data_source, truth) in enumerate(zip(table["data_source"].to_pylist(), truths, strict=True)):
         try:
-            task = task_of(data_source)
-            truths[row] = task.row_truth(truth, row_info(infos[row]))
-            task.parse_truth(truths[row])
+            truths[row] = _judged_truth(data_source, truth, infos[row])
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
     return _with_truths(with_level_and_group(table, path), truths)
 
 
-def with_level_and_group(table: pa.Table, path: Path) -> pa.Table:
-    """The table with the columns ``level`` and ``group``; where a file of others lacks them they are inferred."""
+def is_rl_schema(path: Path, row_format: RowFormat) -> bool:
+    """Whether a reader of verl's RL schema takes the file as it is."""
+    if path.suffix == JSON_LINES or replace(row_format, any_source=False) != RL_SCHEMA:
+        return False
+    return _is_list(pq.read_schema(path).field("prompt").type)
+
+
+def _in_rl_schema(path: Path, row_format: RowFormat) -> pa.Table:
+    """The columns of verl's RL schema, and ``level`` and ``group`` where they are there, out of those of the file."""
+    source, truth_key = row_format.source_key, list(row_format.truth_key)
+    needed = [*row_format.prompt_columns(), *(truth_key or ["reward_model"]), *([] if row_format.source else [source])]
+    optional = ("ability", "extra_info", "level", "group", source)
+    raw = read_table(path, list(dict.fromkeys(needed)), optional=[name for name in optional if name not in needed])
+    if row_format.source and source in raw.column_names:
+        raise UserError(f"{path}: has a column {source}; leave source={row_format.source} out, or drop that column")
+    rows = raw.num_rows
+    made = {
+        "data_source": [row_format.source] * rows if row_format.source else raw[source],
+        "prompt": _chats(path, raw, row_format),
+        "ability": ["reasoning"] * rows,
+        "reward_model": _reward_model(raw, truth_key) if truth_key else raw["reward_model"],
+        "extra_info": _structs({"index": list(range(rows))}),
+    }
+    kept = {name: raw[name] for name in ("ability", "extra_info", "level", "group") if name in raw.column_names}
+    return pa.table(made | kept)
+
+
+def _chats(path: Path, raw: pa.Table, row_format: RowFormat) -> pa.ChunkedArray | pa.ListArray:
+    """A chat for each row: the column itself, or its text, or the template filled in, as a user's turn."""
+    names, template = row_format.prompt_columns(), row_format.template
+    if template is None:
+        column = raw[names[0]]
+        return _one_turn([text or None for text in column.to_pylist()]) if _is_text(column.type) else column
+    rows = raw.select(names).to_pylist()
+    for number, row in enumerate(rows):
+        for name in names:
+            if row[name] is None:
+                raise UserError(f"{path}: row {number}: {name} is empty, which prompt_template needs; drop the row")
+    return _one_turn([_filled(template, row) for row in rows])
+
+
+def _filled(template: str, row: Mapping[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda found: str(row[found[1]]), template)
+
+
+def _reward_model(raw: pa.Table, names: list[str]) -> pa.StructArray:
+    """verl's ``reward_model`` with the ground truth out of one column, or of several as a struct."""
+    columns = [raw[name].combine_chunks() for name in names]
+    truths = columns[0] if len(names) == 1 else pa.StructArray.from_arrays(columns, names=names)
+    return pa.StructArray.from_arrays([pa.array(["rule"] * raw.num_rows), truths], names=["style", "ground_truth"])
+
+
+def _judged_truth(data_source: str, truth: Any, extra_info: Any) -> str:
+    """The text that the judge of ``data_source`` reads. UserError if it cannot."""
+    task = task_of(data_source)
+    text = task.row_truth(truth, row_info(extra_info))
+    task.parse_truth(text)
+    return text
+
+
+def with_level_and_group(table: pa.Table, path: Path, *, inferred: bool = True) -> pa.Table:
+    """The table with the columns ``level`` and ``group``; where a file lacks them ``inferred``, else 0 and *all*."""
     columns = {"level": pa.int32(), "group": pa.string()}
     missing = [name for name in columns if name not in table.column_names]
     for name in columns.keys() - set(missing):
@@ -119,7 +236,7 @@ def with_level_and_group(table: pa.Table, path: Path) -> pa.Table:
     sources, infos = table["data_source"].to_pylist(), table["extra_info"].to_pylist()
     for row, (source, info) in enumerate(zip(sources, infos, strict=True)):
         try:
-            level, group = level_and_group(source, info)
+            level, group = level_and_group(source, info) if inferred else (0, "all")
         except UserError as error:
             raise UserError(f"{path}: row {row}: {error}") from error
         found["level"].append(level)
@@ -158,7 +275,7 @@ def _check_sources(path: Path, sources: pa.ChunkedArray) -> None:
 
 def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
     """UserError that names the first row whose prompt is no list of turns with a role and a content of text."""
-    turn = "a list of turns, [{role: user, content: text}, …]"
+    turn = "a list of turns, [{role: user, content: text}, …], or text"
     kind = prompts.type.value_type if _is_list(prompts.type) else None
     if kind is None or not pa.types.is_struct(kind):
         raise UserError(f"{path}: row 0: the prompt is {prompts.type}; give {turn}")
@@ -175,6 +292,10 @@ def _check_prompts(path: Path, prompts: pa.ChunkedArray) -> None:
             if bad >= 0:
                 row = first + pc.list_parent_indices(chunk)[bad].as_py()
                 raise UserError(f"{path}: row {row}: a turn of the prompt has no {name}; give {turn}")
+        ends = pc.subtract(pc.cumulative_sum(pc.list_value_length(chunk)), 1)
+        answered = pc.index(pc.take(pc.struct_field(chunk.flatten(), "role"), ends), "assistant").as_py()
+        if answered >= 0:
+            raise UserError(f"{path}: row {first + answered}: the prompt ends with an assistant's turn; leave that out")
         first += len(chunk)
 
 
@@ -206,11 +327,10 @@ def _truths(path: Path, table: pa.Table) -> list[Any]:
 def _with_truths(table: pa.Table, truths: list[str]) -> pa.Table:
     """The table as it is if its ground truths are text; else ``reward_model`` with these in their place."""
     column = table["reward_model"]
-    kind = column.type.field("ground_truth").type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(column.type.field("ground_truth").type):
         return table
     columns = {
-        field.name: truths if field.name == "ground_truth" else pc.struct_field(column, field.name).combine_chunks()
-        for field in column.type
+        part.name: truths if part.name == "ground_truth" else pc.struct_field(column, part.name).combine_chunks()
+        for part in column.type
     }
     return table.set_column(table.schema.get_field_index("reward_model"), "reward_model", _structs(columns))

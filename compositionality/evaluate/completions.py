@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import check, collect
 from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
@@ -57,7 +57,8 @@ class SharedEngine:
         if self._settings.engine == "openai":
             return 0
         tokenizer = load_tokenizer(Path(self._settings.model))
-        chats = (chat for file in self._files for chat in read_problems(Path(file))["prompt"].to_pylist())
+        rows = RowFormat(any_source=bool(self._settings.reward.function))
+        chats = (chat for file in self._files for chat in read_problems(Path(file), rows)["prompt"].to_pylist())
         return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 

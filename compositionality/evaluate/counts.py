@@ -13,7 +13,7 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
 from compositionality.stats.intervals import Counts, Values
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 from compositionality.types import FAILURES, Reason
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def strata_of(problems: pa.Table) -> list[Stratum]:
 
 def clusters_of(problems: pa.Table) -> list[str]:
     """The cluster of every row."""
-    return [task_of(problem.data_source).cluster(problem) for problem in iterate_problems(problems)]
+    return [known_task(problem.data_source).cluster(problem) for problem in iterate_problems(problems)]
 
 
 def by_problem_table(tallies: Mapping[tuple[str, str], Tally], problems: Mapping[str, pa.Table]) -> pa.Table:

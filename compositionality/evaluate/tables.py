@@ -1,6 +1,7 @@
 """The tables of results: of one evaluation, of several seeds, of pass@k and of failure modes."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import floor, log10
 from pathlib import Path
 from textwrap import fill
 
@@ -10,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from compositionality.console import new_console
-from compositionality.evaluate.accuracy.rows import ALL, LEVEL, SKILL
+from compositionality.evaluate.accuracy.rows import ALL, GROUP, LEVEL, SKILL
 from compositionality.evaluate.counts import REASONS
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
 from compositionality.evaluate.training import print_training, training_markdown
-from compositionality.types import FAILURES, PROBLEMS, QUERY_VALUES, Failure
+from compositionality.types import FAILURES, PROBLEMS, QUERY_VALUES, Failure, TrainingReport
 
 WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
@@ -22,14 +23,21 @@ TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/gro
 """Of groups of problems."""
 COMPOSES = "right functions in the right order, each on the result before it"
 """What a composed response has."""
+NOT_TESTABLE = "not testable"
+"""In place of a figure of an arm of RL in which no group had signal."""
 ARMS_AT_ONCE, DIFFERENCES_AT_ONCE, WIDEST_NAME = 3, 2, 18
 """Of the tables of one evaluation, which fit on 80 columns."""
+Reports = Mapping[str, Row]
+"""Training reports by arm, as JSON has them."""
+
 # One evaluation
 
 
-def print_results(rows: Sequence[Row], console: Console | None = None, *, by_skill: bool = False) -> None:
+def print_results(
+    rows: Sequence[Row], console: Console | None = None, *, by_skill: bool = False, reports: Sequence[Reports] = ()
+) -> None:
     """For every problem file: accuracy by level (by skill), differences to the first checkpoint, reasons."""
-    console = console or new_console()
+    console, rows = console or new_console(), _testable(rows, reports)
     models = list(dict.fromkeys(row["model"] for row in rows))
     for problems in dict.fromkeys(row["problems"] for row in rows):
         _print_file(console, models, [row for row in rows if row["problems"] == problems], by_skill=by_skill)
@@ -42,7 +50,7 @@ def _print_file(console: Console, models: Sequence[str], rows: Sequence[Row], *,
         f" ({first['n_samples']} per problem, temperature {first['temperature']:g}, seed {first['seed']})",
         highlight=False,
     )
-    levels = [row for by in (LEVEL, ALL) for row in rows if row["by"] == by]
+    levels = [row for by in (LEVEL, GROUP, ALL) for row in rows if row["by"] == by]
     skills = [row for row in rows if row["by"] == SKILL]
     for block in in_blocks(models, ARMS_AT_ONCE):
         console.print(_accuracies(levels, block, "level", _accuracy_cell))
@@ -69,27 +77,43 @@ def _accuracies(rows: Sequence[Row], models: Sequence[str], title: str, cell: Ce
 
 
 def _part_name(row: Row) -> str:
-    """``heldout L3``, the skill, or ``all``."""
+    """``heldout L3``, ``math, all levels``, the skill, or ``all``."""
+    if row["by"] == GROUP:
+        return f"{row['group']}, all levels"
     return str(row["skill"] or (level_name(row["level"], row["group"], with_group=True) if row["group"] else ALL))
+
+
+def _testable(rows: Sequence[Row], reports: Sequence[Reports]) -> list[Row]:
+    """The rows; those of arms of RL in which no group had signal, in any seed, say so in place of their figures."""
+    found: dict[str, list[bool]] = {}
+    for of_seed in reports:
+        for arm, report in of_seed.items():
+            found.setdefault(arm, []).append(TrainingReport(**report).not_testable)
+    return [{**row, "absent": NOT_TESTABLE} if all(found.get(row["model"], [False])) else row for row in rows]
+
+
+def _absent(row: Row, value: str) -> str:
+    """What stands in place of a figure; empty where there is one."""
+    return str(row.get("absent") or ("–" if row[value] is None else ""))
 
 
 def _accuracy_cell(row: Row) -> str:
     """``64.1 [58.2–69.6]``."""
-    if row["accuracy"] is None:
-        return "–"
+    if absent := _absent(row, "accuracy"):
+        return absent
     return f"{100 * row['accuracy']:.1f} [{100 * row['low']:.1f}–{100 * row['high']:.1f}]"
 
 
 def _composed_cell(row: Row) -> str:
-    if row["composed"] is None:
-        return "–"
+    if absent := _absent(row, "composed"):
+        return absent
     return f"{100 * row['composed']:.1f} [{100 * row['composed_low']:.1f}–{100 * row['composed_high']:.1f}]"
 
 
 def _difference_cell(row: Row) -> str:
     """``+3.0 [-1.2, +7.2]``."""
-    if row["difference"] is None:
-        return "–"
+    if absent := _absent(row, "difference"):
+        return absent
     low, high = 100 * row["difference_low"], 100 * row["difference_high"]
     return f"{100 * row['difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
 
@@ -127,7 +151,9 @@ def summary_markdown(summary: Row) -> str:
 
 def _summary_tables(summary: Row) -> list[tuple[str, list[Row]]]:
     """(accuracy or composed, its rows of a group), group by group."""
-    tables = [(value, rows) for value in ("accuracy", "composed") for rows in by_group(summary[value])]
+    reports = [*summary["training"].values()]
+    found = {value: _testable(summary[value], reports) for value in ("accuracy", "composed")}
+    tables = [(value, rows) for value in found for rows in by_group(found[value])]
     groups = list(dict.fromkeys(rows[0]["group"] for _, rows in tables))
     return sorted(tables, key=lambda table: groups.index(table[1][0]["group"]))
 
@@ -166,8 +192,8 @@ def plural(n: int, noun: str) -> str:
 
 def share_cell(row: Row, value: str = "accuracy") -> str:
     """``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %; – for what was not measured."""
-    if row[value] is None:
-        return "–"
+    if absent := _absent(row, value):
+        return absent
     share, low, high = (100 * row[key] for key in (value, "low", "high"))
     cell = f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
     return f"{cell}\n{values}" if (values := by_seed(row)) else cell
@@ -245,6 +271,26 @@ def print_curves(content: Row, ks: Sequence[int], console: Console | None = None
             f"\n{title}: the least m at which {rows[0]['base']} solves as much, 95 % interval", highlight=False
         )
         console.print(_factors(rows))
+
+    pooled = [row for row in content["curves"] if content.get("runs") and not row["level"]]
+    for title, rows in _titled(pooled, "{group} of {problems}").items():
+        console.print(f"\n{title}, all levels, along training: pass@k in %, and pass@1 gained", highlight=False)
+        console.print(_along_training(rows, content["runs"], ks))
+
+
+def _along_training(rows: Sequence[Row], runs: Mapping[str, Row], ks: Sequence[int]) -> Table:
+    """A line for each checkpoint; what pass@1 gained over the first line, and for a power of ten of FLOPs."""
+    unit = 10.0 ** floor(log10(max(run["flops"] for run in runs.values())))
+    lines: dict[str, list[str]] = {}
+    for row in rows:
+        run, points = runs.get(row["model"]), 100 * (row["pass_at_k"][0] - rows[0]["pass_at_k"][0])
+        gained = ["–", "–"] if run is None else [f"{points:+.2f}", f"{points / run['flops'] * unit:+.2f}"]
+        if run and TrainingReport(**{name: run[name] for name in run if name != "flops"}).not_testable:
+            gained = [NOT_TESTABLE] * 2
+        shares = [f"{100 * row['pass_at_k'][k - 1]:.1f}" for k in ks]
+        lines[row["model"]] = [f"{run['flops']:.2e}" if run else "–", *shares, *gained]
+    titles = ["FLOPs", *(f"k={k}" for k in ks), "points", f"points for {unit:.0e} FLOPs"]
+    return rich_table(pd.DataFrame.from_dict(lines, "index", columns=titles), "checkpoint")
 
 
 def _factors(rows: Sequence[Row]) -> Table:

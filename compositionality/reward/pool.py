@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import find_judge
@@ -21,25 +21,26 @@ from compositionality.types import FAILED, STOP, Reason, Verdict
 CHUNK = 256
 START_S = 120.0
 GRACE_S = 2.0
-ERROR = Verdict(0.0, Reason.ERROR)
+ERROR = Verdict(0.0, Reason.ERROR, error="it crashed, or took too long")
 
 
 class JudgeInput(NamedTuple):
-    """One response to judge, with what it is judged by."""
+    """One response to judge, with what it is judged by; only a reward function looks at ``extra_info``."""
 
     data_source: str
     response: str
-    ground_truth: str
+    ground_truth: Any
     finish_reason: str = STOP
+    extra_info: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """What one worker may use: address space in MiB, seconds per item; ``judge`` is MODULE:FUNCTION (tests only)."""
+    """What one worker may use: address space in MiB, seconds per item; and the reward function that it calls."""
 
     memory_mb: int
     timeout_s: float
-    judge: str | None = None
+    function: str | None = None
 
 
 class Worker:
@@ -47,7 +48,7 @@ class Worker:
 
     def __init__(self, limits: WorkerLimits) -> None:
         ours, theirs = socket.socketpair()
-        words = [str(theirs.fileno()), str(limits.memory_mb), str(limits.timeout_s), *filter(None, [limits.judge])]
+        words = [str(theirs.fileno()), str(limits.memory_mb), str(limits.timeout_s), *filter(None, [limits.function])]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "compositionality.reward.worker", *words],
             stdin=subprocess.DEVNULL,
@@ -62,14 +63,14 @@ class Worker:
         self.deadline = 0.0
 
     def wait_until_ready(self) -> None:
-        """Block until the process has started; RuntimeError if it cannot."""
-        try:
-            if self.connection.poll(START_S) and self.connection.recv_bytes() == b"ready":
-                return
-        except EOFError:
-            pass
-        self.kill()
-        raise RuntimeError(f"a judging process does not start (exit code {self.process.returncode})")
+        """Block until the process has started; UserError if it cannot."""
+        said = b""
+        with contextlib.suppress(EOFError):
+            said = self.connection.recv_bytes() if self.connection.poll(START_S) else said
+        if said != b"ready":
+            self.kill()
+            died = f"a judging process does not start (exit code {self.process.returncode})"
+            raise UserError(said.decode() or died)
 
     def give(self, chunk: list[int], encoded: bytes) -> None:
         """Hand over a chunk; the deadline is a second line behind the worker's own alarm."""
@@ -94,7 +95,10 @@ class Worker:
 
 
 class JudgePool:
-    """Judges batches in ``workers`` processes. More errors than ``max_error_rate`` of all items is a UserError (P5)."""
+    """Judges batches in ``workers`` processes. More errors than ``max_error_rate`` of all items is a UserError (P5).
+
+    ``function``, FILE.py[:NAME], judges in place of the tasks; UserError if it cannot be loaded.
+    """
 
     def __init__(
         self,
@@ -103,15 +107,19 @@ class JudgePool:
         max_error_rate: float = 0.01,
         *,
         memory_mb: int = 2048,
-        judge: str | None = None,
+        function: str | None = None,
     ) -> None:
-        self._limits = WorkerLimits(memory_mb, timeout_s, judge)
+        self._limits = WorkerLimits(memory_mb, timeout_s, function)
         self._max_error_rate = max_error_rate
         self._workers = [Worker(self._limits) for _ in range(max(1, workers))]
         self.judged = 0
         self.errors = 0
-        for worker in self._workers:
-            worker.wait_until_ready()
+        try:
+            for worker in self._workers:
+                worker.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -135,7 +143,7 @@ class JudgePool:
 
         So does one whose finish reason is FAILED, which no judge sees and none is blamed for.
         """
-        if self._limits.judge is None:
+        if self._limits.function is None:
             for data_source in {item.data_source for item in items}:
                 find_judge(data_source)
         responses = [item for item in items if item.finish_reason != FAILED]
@@ -143,13 +151,14 @@ class JudgePool:
         verdicts = iter(_Batch(self, responses).run())
         return [ERROR if item.finish_reason == FAILED else next(verdicts) for item in items]
 
-    def count_error(self) -> None:
+    def count_error(self, verdict: Verdict) -> None:
         """Stop the run as soon as the limit is passed whatever the rest of the batch gives."""
         self.errors += 1
         if self.errors > self._max_error_rate * self.judged:
             raise UserError(
                 f"the judge failed on {self.errors} of {self.judged} responses, more than the "
-                f"{self._max_error_rate:.2%} allowed; fix the judge or raise max_error_rate"
+                f"{self._max_error_rate:.2%} allowed (the last: {verdict.error or 'it gave no reason'}); "
+                "fix the judge or raise max_error_rate"
             )
 
     def replace(self, worker: Worker) -> None:
@@ -201,7 +210,7 @@ class _Batch:
         """The next chunk, made ready while the workers are busy so that none waits for it; None if none is left."""
         if self._next is None and self._waiting:
             chunk = self._waiting.popleft()
-            self._next = chunk, json.dumps([self._items[position] for position in chunk]).encode()
+            self._next = chunk, json.dumps([self._items[position] for position in chunk], default=plain).encode()
         return self._next
 
     def _collect(self) -> None:
@@ -235,12 +244,16 @@ class _Batch:
         for position, verdict in zip(chunk, verdicts, strict=True):
             self._verdicts[position] = verdict
             if verdict.reason is Reason.ERROR:
-                self._pool.count_error()
+                self._pool.count_error(verdict)
 
 
 def _decode(answer: bytes) -> list[Verdict]:
-    rows: list[tuple[float, str, str | None]] = json.loads(answer)
-    return [Verdict(score, Reason(reason), read) for score, reason, read in rows]
+    return [Verdict(score, Reason(reason), *rest) for score, reason, *rest in json.loads(answer)]
+
+
+def plain(value: Any) -> Any:
+    """numpy's arrays and numbers as lists and numbers, what else JSON does not have as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _chunks(n_items: int, workers: int) -> list[list[int]]:

@@ -7,10 +7,12 @@ from compositionality.types import Reason, Verdict
 
 class Shape(StrEnum):
     """``binary``: 1 if correct, else 0. ``paper``: +1 correct, 0 wrong, −1 without a readable or finished answer.
-    ``format``, a control: 1 for every readable, finished answer, right or wrong, else 0."""
+    ``score``: the verdict's own. ``format``, a control: 1 for every readable, finished answer, right or wrong, else 0.
+    """
 
     BINARY = "binary"
     PAPER = "paper"
+    SCORE = "score"
     FORMAT = "format"
 
 
@@ -21,6 +23,8 @@ def reward(verdict: Verdict, shape: Shape | str = Shape.BINARY) -> float | None:
     """The reward of ``verdict``; None where the judge failed, which is no reward at all (P5)."""
     if verdict.reason is Reason.ERROR:
         return None
+    if Shape(shape) is Shape.SCORE:
+        return verdict.score
     readable = verdict.reason not in _UNREADABLE
     if Shape(shape) is Shape.FORMAT:
         return float(readable)

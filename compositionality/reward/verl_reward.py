@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.shapes import Shape, reward
 from compositionality.types import STOP, Reason, Verdict
 
@@ -24,6 +24,7 @@ def compute_score(
 
 
 def score_dict(verdict: Verdict, shape: str = Shape.BINARY) -> dict[str, float]:
-    """A verdict as verl's dictionary of numbers: the same keys for every verdict."""
+    """A verdict as verl's dictionary of numbers: the same keys for every verdict, beside a reward function's own."""
     indicators = {reason.value: float(verdict.reason is reason) for reason in Reason if reason is not Reason.CORRECT}
-    return {"score": reward(verdict, shape) or 0.0, "acc": float(verdict.reason is Reason.CORRECT), **indicators}
+    score = reward(verdict, shape) or 0.0
+    return {**verdict.metrics, "score": score, "acc": float(verdict.reason is Reason.CORRECT), **indicators}

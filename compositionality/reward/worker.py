@@ -1,54 +1,68 @@
-"""One judging process of the pool: ``python -m compositionality.reward.worker FD MEMORY_MB TIMEOUT_S [JUDGE]``.
+"""One judging process of the pool: ``python -m compositionality.reward.worker FD MEMORY_MB TIMEOUT_S [FUNCTION]``.
 
 Reads chunks of items from the socket FD and answers each with its verdicts. It may hang, crash or eat memory as a
 judge makes it: limits that the kernel enforces end it, and the pool sees the closed socket.
 """
 
-import importlib
 import json
 import resource
 import signal
 import sys
-from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import cast
+from pathlib import Path
+from typing import Any
 
-from compositionality.reward.judging import judge_with
-from compositionality.tasks.registry import Judge, find_judge
+from compositionality.errors import UserError
+from compositionality.reward.judge import judge_with
+from compositionality.tasks.registry import find_judge
+from compositionality.types import STOP
 
-FindJudge = Callable[[str], Judge]
 
+def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None) -> None:
+    """Serve until the pool closes its end, or its process is gone; an error in place of *ready* ends it too.
 
-def main(fd: int, memory_mb: int, timeout_s: float, judge_path: str | None = None) -> None:
-    """Serve until the pool closes its end, or its process is gone."""
-    find = _injected(judge_path) if judge_path else find_judge
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
+    ``memory_mb``: of address space, beyond what the process has once ``function`` is imported.
+    """
     connection = Connection(fd)
     try:
+        own = _load(function) if function else None
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (memory_mb << 20),) * 2)
         connection.send_bytes(b"ready")
         while True:
             chunk = json.loads(connection.recv_bytes())
-            verdicts = json.dumps([_verdict(find, timeout_s, *item) for item in chunk]).encode()
+            verdicts = json.dumps([_verdict(own, timeout_s, *item) for item in chunk]).encode()
             connection.send_bytes(verdicts)
+    except UserError as error:
+        connection.send_bytes(str(error).encode())
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
-def _verdict(find: FindJudge, timeout_s: float, *item: str) -> tuple[float, str, str | None]:
-    """One verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process."""
-    data_source, response, ground_truth, finish_reason = item
+def _load(function: str) -> Any:
+    from compositionality.reward.function import load_function
+
+    return load_function(function)
+
+
+def _verdict(own: Any, timeout_s: float, *item: Any) -> tuple[Any, ...]:
+    """One verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
+
+    ``own``, a reward function, gets responses that the limit has cut off as well, as verl does it.
+    """
+    data_source, response, ground_truth, finish_reason, extra_info = item
     signal.setitimer(signal.ITIMER_REAL, timeout_s)
-    verdict = judge_with(find(data_source), response, ground_truth, finish_reason)
+    if own is None:
+        verdict = judge_with(find_judge(data_source), response, ground_truth, finish_reason)
+    else:
+        from compositionality.reward.function import call_function
+
+        verdict = judge_with(
+            lambda text, truth: call_function(own, data_source, text, truth, extra_info), response, ground_truth, STOP
+        )
     signal.setitimer(signal.ITIMER_REAL, 0)
-    return verdict.score, verdict.reason.value, verdict.answer
-
-
-def _injected(path: str) -> FindJudge:
-    """A judge that stands for every data source, named MODULE:FUNCTION."""
-    module, _, name = path.partition(":")
-    judge = cast(Judge, getattr(importlib.import_module(module), name))
-    return lambda _: judge
+    return verdict.score, verdict.reason.value, verdict.answer, dict(verdict.metrics), verdict.error
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import hashlib
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
@@ -24,19 +24,29 @@ from compositionality.data.artefact import (
     new_artefact,
     tree_hash,
 )
-from compositionality.data.problems import problem_of, read_problems
+from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt, Seed
+from compositionality.ranges import (
+    FractionBelowOne,
+    NonEmptyStr,
+    NonNegativeInt,
+    PositiveFraction,
+    PositiveInt,
+    Seed,
+    check_ranges,
+)
 from compositionality.rft import rows as sft
 from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
+from compositionality.rollout.prompts import lost_characters
 from compositionality.rollout.store import read_by_problem, rollout_manifest
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Reason
 
 STEP = "filter_rollouts"
 BATCH = 4096
-Measure = Callable[[list[Message]], int]
+REPLACEMENT = "\ufffd"
+"""What every tokenizer decodes a half-written character to; none encodes it to what was sampled."""
 
 
 @dataclass
@@ -47,14 +57,18 @@ class FilterSettings:
     problems: NonEmptyStr = MISSING  # the problem file that they answer
     output: NonEmptyStr = MISSING  # folder for train.parquet and test.parquet
     hide_definitions: bool = False  # take the definitions out of the prompts
-    max_correct_ratio: Fraction | None = 1.0  # drop problems that are solved more often; null: keep all
+    max_correct_ratio: PositiveFraction | None = 1.0  # drop problems that are solved more often; null: keep all
     max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all
     max_tokens: PositiveInt | None = None  # drop longer completions; null: keep all
     max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
-    tokenizer: str | None = None  # model folder or Hub id
+    tokenizer: str | None = None  # model folder or Hub id: drop completions with characters that it does not write back
     deduplicate: bool = True  # keep one of equal completions of a problem
-    val_prompts: PositiveInt | None = None  # problems of test.parquet; null: by val_fraction
-    val_fraction: Fraction = 0.02  # share of problems of test.parquet
+    val_prompts: NonNegativeInt | None = (
+        None  # problems of test.parquet, of n kept at most n - 1; null: by val_fraction
+    )
+    val_fraction: FractionBelowOne = (
+        0.02  # share of problems of test.parquet, at least one; 0, as val_prompts=0: no such file
+    )
     seed: Seed = 42  # of the choice
     force: bool = False  # replace a result that was made from something else
 
@@ -70,7 +84,7 @@ class _State:
     """In memory during the first pass, which writes kept rows to a file: the counts, the key of each kept prompt."""
 
     settings: FilterSettings
-    measure: Measure | None
+    tokenizer: Any
     counts: OutcomeCounts = field(default_factory=OutcomeCounts)
     keys: dict[int, str] = field(default_factory=dict)
 
@@ -99,11 +113,8 @@ def check(settings: FilterSettings, *, dry: bool = False) -> None:
     """UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
     if not settings.rollouts:
         raise UserError("rollouts: give at least one folder, as rollouts=[FOLDER,...]")
-    if settings.max_correct_ratio is not None and not 0 < settings.max_correct_ratio <= 1:
-        raise UserError(f"max_correct_ratio={settings.max_correct_ratio}: give a share above 0 and up to 1, or null")
-    if settings.max_per_prompt is not None and settings.max_per_prompt < 1:
-        raise UserError(f"max_per_prompt={settings.max_per_prompt}: give 1 or more, or null for no cap")
-    if (settings.max_length is None) != (settings.tokenizer is None):
+    check_ranges(settings)
+    if settings.max_length is not None and settings.tokenizer is None:
         raise UserError("max_length counts tokens of the whole chat: give it together with tokenizer=MODEL_PATH")
     name_inputs("rollouts", settings.rollouts)
     if not is_to_be_checked(settings.problems, dry=dry):
@@ -129,8 +140,8 @@ def _recipe(settings: FilterSettings) -> Recipe:
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     """Write the data set into ``folder``; returns the figures for its manifest."""
-    problems = read_problems(Path(settings.problems))
-    state = _State(settings, None if settings.tokenizer is None else _measure(settings.tokenizer))
+    problems = read_problems(Path(settings.problems), RowFormat(any_source=_has_own_reward(settings)))
+    state = _State(settings, None if settings.tokenizer is None else load_tokenizer(settings.tokenizer))
     kept_file = folder / "kept.parquet"
     with pq.ParquetWriter(kept_file, sft.SCHEMA, compression="zstd") as writer:
         for batch in _batches(_kept_rows(problems, state)):
@@ -141,10 +152,17 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
         raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; loosen it or sample more")
     keys = set(state.keys.values())
     count = validation_count(len(keys), settings.val_prompts, settings.val_fraction)
+    if count < (settings.val_prompts or 0):
+        print(f"val_prompts={settings.val_prompts}: {count}, since only {len(keys)} prompts have a kept response")
     validation = validation_keys(keys, count, settings.seed)
     rows = _split(kept_file, {number for number, key in state.keys.items() if key in validation})
     kept_file.unlink()
     return {**facts, "rows": rows, "val_prompts": count}
+
+
+def _has_own_reward(settings: FilterSettings) -> bool:
+    """Whether a reward function has judged rollouts, which then may be of any data source."""
+    return any("reward_function" in rollout_manifest(Path(folder)).inputs for folder in settings.rollouts)
 
 
 def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
@@ -155,9 +173,9 @@ def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
             raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
         problem = problems.slice(number, 1).to_pylist()[0]
         prompt = _prompt(problem, hidden=settings.hide_definitions)
-        candidates = [_candidate(row, prompt, state.measure) for row in rollouts]
+        candidates = [_candidate(row, prompt, state.tokenizer) for row in rollouts]
         outcomes = decide(candidates, settings.rules())
-        skills = list(task_of(problem["data_source"]).skills(problem_of(problem, number)))
+        skills = list(known_task(problem["data_source"]).skills(problem_of(problem, number)))
         state.counts.add(problem["group"], problem["level"], skills, outcomes)
         for index, (candidate, outcome) in enumerate(zip(candidates, outcomes, strict=True)):
             if outcome == KEPT:
@@ -174,30 +192,22 @@ def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, A
 
 def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
     """The prompt's turns, user turns without definitions if they are to be hidden."""
-    task, turns = task_of(problem["data_source"]), list[Message]()
+    task, turns = known_task(problem["data_source"]), list[Message]()
     for turn in problem["prompt"]:
         content = task.hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
         turns.append({"role": turn["role"], "content": content})
     return turns
 
 
-def _candidate(row: Mapping[str, Any], prompt: list[Message], measure: Measure | None) -> Candidate:
+def _candidate(row: Mapping[str, Any], prompt: list[Message], tokenizer: Any) -> Candidate:
+    """A rollout's row with what the rules ask of its text; ``tokenizer`` (None: not given) measures it."""
     text = sft.strip_end_of_turn(row["response"])
-    length = 0
-    if measure is not None and row["reason"] == Reason.CORRECT:
-        length = measure([*prompt, {"role": "assistant", "content": text}])
-    return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length)
-
-
-def _measure(tokenizer_path: str) -> Measure:
-    """A function that counts the tokens of a chat as the tokenizer's template renders it."""
-    tokenizer = load_tokenizer(tokenizer_path)
-
-    def measure(messages: list[Message]) -> int:
-        text = tokenizer.apply_chat_template(messages, tokenize=False)
-        return len(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-    return measure
+    length, lost = 0, REPLACEMENT in text
+    if tokenizer is not None and row["reason"] == Reason.CORRECT:
+        chat = tokenizer.apply_chat_template([*prompt, {"role": "assistant", "content": text}], tokenize=False)
+        length = len(tokenizer(chat, add_special_tokens=False)["input_ids"])
+        lost = lost or bool(lost_characters(text, tokenizer))
+    return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length, lost)
 
 
 def _row(
@@ -232,21 +242,16 @@ def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
     """The ``count`` prompts of ``keys`` for validation: those with the lowest seeded hash, in any order."""
-    distinct = set(keys)
-    if not 0 <= count < max(len(distinct), 1):
-        raise UserError(
-            f"val_prompts={count} leaves nothing to train on: {len(distinct)} prompts have a kept response; lower it"
-        )
-    return set(sorted(distinct, key=lambda key: _rank(key, seed))[:count])
+    return set(sorted(set(keys), key=lambda key: _rank(key, seed))[:count])
 
 
 def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
-    """How many prompts to set aside: ``val_prompts``, or the given share (at least one if it is above zero)."""
-    if val_prompts is not None:
-        return val_prompts
-    if not 0 <= val_fraction < 1:
-        raise UserError(f"val_fraction={val_fraction}: give a share from 0 up to (not including) 1")
-    return max(1, round(val_fraction * n_prompts)) if val_fraction else 0
+    """How many of ``n_prompts`` ≥ 1 to set aside, so that one stays to train on: ``val_prompts`` or, if it is None, the
+    given share, at least one if that is above zero.
+    """
+    if val_prompts is None:
+        val_prompts = max(1, round(val_fraction * n_prompts)) if val_fraction else 0
+    return min(val_prompts, n_prompts - 1)
 
 
 def _rank(key: str, seed: int) -> str:

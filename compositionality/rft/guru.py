@@ -3,16 +3,15 @@
 Source of the columns and of the order by pass rate: guru-RL-92k (arXiv 2506.14965) and its study of scaling laws.
 """
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from omegaconf import MISSING
 
@@ -31,15 +30,14 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.reward.pool import JudgeInput, JudgePool
+from compositionality.rft.domain_rows import GuruRow, Refused, print_parts, print_sources
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import all_tasks, task_of
 from compositionality.tasks.truth import row_info
 from compositionality.types import Message, Problem, Reason
 
 STEP = "prepare_guru"
 COLUMNS = ("data_source", "prompt", "reward_model")
-BANDS = (0.2, 0.4, 0.6, 0.8)
-"""Between the bands of difficulty; pass rates of 0 and 1, and rows without one, are bands of their own."""
 BOX = " Give the final answer in \\boxed{}."
 
 
@@ -56,57 +54,39 @@ class PrepareGuruSettings:
     """Settings of ``prepare_guru``."""
 
     files: list[str] = MISSING  # parquet files with guru's columns, or verl's, or folders of such files
-    output: NonEmptyStr = MISSING  # folder: train.parquet, holdout.parquet, subset-N.parquet, refused.csv
+    output: str = ""  # folder: train.parquet, holdout.parquet, subset-N.parquet, refused.csv
     pass_rate: NonEmptyStr = "qwen2.5_7b_pass_rate"  # column with the share of samples that a model solves
     min_pass_rate: Fraction = 0.0  # keep rows with at least this pass rate …
     max_pass_rate: Fraction = 1.0  # … and at most this one
     check_gold: bool = True  # judge the gold answer, or reference program, of each row that has one
     max_refused: Fraction = 0.01  # share of rows that may be unreadable; more is an error
     max_prompt_characters: NonNegativeInt = 0  # leave longer prompts out; 0: keep all
+    domains: list[str] = field(default_factory=list)  # rows of these alone: math, code, logic …; empty: all
+    train_domains: list[str] = field(default_factory=list)  # of these alone what is not held out; empty: all
     rows_per_domain: NonNegativeInt = 0  # as many rows of each domain; 0: all rows
     holdout: NonNegativeInt = 0  # rows set aside, with the domains and difficulties of the rest
     balance: bool = False  # half of the holdout easy, half of it hard instead
     easy_from: PositiveFraction = 0.3  # pass rate from which a row is easy, for balance
     order: NonEmptyStr = Order.AS_READ  # of the rows: as_read, shuffled, easy_to_hard
-    subsets: list[PositiveInt] = field(default_factory=list)  # sizes of subsets of the training rows
+    subsets: list[PositiveInt] = field(default_factory=list)  # sizes of subsets; the last may hold fewer rows
     nested: bool = True  # a subset holds the smaller ones; false: subsets share no row
+    first_share: Fraction = 0.0  # of the training rows, drawn at random, in first.parquet, the others in rest.parquet
+    report_only: bool = False  # say what the files hold, whatever it is, and write nothing
     seed: Seed = 0  # of the choice of rows
     workers: Workers = 1  # processes that judge; changes the speed only
     force: bool = False  # replace a result that was made from something else
-
-
-class GuruRow(NamedTuple):
-    """A row that was read: its problem, all turns of its prompt, its pass rate (None: not known), its extra_info."""
-
-    problem: Problem
-    prompt: list[Message]
-    pass_rate: float | None
-    info: Mapping[str, Any]
-
-    @property
-    def stratum(self) -> tuple[str, float]:
-        """Its domain and band of difficulty."""
-        if self.pass_rate is None:
-            return self.problem.group, -1.0
-        inner = 0 < self.pass_rate < 1
-        return self.problem.group, sum(self.pass_rate >= edge for edge in BANDS) + 1.0 if inner else self.pass_rate * 9
-
-
-class Refused(NamedTuple):
-    """A row that cannot be used, and why."""
-
-    file: str
-    row: int
-    reason: str
 
 
 def prepare_guru(settings: PrepareGuruSettings) -> Path:
     """Write the folder ``output`` and print what it holds. UserError for too many unreadable or too few good rows."""
     check(settings)
     files, output = named_files(settings.files), Path(settings.output)
-    shown = {
-        key: value for key, value in asdict(settings).items() if key not in ("files", "output", "workers", "force")
-    }
+    if settings.report_only:
+        counts = Counter[str]()
+        print_sources(*read_rows(files, replace(settings, max_refused=1.0), counts))
+        return output
+    free = ("files", "output", "workers", "force", "report_only")
+    shown = {key: value for key, value in asdict(settings).items() if key not in free}
     names = name_inputs("files", files)
     recipe = Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
     with exclusive(output):
@@ -121,14 +101,18 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
             partial.mkdir()
             for name, part in parts.items():
                 write_table(_table(part, name), partial / f"{name}.parquet")
-            (partial / "refused.csv").write_text(_csv(refused))
-    _say(output, parts, counts, refused)
+            pd.DataFrame(refused, columns=Refused._fields).to_csv(partial / "refused.csv", index=False)
+    print_parts(output, parts, counts, refused)
     return output
 
 
 def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
     """UserError for settings that fit nothing; where the files are there also for missing columns."""
     check_ranges(settings)
+    if not settings.output and not settings.report_only:
+        raise UserError("no value for output; give output=FOLDER, or report_only=true")
+    _check_domains("domains", settings.domains, list(all_tasks()))
+    _check_domains("train_domains", settings.train_domains, settings.domains or list(all_tasks()))
     if not settings.files:
         raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
     if settings.min_pass_rate > settings.max_pass_rate:
@@ -140,6 +124,11 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
     if all(is_to_be_checked(path, dry=dry) for path in settings.files):
         for path in named_files(settings.files):
             read_table(path, COLUMNS)
+
+
+def _check_domains(key: str, given: Sequence[str], known: Sequence[str]) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(known)}")
 
 
 def named_files(places: Sequence[str]) -> list[Path]:
@@ -167,9 +156,17 @@ def read_rows(
         for number, cells in enumerate(table.to_pylist()):
             counts["read"] += 1
             try:
-                rows.append(_row(cells, number, path, settings.pass_rate))
+                row = _row(cells, number, path, settings.pass_rate)
             except UserError as error:
-                refused.append(Refused(str(path), number, str(error)))
+                refused.append(Refused(str(path), number, str(error), str(cells["data_source"])))
+                continue
+            if not settings.domains or row.problem.group in settings.domains:
+                rows.append(row)
+            else:
+                counts["other_domain"] += 1
+    for domain in settings.domains:
+        if not any(row.problem.group == domain for row in rows):
+            raise UserError(f"domains: no row of {domain} in {', '.join(map(str, files))}; leave it out")
     if settings.check_gold:
         rows = _with_right_gold(rows, refused, settings.workers, counts)
     counts["refused"] = len(refused)
@@ -184,6 +181,8 @@ def read_rows(
 
 def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> GuruRow:
     """UserError for what cannot be asked or judged."""
+    if not cells["data_source"]:
+        raise UserError("no data_source, which says of what domain a row is; give it one")
     task = task_of(str(cells["data_source"]))
     info = row_info(cells.get("extra_info"))
     reward_model = cells["reward_model"]
@@ -199,7 +198,7 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
     level, _ = level_and_group("", info)
     level = cells["level"] if cells.get("level") is not None else level
-    origin = {"file": path.name, "row": number, "pass_rate": rate}
+    origin = {"file": path.name, "row": number, "pass_rate": rate, "reference": info.get("reference")}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
     return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate), info)
 
@@ -234,10 +233,11 @@ def _with_right_gold(
     for place, row in enumerate(rows):
         verdict = verdicts.get(place)
         if verdict is None or verdict.reason is Reason.CORRECT:
-            kept.append(row)
+            kept.append(row._replace(score=verdict.score if verdict else None))
         else:
-            said = f"its own gold answer is judged {verdict.reason}"
-            refused.append(Refused(row.problem.metadata["file"], row.problem.metadata["row"], said))
+            said, origin = f"its own gold answer is judged {verdict.reason}", row.problem.metadata
+            source = row.problem.data_source
+            refused.append(Refused(origin["file"], origin["row"], said, source, verdict.score))
     return kept
 
 
@@ -249,7 +249,7 @@ def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counte
         key = blake2b(repr(row.prompt).encode(), digest_size=16).digest()
         if key in seen:
             counts["twice"] += 1
-        elif settings.max_prompt_characters and _length(row) > settings.max_prompt_characters:
+        elif settings.max_prompt_characters and row.length > settings.max_prompt_characters:
             counts["prompt_too_long"] += 1
         elif bounded and row.pass_rate is None:
             counts["without_pass_rate"] += 1
@@ -265,10 +265,6 @@ def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counte
     return kept
 
 
-def _length(row: GuruRow) -> int:
-    return sum(len(turn["content"]) for turn in row.prompt)
-
-
 def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list[GuruRow]]:
     """The files by name. UserError where there are too few rows."""
     draws = Draws(f"{STEP}/{settings.seed}".encode())
@@ -276,19 +272,28 @@ def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list
     held = _balanced(rows, drawn, settings) if settings.balance else _stratified(rows, drawn, settings.holdout)
     if settings.holdout >= len(rows):
         raise UserError(f"holdout={settings.holdout}: there are {len(rows):,} rows in all; leave some to train on")
-    left = [place for place in drawn if place not in held]
+    wanted = settings.train_domains or {row.problem.group for row in rows}
+    left = [place for place in drawn if place not in held and rows[place].problem.group in wanted]
+    if not left:
+        raise UserError(f"train_domains: no row of {', '.join(wanted)} is left to train on; lower holdout")
     if settings.rows_per_domain:
         left = _mixed(rows, left, settings.rows_per_domain)
     parts = {"train": left}
     if held:
         parts["holdout"] = sorted(held)
-    wanted = max(settings.subsets, default=0) if settings.nested else sum(settings.subsets)
-    if wanted > len(left):
-        raise UserError(f"subsets={settings.subsets}: they need {wanted:,} rows, there are {len(left):,}")
     start = 0
     for size in settings.subsets:
-        parts[f"subset-{size}"] = left[start : start + size]
+        parts[f"subset-{size}"] = part = left[start : start + size]
+        if not part:
+            raise UserError(f"subsets={settings.subsets}: of {len(left):,} rows none is left for {size:,}")
+        if len(part) < size:
+            print(f"subset-{size}: the {len(part):,} rows that there are")
         start += 0 if settings.nested else size
+    if settings.first_share:
+        cut = round(settings.first_share * len(left))
+        if not 0 < cut < len(left):
+            raise UserError(f"first_share={settings.first_share:g} of {len(left):,} rows leaves a part empty")
+        parts |= {"first": left[:cut], "rest": left[cut:]}
     return {
         name: [rows[place] for place in (part if name == "holdout" else _ordered(rows, part, settings.order))]
         for name, part in parts.items()
@@ -353,23 +358,3 @@ def _table(rows: Sequence[GuruRow], split: str) -> pa.Table:
     table = to_table(problems, split)
     prompts = pa.array([row.prompt for row in rows], MESSAGES)
     return table.set_column(table.column_names.index("prompt"), "prompt", prompts)
-
-
-def _csv(refused: Iterable[Refused]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Refused._fields)
-    writer.writerows(refused)
-    return text.getvalue()
-
-
-def _say(output: Path, parts: dict[str, list[GuruRow]], counts: Counter[str], refused: Sequence[Refused]) -> None:
-    for name, part in parts.items():
-        domains = Counter(row.problem.group for row in part)
-        print(f"{output}/{name}.parquet: {len(part):,} rows ({', '.join(f'{k} {v:,}' for k, v in domains.items())})")
-    print(", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()))
-    if refused:
-        print(f"{output}/refused.csv says what is wrong with each refused row; the first: {refused[0].reason}")
-    first = parts["train"][0]
-    print(f"first row, {first.problem.data_source}: {first.prompt[-1]['content'][:300]!r}")
-    print(f"its ground truth: {first.problem.ground_truth[:200]!r}")

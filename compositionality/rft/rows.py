@@ -39,6 +39,7 @@ END_OF_TURN = (
     "<end_of_turn>",
     "<eos>",
     "</s>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
 )
 PADDING = ("<|finetune_right_pad_id|>", "<|pad|>", "<pad>")
 

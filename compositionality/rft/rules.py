@@ -17,6 +17,7 @@ UNFINISHED = "unfinished"
 TOO_EASY = "too_easy"
 TOO_LONG = "too_long"
 END_INSIDE = "end_inside"
+LOST_CHARACTERS = "lost_characters"
 DUPLICATE = "duplicate"
 OVER_CAP = "over_cap"
 
@@ -28,6 +29,7 @@ OUTCOMES = (
     TOO_EASY,
     TOO_LONG,
     END_INSIDE,
+    LOST_CHARACTERS,
     DUPLICATE,
     OVER_CAP,
 )
@@ -46,13 +48,17 @@ class FilterRules:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One judged completion; ``length``: tokens of the whole chat (0: not measured)."""
+    """One judged completion; ``length``: tokens of the whole chat (0: not measured).
+
+    ``lost``: it holds characters that the tokenizer does not write back, as one of which not all bytes were sampled.
+    """
 
     text: str
     n_tokens: int
     finish_reason: str
     reason: str
     length: int = 0
+    lost: bool = False
 
 
 def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
@@ -91,7 +97,9 @@ def _own_outcome(one: Candidate, rules: FilterRules, *, easy: bool) -> str:
         return TOO_EASY
     if _above(one.n_tokens, rules.max_tokens) or _above(one.length, rules.max_length):
         return TOO_LONG
-    return END_INSIDE if has_end_of_turn(one.text) else KEPT
+    if has_end_of_turn(one.text):
+        return END_INSIDE
+    return LOST_CHARACTERS if one.lost else KEPT
 
 
 def _above(value: int, limit: int | None) -> bool:

@@ -34,6 +34,7 @@ class SolutionSettings:
     analysis_chance: Fraction | None = None  # instead, of each step the same chance
     reflection: Fraction = 0.0  # before so many steps something is tried in vain
     padded: bool = False  # plain, with neutral text until as long as with all behaviours
+    tags: bool = False  # the solution between <think> tags, its last line once more between <answer> tags
     prompt_orders: PositiveInt = 1  # rows of each problem: the prompt as it is, then in other orders (PP-Aug)
     solution_orders: PositiveInt = 1  # rows of each problem: its solution, then others in other orders (RC-Aug)
     seed: Seed = 1  # of all choices in the solutions
@@ -92,16 +93,31 @@ def _rows(settings: SolutionSettings, facts: dict[str, Any]) -> Iterator[dict[st
 def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[str]]]:
     """Each row with the prompt and the solution that its problem has without any behaviour or other order."""
     injected = settings.behaviours()
+
+    def solved(problem: Problem, behaviours: Behaviours, seed: int) -> str:
+        text = task_of(problem.data_source).solution(problem, behaviours, seed)
+        return _tagged(problem, text) if settings.tags else text
+
     problems = iterate_problems(read_problems(Path(settings.problems)))
     for number, problem in enumerate(islice(problems, settings.limit or None)):
         task = task_of(problem.data_source)
-        plain = [problem.prompt, task.solution(problem, PLAIN, settings.seed)]
+        plain = [problem.prompt, solved(problem, PLAIN, settings.seed)]
         for sample in range(settings.prompt_orders):
             asked = task.reworded(problem, settings.seed + sample) if sample else problem
-            yield _row(number, asked, task.solution(problem, injected, settings.seed), sample), plain
+            yield _row(number, asked, solved(problem, injected, settings.seed), sample), plain
         for sample in range(1, settings.solution_orders):
             other = replace(injected, reordered=True)
-            yield _row(number, problem, task.solution(problem, other, settings.seed + sample), sample), plain
+            yield _row(number, problem, solved(problem, other, settings.seed + sample), sample), plain
+
+
+def _tagged(problem: Problem, text: str) -> str:
+    """A solution as a thought and an answer. UserError if the task's judge does not read the answer between tags."""
+    answer = "<answer>\n{}\n</answer>".format(text.rpartition("\n")[2])
+    if task_of(problem.data_source).judge(answer, problem.ground_truth).score != 1:
+        raise UserError(
+            f"tags=true: the judge of {problem.data_source} does not read this answer: {answer!r}; leave it out"
+        )
+    return f"<think>\n{text}\n</think>\n{answer}"
 
 
 def _row(number: int, problem: Problem, text: str, sample: int) -> dict[str, Any]:

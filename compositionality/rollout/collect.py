@@ -54,7 +54,7 @@ def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
             plan = working.plan(problems.num_rows, settings.n_samples, choose)
             if missing := working.missing():
                 _Job(settings, problems, plan, working).run(opened(), missing, console)
-        working.publish(_summarise(working, plan, problems, console))
+        working.publish(_summarise(working, plan, problems, console, settings.reward.rule()))
     console.print(f"wrote {output}")
     return output
 
@@ -90,7 +90,7 @@ def check(settings: CollectSettings) -> None:
 
 
 def _problems(settings: CollectSettings) -> pa.Table:
-    problems = read_problems(settings.problems)
+    problems = read_problems(settings.problems, settings.row_format(any_source=bool(settings.reward.function)))
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 
@@ -138,8 +138,9 @@ class _Job:
         """Make the missing shards."""
         rows = sum(len(self.plan.units(shard)) for shard in missing)
         settings = self.settings
+        limits = settings.judge_workers, settings.judge_timeout_s, settings.max_error_rate
         with (
-            JudgePool(settings.judge_workers, settings.judge_timeout_s, settings.max_error_rate) as pool,
+            JudgePool(*limits, function=settings.reward.function) as pool,
             Meter(self.plan.n_rows, self.plan.n_rows - rows, console) as meter,
         ):
             generate = partial(self._generate, engine, tick=meter.tick)
@@ -165,7 +166,8 @@ class _Job:
     def _rows(self, units: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
         """The problems of one shard by row number."""
         first, last = units[0][0], units[-1][0]
-        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model"])
+        own = ["extra_info"] if self.settings.reward.function else []
+        columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *own])
         return dict(enumerate(columns.slice(first, last - first + 1).to_pylist(), start=first))
 
 
@@ -191,13 +193,18 @@ def generated(
 
 def _item(problem: dict[str, Any], completion: Completion) -> JudgeInput:
     truth = problem["reward_model"]["ground_truth"]
-    return JudgeInput(problem["data_source"], completion.text, truth, completion.finish_reason)
+    reason, info = completion.finish_reason, problem.get("extra_info")
+    return JudgeInput(problem["data_source"], completion.text, truth, reason, info)
 
 
-def _summarise(working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console) -> dict[str, object]:
+def _summarise(
+    working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console, rule: str | None
+) -> dict[str, object]:
     """Print the accuracy table and return the figures for the manifest."""
     summary = RolloutSummary(problems)
     for shard in range(plan.n_shards):
         summary.add(working.read(shard))
     console.print(summary.table())
+    if rule:
+        console.print(rule, highlight=False)
     return summary.facts()

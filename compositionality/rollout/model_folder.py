@@ -11,6 +11,11 @@ from compositionality.errors import UserError
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 MODEL_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken")
+TEXT = (
+    "{% for turn in messages %}{{ turn['content'] }}{% if turn['role'] == 'assistant' %}{{ eos_token }}{% endif %}"
+    "{% endfor %}"
+)
+"""A chat template that adds nothing to a prompt."""
 OTHER_FILES = ("*/*", "consolidated*")  # sub-folders and weights in other formats
 
 
@@ -67,12 +72,15 @@ def _why_not_the_hub(error: Exception) -> str:
     return "the Hub cannot be reached"
 
 
-def check_model(path_or_id: str | Path) -> ModelFolder:
-    """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing."""
+def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelFolder:
+    """Check config, weights, tokenizer, chat template and EOS of a folder or Hub id. UserError says what is missing.
+
+    Without ``chat_template`` the tokenizer gets ``text_template`` in place of its own, which it need not have.
+    """
     path = resolve_model(path_or_id)
     config = read_config(path)
     _check_weights(path)
-    tokenizer = load_tokenizer(path)
+    tokenizer = load_tokenizer(path, chat_template=chat_template)
     vocabulary = text_config(config).get("vocab_size")
     if isinstance(vocabulary, int) and len(tokenizer) > vocabulary:
         raise UserError(f"{path}: the tokenizer has {len(tokenizer)} tokens, the model only {vocabulary}")
@@ -107,14 +115,22 @@ def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
         raise UserError(f"{settings} = {tokens} tokens, but {model.path} has only {model.max_positions} positions")
 
 
-def load_tokenizer(path_or_id: str | Path) -> Any:
+def text_template(tokenizer: Any) -> str:
+    """A chat template by which a prompt has the tokens of its text, after the BOS that the tokenizer itself adds."""
+    begins = tokenizer.bos_token_id is not None and tokenizer("1")["input_ids"][0] == tokenizer.bos_token_id
+    return "{{ bos_token }}" + TEXT if begins else TEXT
+
+
+def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any:
     """The tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
     path = resolve_model(path_or_id)
     tokenizer = read_tokenizer(path)
+    if not chat_template:
+        tokenizer.chat_template = text_template(tokenizer)
     if not tokenizer.chat_template:
         raise UserError(
             f"{path}: the tokenizer has no chat template; choose one with examples/set_chat_template.py model={path} "
-            "output=FOLDER chat_template=llama-3.1|plain|qwen2.5|qwen3|FILE.jinja, and start from that folder"
+            "output=FOLDER chat_template=llama-3.1|plain|qwen2.5|qwen3|text|FILE.jinja, and start from that folder"
         )
     if tokenizer.eos_token_id is None:
         raise UserError(f"{path}: the tokenizer has no EOS token; completions would never end; set eos_token")

@@ -1,14 +1,14 @@
 """Settings of a collection of rollouts: defaults, checks, and what its result is made from."""
 
-import importlib.util
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
-from compositionality.errors import UserError, public_url
+from compositionality.data.problems import RowSettings
+from compositionality.errors import UserError, check_installed, public_url
 from compositionality.ranges import (
     Fraction,
     NonNegativeFloat,
@@ -20,6 +20,7 @@ from compositionality.ranges import (
     Workers,
     check_ranges,
 )
+from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
@@ -45,6 +46,7 @@ class SamplingSettings:
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
     dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
     rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
+    reward: FunctionSettings = field(default_factory=FunctionSettings)
 
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
     tensor_parallel: PositiveInt = 1  # vllm, ray: GPUs that share a model
@@ -69,10 +71,10 @@ class SamplingSettings:
 
 
 @dataclass
-class CollectSettings(SamplingSettings):
+class CollectSettings(SamplingSettings, RowSettings):
     """Settings of ``collect``."""
 
-    problems: Path = MISSING  # problem file (parquet)
+    problems: Path = MISSING  # problem file (parquet or .jsonl)
     output: Path = MISSING  # folder of rollouts
     model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
     force: bool = False  # replace a result that was made from something else
@@ -81,25 +83,25 @@ class CollectSettings(SamplingSettings):
 def check_settings(settings: CollectSettings) -> None:
     """UserError for values that mean nothing."""
     check_ranges(settings)
+    settings.reward.check()
     if settings.engine not in ENGINES:
         raise UserError(f"engine={settings.engine}: unknown; known: {', '.join(ENGINES)}, auto")
-    package = ENGINES[settings.engine]
-    if importlib.util.find_spec(package) is None:
-        raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")
+    check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
 
 
 def recipe(settings: CollectSettings) -> Recipe:
     """What the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
-    inputs = {"problems": settings.problems}
+    inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
     same: dict[str, Any] = {
         name: getattr(settings, name)
         for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
     }
+    same |= settings.changed()
     if settings.engine == "openai":
         same |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
     else:
         same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)
-    return Recipe(STEP, same, inputs)
+    return Recipe(STEP, same | settings.reward.recipe(), inputs)

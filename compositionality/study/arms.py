@@ -149,7 +149,8 @@ def _ends_of_seeds(variables: Mapping[str, str]) -> dict[str, str]:
 def runs_of_sizes(variables: Mapping[str, str]) -> list[str]:
     """``seedN-ARM:FOLDER`` of the seeds' runs of $ARMS that differ in their model alone, of those that are there."""
     study = load_study(variables["SECTION"])
-    sizes = [name for name in variables["ARMS"].split() if len(find_arm(study, name).arguments) == 1]
+    arms = {name: find_arm(study, name) for name in variables["ARMS"].split()}
+    sizes = [name for name, arm in arms.items() if len(arm.arguments) == 1 and not arm.script.endswith("domain")]
     folders = {
         f"{seed}-{name}": Path(f"{variables['CKPT_DIR']}{end}", study.arms[name].model).parent
         for seed, end in _ends_of_seeds(variables).items()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_installed
 from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
 from compositionality.study.jobs import Job
@@ -188,10 +188,7 @@ def choose_backend(
     if name == "local":
         return Local(lanes, gpus)
     if name == "ray":
-        try:
-            import ray  # noqa: F401
-        except ImportError as error:
-            raise UserError("backend=ray: Ray is not installed; run: bash bash/setup.sh --full") from error
+        check_installed("ray", "backend=ray")
         return Ray(ray_address)
     if name == "slurm":
         if shutil.which("sbatch") is None:

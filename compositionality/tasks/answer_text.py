@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 OPEN, CLOSE = "<answer>", "</answer>"
-THOUGHT_END = "</think>"
+THOUGHT_START, THOUGHT_END = "<think>", "</think>"
 MAX_LITERAL, MAX_DEPTH = 20_000, 16
 UNREADABLE = object()
 """What ``read_literal`` gives for text that is no literal."""
@@ -21,14 +21,19 @@ _FENCE = re.compile(r"```[a-zA-Z]*")
 _STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\}")
 
 
-def after_thought(response: str) -> str:
-    """What follows the last ``</think>``; all of it without one."""
-    return response.rpartition(THOUGHT_END)[2]
+def after_thought(response: str) -> str | None:
+    """What follows the last ``</think>``, all of it without one; None if a thought is opened and never closed.
+
+    The prompt may have opened the thought, so a response without either tag is all answer.
+    """
+    _, end, answer = response.rpartition(THOUGHT_END)
+    if THOUGHT_START in answer:
+        return None
+    return answer.lstrip() if end else answer
 
 
 def last_answer(response: str) -> str | None:
-    """What the last ``<answer>`` behind the thought that is closed holds, over any number of lines, or None."""
-    response = after_thought(response)
+    """What the last ``<answer>`` that is closed holds, over any number of lines, or None."""
     end = response.rfind(CLOSE)
     start = response.rfind(OPEN, 0, end) if end >= 0 else -1
     if start < 0:
@@ -38,11 +43,10 @@ def last_answer(response: str) -> str | None:
 
 
 def last_box(response: str) -> str | None:
-    r"""What the last ``\boxed{`` or ``\fbox{`` behind the thought that is closed holds, by matching braces, or None.
+    r"""What the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces, or None.
 
     ``\{`` and ``\}`` are text, so they neither open nor close.
     """
-    response = after_thought(response)
     if not has_box(response):
         return None
     open_braces: list[int] = []  # where a box's content begins, -1 for any other brace

@@ -70,14 +70,33 @@ def task_of(data_source: str) -> Task:
     return claims[0]
 
 
+def known_task(data_source: str) -> Task:
+    """As ``task_of``, but where a reward function has judged rows of no task, one that knows nothing of them."""
+    try:
+        return task_of(data_source)
+    except UserError:
+        return _UNKNOWN
+
+
 def known_data_sources() -> list[str]:
     """The patterns of ``data_source`` that have a task."""
     return [pattern for task in all_tasks().values() for pattern in task.data_sources]
 
 
+class _Unknown(Task):
+    name, title, data_sources = "unknown", "Unknown", ()
+
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        del answer_text, ground_truth
+        raise UserError("a row of an unknown data source has no judge; give reward.function")
+
+
+_UNKNOWN = _Unknown()
+
+
 def find_judge(data_source: str) -> Judge:
-    """The judge for ``data_source``; UserError that lists the known ones if there is none."""
-    return task_of(data_source).judge
+    """The judge of whole responses for ``data_source``; UserError that lists the known ones if there is none."""
+    return task_of(data_source).verdict
 
 
 def _registered() -> Iterator[tuple[str, str]]:

@@ -1,8 +1,9 @@
 """The interface of a task: all that the rest of the project needs to know of one. README.md shows how to add one.
 
-A task is one package whose ``TASK`` is an instance of a subclass of ``Task``. Only ``problem``, ``judge``, ``gold`` and
-the class attributes without a default are required. Importing the package must be cheap: heavy imports belong into the
-methods that make problems, as a judging process imports the package too.
+A task is one package whose ``TASK`` is an instance of a subclass of ``Task``. ``name``, ``title``, ``data_sources`` and
+``judge`` are required, which is enough to train on rows made elsewhere; ``modes``, ``problem`` and ``gold`` make rows.
+Importing the package must be cheap: heavy imports belong into the methods that make problems, as a judging
+process imports the package too.
 """
 
 import json
@@ -10,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 from compositionality.errors import UserError
+from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.truth import truth_text
@@ -68,7 +70,7 @@ class Task(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     data_sources: ClassVar[tuple[str, ...]]
-    modes: ClassVar[Mapping[str, Mode]]
+    modes: ClassVar[Mapping[str, Mode]] = {}
     styles: ClassVar[tuple[str, ...]] = ()
     kinds: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -78,9 +80,10 @@ class Task(ABC):
 
     # ---- problems
 
-    @abstractmethod
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
         """The problem at ``index`` of the stream (options, split, seed). UserError for a split that there is not."""
+        del options, split, seed, index
+        raise UserError(f"task {self.name} makes no problems; give rows made elsewhere")
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
         """The problems at ``indices``, each with a key that is equal for two that count as the same problem."""
@@ -97,9 +100,30 @@ class Task(ABC):
 
     # ---- judging
 
+    @final
+    def verdict(self, response: str, ground_truth: str) -> Verdict:
+        """The verdict on a whole response; here alone its thought is cut off, so that no task pays one.
+
+        A thought is what stands before the last ``</think>``. A response that opens one and never closes it has no
+        answer; one without either tag is judged whole, as the prompt may have opened the thought.
+        """
+        answer_text = after_thought(response)
+        if answer_text is None:
+            return Verdict(0.0, Reason.NO_ANSWER)
+        verdict = self.judge(answer_text, ground_truth)
+        return self.judge_chain(response, ground_truth, verdict) if verdict.reason is Reason.CORRECT else verdict
+
     @abstractmethod
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        """Judge one response. Never raises on what a model wrote; linear in its length."""
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        """Judge the answer in a response, of which this is what follows the thought; asked by ``verdict`` alone.
+
+        Never raises on what a model wrote; linear in its length.
+        """
+
+    def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
+        """The verdict on a right answer, after its chain of steps in the whole response; by default none is read."""
+        del response, ground_truth
+        return verdict
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """The text that the judge reads, out of a row's ground truth, and its ``extra_info`` where that holds a part.
@@ -117,9 +141,9 @@ class Task(ABC):
         except (ValueError, RecursionError) as error:
             raise UserError(f"ground_truth {ground_truth[:60]!r} is no JSON; make the problem file again") from error
 
-    @abstractmethod
     def gold(self, problem: Problem) -> str:
-        """A right completion, in the style that the problem asks for."""
+        """A right completion, in the style that the problem asks for. UserError for a row or a task that has none."""
+        raise UserError(f"task {self.name} knows no right completion of {problem.prompt[:60]!r}")
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
         """A right completion with behaviours injected, another one for each ``seed``.
@@ -166,7 +190,7 @@ class Task(ABC):
 
     def facts(self, problem: Problem) -> Any:
         """What the audit finds out about one problem. UserError for a row that is none of this task."""
-        return {"wrong_gold": self.judge(self.gold(problem), problem.ground_truth).score < 1}
+        return {"wrong_gold": self.verdict(self.gold(problem), problem.ground_truth).score < 1}
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
         """The facts of all problems of one level in figures: by default sums of ``wrong_…``, which count rows that are

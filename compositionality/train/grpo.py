@@ -30,7 +30,6 @@ from compositionality.data.artefact import exclusive
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.reward.controls import replace_rewards, shape_of
-from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import resolve_model
@@ -103,7 +102,7 @@ class RolloutWorker:
 
     def __init__(self, settings: GrpoSettings, sampler: Any, tokenizer: Any, clock: Clock) -> None:
         self.settings, self.sampler, self.tokenizer, self.clock = settings, sampler, tokenizer, clock
-        self.judges = JudgePool(1, settings.reward.judge_seconds, settings.reward.max_error_rate)
+        self.judges = settings.reward.judges()
         rollout = settings.rollout
         self.options = SamplingOptions(rollout.temperature, rollout.top_p, rollout.top_k, rollout.max_tokens)
 
@@ -129,12 +128,13 @@ class RolloutWorker:
         texts = self.tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
         completions = [replace(one, text=text) for one, text in zip(sampled, texts, strict=True)]
         with self.clock("reward"):
-            verdicts = self.judges.judge([*map(to_judge, repeated, completions)])
+            verdicts = self.judges.judge([*map(TokenizedProblem.judge_input, repeated, completions)])
         rewards = [*map(self._reward, completions, verdicts)]
         correct = [verdict.reason is Reason.CORRECT for verdict in verdicts]
+        metrics = [verdict.metrics for verdict in verdicts]
         own = [slice(start, start + len(samples)) for start in range(0, len(repeated), len(samples))]
         return [
-            PromptGroup(place, step, problem.prompt_ids, completions[part], rewards[part], correct[part])
+            PromptGroup(place, step, problem.prompt_ids, completions[part], rewards[part], correct[part], metrics[part])
             for place, problem, part in zip(positions, problems, own, strict=True)
         ]
 
@@ -143,11 +143,6 @@ class RolloutWorker:
         if value is None:
             return None
         return value + overlong_penalty(completion.n_tokens, self.settings.algorithm, self.options.max_tokens)
-
-
-def to_judge(problem: TokenizedProblem, completion: Completion) -> JudgeInput:
-    """A completion as the pool of judges takes it."""
-    return JudgeInput(problem.data_source, completion.text, problem.ground_truth, completion.finish_reason)
 
 
 # ---- advantages: one number for each completion, from rewards_GS (groups, samples)
@@ -376,7 +371,7 @@ class GrpoTrainer:
         With dynamic sampling, prompts are sampled until the batch is full (UserError if that takes too many) and
         surplus groups are kept for the next step.
         """
-        data, algorithm, by_reward = self.settings.data, self.settings.algorithm, self.settings.reward.is_control()
+        data, algorithm, by_reward = self.settings.data, self.settings.algorithm, self.settings.reward.by_reward()
         position, share, kept, sampled = self.position, self.signal_share, list(self.surplus), list[PromptGroup]()
         limit = algorithm.max_generation_batches if algorithm.dynamic_sampling else 1
         while len(kept) < data.prompts_per_step and limit > 0:

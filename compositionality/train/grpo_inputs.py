@@ -5,10 +5,12 @@ from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
 from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.rows import row_format
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,13 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     followed = entropies(Path(like), settings.trainer.steps) if like and is_to_be_checked(like, dry=dry) else []
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
-    model = check_model(Path(settings.model.path))
+    model = check_model(Path(settings.model.path), chat_template=data.apply_chat_template)
+    check_generation_prompt(model.path, model.tokenizer)
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
-    problems = tokenize_problems(train, model.tokenizer, data.max_prompt_tokens, data.train_limit)
-    val_problems = tokenize_problems(held_out, model.tokenizer, data.max_prompt_tokens, limit)
+    read = (model.tokenizer, data.max_prompt_tokens)
+    problems = tokenize_problems(train, *read, data.train_limit, row_format(settings))
+    val_problems = tokenize_problems(held_out, *read, limit, row_format(settings))
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     check_grpo(settings)

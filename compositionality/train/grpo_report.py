@@ -16,7 +16,7 @@ from compositionality.types import LENGTH, PromptGroup
 def rollout_metrics(
     sampled: Sequence[PromptGroup], batch: Sequence[PromptGroup], *, by_reward: bool = False
 ) -> dict[str, float]:
-    """Metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: of a control."""
+    """Metrics of all completions of a step, and of the groups that reach the update; ``by_reward``: signal."""
     completions = [completion for group in sampled for completion in group.completions]
     rewards = [reward for group in sampled for reward in group.rewards if reward is not None]
     lengths = [completion.n_tokens for completion in completions]
@@ -39,7 +39,16 @@ def rollout_metrics(
         "perf/sampled_tokens": sum(lengths),
         SAMPLED_TOKENS: n_tokens(sampled),
         TRAINED: n_tokens(batch),
+        **_means([metrics for group in sampled for metrics in group.metrics]),
     }
+
+
+def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each metric of a reward function, over the completions that have it."""
+    given: dict[str, list[float]] = {}
+    for name, value in (item for one in metrics for item in one.items()):
+        given.setdefault(f"reward/{name}/mean", []).append(value)
+    return {name: sum(values) / len(values) for name, values in given.items()}
 
 
 def new_meter(weights: Iterable[tuple[str, Any]], algorithm: AlgorithmSettings) -> ComputeMeter:

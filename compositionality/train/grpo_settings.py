@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, name_inputs
-from compositionality.errors import UserError
+from compositionality.data.problems import RowSettings
+from compositionality.errors import UserError, check_installed
 from compositionality.ranges import (
     Fraction,
     NonEmptyStr,
@@ -21,6 +22,8 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.reward.controls import Control
+from compositionality.reward.function import FunctionSettings, function_of
+from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.run_folder import flatten
@@ -44,21 +47,22 @@ Advantage = Annotated[
 ]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
-ShapeName = Annotated[str, OneOf((Shape.BINARY, Shape.PAPER))]
+ShapeName = Annotated[str, OneOf(("auto", Shape.BINARY, Shape.PAPER, Shape.SCORE))]
 ControlName = Annotated[str, OneOf(tuple(Control))]
 
 
 @dataclass
-class GrpoDataSettings:
-    """Problem files, and how many problems a step takes from them."""
+class GrpoDataSettings(RowSettings):
+    """Problem files, how their rows are read, and how many problems a step takes from them."""
 
-    train_files: list[str] = MISSING  # problem files (parquet), "[a.parquet,b.parquet]"
+    train_files: list[str] = MISSING  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
     shuffle: bool = True  # anew in every pass; false: in the order of the files
     train_limit: PositiveInt | None = None  # single: problems of each data source to train on; null: all
     prompts_per_step: PositiveInt = 16  # groups of an update
     max_prompt_tokens: PositiveInt = 1024  # longer prompts are refused before the start
+    apply_chat_template: bool = True  # false: a prompt is its text and no more (R1-zero), also for the model made
 
 
 @dataclass
@@ -116,10 +120,11 @@ class CriticSettings:
 
 
 @dataclass
-class GrpoRewardSettings:
+class GrpoRewardSettings(FunctionSettings):
     """From verdict to reward."""
 
-    shape: ShapeName = "binary"  # binary: 1/0; paper: +1 right, 0 wrong, −1 unreadable or too long
+    custom_reward_function: dict[str, Any] = field(default_factory=dict)  # verl's names for function: path, name
+    shape: ShapeName = "auto"  # binary: 1/0; paper: +1, 0, −1 unreadable or too long; score; auto: score of a function
     control: ControlName = "none"  # shuffled: permuted over the step; random: as often 1; format: 1 if readable
     judge_seconds: PositiveFloat = 10.0  # a slower verdict is an error
     max_error_rate: Fraction = 0.01  # share of completions on which the judge may fail
@@ -127,6 +132,26 @@ class GrpoRewardSettings:
     def is_control(self) -> bool:
         """Whether nothing may depend on correctness."""
         return self.control != Control.NONE
+
+    def by_reward(self) -> bool:
+        """Whether a group has signal where its rewards differ, and not where some of its completions are right."""
+        return self.is_control() or self.shape == Shape.SCORE
+
+    def settle(self, verl: dict[str, Any]) -> None:
+        """Take verl's names for ``function``, those among its own keys too, and the shape that *auto* stands for."""
+        name, section = "custom_reward_function", verl.get("reward")
+        places = [vars(self), verl, *([section] if isinstance(section, dict) else [])]
+        for own in filter(None, [place.pop(name, None) for place in places]):
+            self.function = function_of(own, self.function)
+        self.custom_reward_function = {}
+        if section == {}:
+            del verl["reward"]
+        if self.shape == "auto":
+            self.shape = Shape.SCORE if self.function else Shape.BINARY
+
+    def judges(self) -> JudgePool:
+        """The process that judges the completions of a rank."""
+        return JudgePool(1, self.judge_seconds, self.max_error_rate, function=self.function)
 
 
 @dataclass
@@ -167,7 +192,8 @@ class GrpoSettings:
     dry_run: bool = False  # check the settings and show what would run
 
     def __post_init__(self) -> None:
-        """The engine's usual sampler."""
+        """The engine's usual sampler, and verl's names for the reward function."""
+        self.reward.settle(self.verl)
         if self.rollout.engine == "auto":
             self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 
@@ -179,6 +205,7 @@ NOT_THE_RESULT = (
     "mesh.",
     "data.train_files",
     "data.val_files",
+    "data.prompt_template",
     "rollout.max_rows",
     "rollout.server_url",
     "rollout.bucket_mb",
@@ -187,6 +214,8 @@ NOT_THE_RESULT = (
     "algorithm.max_generation_batches",
     "algorithm.entropy_like",
     "reward.judge_seconds",
+    "reward.function",
+    "reward.custom_reward_function",
     "reward.max_error_rate",
     *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
 )
@@ -207,6 +236,7 @@ def generation_batch(settings: GrpoSettings) -> int:
 def check_settings(settings: GrpoSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    settings.reward.check()
     if settings.engine == "single":
         refuse_foreign_keys(settings, SINGLE_LACKS)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)
@@ -215,9 +245,12 @@ def check_settings(settings: GrpoSettings) -> None:
             raise UserError("algorithm.advantage=gae: engine=single has no critic; take engine=verl")
     if settings.rollout.engine not in SAMPLERS[settings.engine]:
         raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
+    if settings.rollout.engine == "vllm" and settings.engine == "single":  # verl is said to be missing itself
+        check_installed("vllm", "rollout.engine=vllm")
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
     if not data.train_files:
         raise UserError("data.train_files: give at least one problem file")
+    data.row_format()
     if data.prompts_per_step % algorithm.updates_per_step:
         raise UserError(
             f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
@@ -246,7 +279,8 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}
     kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
-    files = dict(zip(names, map(Path, settings.data.train_files), strict=True))
+    files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
     if settings.algorithm.entropy_like is not None:
         kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
-    return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files})
+    kept |= settings.reward.recipe()
+    return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files, **settings.reward.inputs()})

@@ -6,8 +6,8 @@ divided by the number of tokens that all of them trained on. So the result does 
     python compositionality/train/sft.py model.path=… data.train_file=… trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/sft.py …
 
-Reads a model folder and parquet files with a column ``messages``. Writes OUTPUT/final (the model), steps/ (checkpoints,
-from which the same command goes on) and metrics.jsonl. Names of tensors: B rows, T tokens, N trained tokens.
+Reads a model folder and files of chats, or of prompts and responses. Writes OUTPUT/final (the model), steps/
+(checkpoints, from which the same command goes on) and metrics.jsonl. Tensors: B rows, T tokens, N trained tokens.
 """
 
 # ruff: noqa: N806

@@ -31,8 +31,11 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_sft(settings)
+    columns = (data.messages_key, data.prompt_key, data.response_key)
     rows, val_rows = (
-        load_rows(Path(path), model.tokenizer, data.max_length) if path and is_to_be_checked(path, dry=dry) else []
+        load_rows(Path(path), model.tokenizer, data.max_length, columns)
+        if path and is_to_be_checked(path, dry=dry)
+        else []
         for path in (data.train_file, data.val_file)
     )
     if data.prompt_loss:

@@ -33,10 +33,13 @@ NOT_THE_RESULT = (
 
 @dataclass
 class SftDataSettings:
-    """Rows to learn from: parquet files with a column ``messages``."""
+    """Rows to learn from: files of whole chats, or of prompts and responses."""
 
-    train_file: NonEmptyStr = MISSING  # parquet with a column messages; the loss is on the assistant's turns
-    val_file: str | None = None  # parquet of the same form; its loss is reported after each epoch
+    train_file: NonEmptyStr = MISSING  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
+    val_file: str | None = None  # a file of the same form; its loss is reported after each epoch
+    messages_key: NonEmptyStr = "messages"  # column of whole chats
+    prompt_key: NonEmptyStr = "prompt"  # of files without it: the column of prompts, text or chats
+    response_key: NonEmptyStr = "response"  # and that of responses, text or one assistant's turn
     max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
     prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_file never
     seed: Seed = 1  # order of the rows, drawn anew in every epoch

@@ -29,7 +29,7 @@ def test_an_adapter_without_its_library(module: str, package: str) -> None:
     assert re.search(told, done.stderr.splitlines()[-1])
 
 
-@pytest.mark.parametrize("module", ["trl_reward", "packages", "shared_judge"])
+@pytest.mark.parametrize("module", ["trl_reward", "packages"])
 def test_other_modules_import_no_library(module: str) -> None:
     code = (
         f"import sys, compositionality.adapters.{module}; "

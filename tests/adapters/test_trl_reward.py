@@ -16,6 +16,7 @@ from compositionality.errors import UserError
 from compositionality.reward.pool import JudgePool
 
 ROOT = Path(__file__).parents[2]
+BAD_JUDGES = f"{ROOT / 'tests/reward/bad_judges.py'}:judge"
 PROMPTS = [[{"role": "user", "content": problem.prompt}] for problem in PROBLEMS]
 COLUMNS: dict[str, Any] = {
     "data_source": [problem.data_source for problem in PROBLEMS],
@@ -45,9 +46,8 @@ def test_p05_none_where_the_judge_failed(monkeypatch: pytest.MonkeyPatch) -> Non
     """A response on which the judge hangs gets no reward; too many of them end the run."""
 
     def pool(workers: int, max_error_rate: float) -> JudgePool:
-        return JudgePool(workers, timeout_s=0.2, max_error_rate=max_error_rate, judge="bad_judges:judge")
+        return JudgePool(workers, timeout_s=0.2, max_error_rate=max_error_rate, function=BAD_JUDGES)
 
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests/reward'}:{ROOT}")
     monkeypatch.setattr(trl_reward, "JudgePool", pool)
     columns = {**COLUMNS, "reward_model": [{"ground_truth": "yes"}] * 3}
     assert reward_function(max_error_rate=0.5)(prompts=PROMPTS, completions=["yes", "hang", "no"], **columns) == [

@@ -69,6 +69,7 @@ def test_a_path_may_hold_any_letters(path: str) -> None:
 def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None:
     settings = parse(Settings, ["output=x", """files=[é (1).parquet, it's, "a,b", 'c d', {e}]"""])
     assert settings.files == ["é (1).parquet", "it's", "a,b", "c d", "{e}"]
+    assert parse(Settings, ["output=x", "files=a, b.parquet"]).files == ["a, b.parquet"]  # one needs no brackets
 
 
 @pytest.mark.parametrize(

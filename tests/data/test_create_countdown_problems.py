@@ -39,8 +39,8 @@ def test_paper_file(tmp_path: Path) -> None:
 
 
 def test_paper_mode_without_the_library_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "reasoning_gym.games.countdown", None)
-    with pytest.raises(UserError, match=r"needs reasoning-gym; run: bash bash/setup.sh --full"):
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(UserError, match=r"^mode=paper: .* reasoning_gym is not installed; run: bash bash/setup"):
         make(tmp_path / "t.parquet", mode="paper", levels=[2], count=10)
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.reward.verl_reward import compute_score
@@ -127,7 +127,9 @@ ASK = [{"role": "user", "content": "?"}]
         ([ASK, ASK, ASK, None], "row 3 has an empty prompt"),
         ([ASK, []], "row 1 has an empty prompt"),
         ([None, None], "row 0: the prompt is null; give a list of turns"),
-        (["What is 1+1?"] * 3, "row 0: the prompt is string; give a list of turns"),
+        (["What is 1+1?", None], "row 1: a turn of the prompt has no content"),
+        ([ASK, ASK, [*ASK, {"role": "assistant", "content": "!"}]], "row 2: the prompt ends with an assistant's turn"),
+        ([5, 6], "row 0: the prompt is int64; give a list of turns"),
         ([["What is 1+1?"]], "row 0: the prompt is list<.*>; give a list of turns"),
         ([[{"role": "user"}]], "row 0: the prompt's turns have no content of text"),
         ([[{"role": "user", "content": 5}]], "row 0: the prompt's turns have no content of text"),
@@ -163,3 +165,17 @@ def test_p18_the_unknown_data_source_is_said_first(tmp_path):
     pq.write_table(with_text, path)
     with pytest.raises(UserError, match=r"rows.parquet: row 1: unknown data_source 'nobody/knows'; known: .*countdown"):
         read_problems(path)
+
+
+@pytest.mark.parametrize(
+    "truths",
+    [["seven", "3*5 + 7"], [7, 8], [TINYZERO, {"target": 8, "numbers": [3]}]],
+    ids=["text", "number", "struct"],
+)
+def test_rows_of_any_source_are_taken_as_they_are(tmp_path, truths):
+    path = write(tmp_path / "rows.parquet", truths, "nobody/knows-level4")
+    rows = read_problems(path, RowFormat(any_source=True)).to_pylist()
+    assert [row["reward_model"]["ground_truth"] for row in rows] == truths
+    assert {(row["data_source"], row["level"], row["group"]) for row in rows} == {("nobody/knows-level4", 0, "all")}
+    pq.write_table(pq.read_table(path).append_column("level", pa.array([3, 5])), path)
+    assert read_problems(path, RowFormat(any_source=True))["level"].to_pylist() == [3, 5]

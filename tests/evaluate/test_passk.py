@@ -12,11 +12,13 @@ from passk_folders import problem_file, rollout_folder, rows_of
 from compositionality.config.cli import parse
 from compositionality.data.artefact import tree_hash
 from compositionality.data.parquet import read_table
+from compositionality.data.problems import COLUMNS, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import read_counts
 from compositionality.evaluate.parts import passed
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
 from compositionality.rollout.engines.base import Chat, SamplingOptions
+from compositionality.rollout.store import read_by_problem
 from compositionality.stats.nested import Answers
 from compositionality.types import Completion
 
@@ -223,9 +225,15 @@ def test_the_plan_says_what_can_be_seen_and_what_it_costs(
 def test_models_are_asked_once_and_the_plan_comes_first(
     tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    passk(asked(tmp_path, problems, answers_only=True))
+    output = passk(asked(tmp_path, problems, answers_only=True))
     assert "smallest paired difference" not in capsys.readouterr().out
     assert HalfRight.opened == 2
+    for model in (output / "rollouts").iterdir():
+        one_file = read_table(model / "all.parquet", [*COLUMNS, "responses"]).to_pylist()
+        assert [row.pop("responses") for row in one_file] == [
+            rows["response"].to_pylist() for _, rows in read_by_problem(model / "test")
+        ]
+        assert one_file == read_problems(problems).select(COLUMNS).to_pylist()
     output = passk(asked(tmp_path, problems))
     assert HalfRight.opened == 2
     content = json.loads((output / "passk.json").read_text())

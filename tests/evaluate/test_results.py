@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +15,11 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
+from compositionality.evaluate.accuracy.rows import GROUP, SCHEMA, Row, parts_of, rows_of
 from compositionality.evaluate.counts import REASONS, ProblemCounts, Stratum, clusters_of, tally
-from compositionality.evaluate.tables import print_results
+from compositionality.evaluate.tables import print_curves, print_results
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
-from compositionality.types import Problem
+from compositionality.types import Problem, TrainingReport
 
 LABELS = {"model": "base", "problems": "test", "n_samples": 2, "temperature": 1.0, "seed": 0}
 
@@ -123,6 +125,51 @@ def test_the_table_is_readable_at_80_columns(others: int) -> None:
     if others:
         assert "+50.0" in text
         assert f"stage2-rl-level1to{others - 1}" in text.replace("\n", "")
+
+
+def test_arms_of_rl_without_signal_have_no_figures() -> None:
+    """Neither their accuracy nor their difference; another arm, and one of which nothing is known, keep theirs."""
+    for signal, shown in ((0, False), (1, True)):
+        screen = Console(file=io.StringIO(), width=80)
+        reports = [{"rl": asdict(TrainingReport(updates=2, groups=8, groups_with_signal=signal))}]
+        print_results(both(), screen, reports=reports)
+        text = screen.file.getvalue()  # type: ignore[attr-defined]
+        assert ("+50.0" in text) == shown
+        assert ("not testable" in text) != shown
+        assert "50.0 [9.5–90.5]" in text  # the base's
+
+
+def test_each_of_several_groups_has_a_line_of_all_its_levels() -> None:
+    made = [Problem(f"math__{group}", level, group, "p", "1", 0) for group, level in (("a", 1), ("a", 2), ("b", 1))]
+    groups = parts_of(to_table(made, "test"))
+    found = {part.labels["group"]: part.problems.tolist() for part in groups if part.labels["by"] == GROUP}
+    assert found == {"a": [0, 1], "b": [2]}
+    assert not any(part.labels["by"] == GROUP for part in parts_of(to_table(made[:2], "test")))
+    counts = tally([shard([(0, "correct", 2), (1, "wrong", 4), (2, "wrong", 6)])], 3)
+    screen = Console(file=io.StringIO(), width=80)
+    print_results(list(rows_of(counts, None, groups, LABELS)), screen)
+    line = next(line for line in screen.file.getvalue().splitlines() if "a, all levels" in line)  # type: ignore[attr-defined]
+    assert re.split(r"  +", line.strip())[1:2] == ["2"]
+    assert "50.0 [" in line
+
+
+def curve(model: str, *values: float) -> Row:
+    shared = {"problems": "test", "group": "math", "level": 0, "n_problems": 4, "pass_at_k": list(values)}
+    return {"model": model, **shared, "k": [1, 2], "low": [0.0, 0.0], "high": [1.0, 1.0]}
+
+
+def test_checkpoints_along_training_show_what_was_gained_for_the_flops() -> None:
+    report = asdict(TrainingReport(updates=2, groups=8, groups_with_signal=4))
+    runs = {"step1": {"flops": 2e6, **report}, "step2": {"flops": 4e6, **report, "groups_with_signal": 0}}
+    content = {"curves": [curve("base", 0.25, 0.5), curve("step1", 0.5, 0.75), curve("step2", 0.25, 0.5)], "runs": runs}
+    console = Console(file=io.StringIO(), width=120)
+    content |= {"n_samples": 2, "temperature": 1, **{key: [] for key in ("missing", "differences", "reranking")}}
+    print_curves(content, [1, 2], console)
+    lines = console.file.getvalue().split("along training")[1].splitlines()  # type: ignore[attr-defined]
+    cells = {line.split()[0]: line.split()[1:] for line in lines if line.strip().startswith(("base", "step"))}
+    assert cells["base"] == ["–", "25.0", "50.0", "–", "–"]
+    assert cells["step1"] == ["2.00e+06", "50.0", "75.0", "+25.00", "+12.50"]
+    assert cells["step2"] == ["4.00e+06", "25.0", "50.0", *["not", "testable"] * 2]
 
 
 def test_functions_are_printed_when_asked_for() -> None:

@@ -1,13 +1,12 @@
-"""Judges that go wrong in every way, by what the response says."""
+"""A reward function that goes wrong in every way, by what the response says."""
 
 import os
 import sys
 import time
 
-from compositionality.types import Reason, Verdict
 
-
-def judge(response: str, ground_truth: str) -> Verdict:
+def judge(data_source: str, solution_str: str, ground_truth: str, extra_info: object) -> object:
+    response = solution_str
     if response == "hang":
         time.sleep(1000)
     if response == "slow":
@@ -23,8 +22,7 @@ def judge(response: str, ground_truth: str) -> Verdict:
         raise RuntimeError("I failed")
     if response == "eat":
         eaten = bytearray(700 << 20)  # more than the test's limit, less than any machine has
-        return Verdict(float(len(eaten) > 0), Reason.CORRECT)
+        return float(len(eaten) > 0)
     if response == "modules":
-        return Verdict(0.0, Reason.WRONG, ",".join(sorted(sys.modules)))
-    correct = response == ground_truth
-    return Verdict(float(correct), Reason.CORRECT if correct else Reason.WRONG, response)
+        return {"score": 0, "pred": ",".join(sorted(sys.modules))}
+    return {"score": response == ground_truth, "pred": response}

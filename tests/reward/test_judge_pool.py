@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Reason
 
+BAD_JUDGES = f"{Path(__file__).parent / 'bad_judges.py'}:judge"
 GOLD = '{"ref_output": "abc"}'
 
 
 @pytest.fixture
-def bad_judges(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    return "bad_judges:judge"
+def bad_judges():
+    return BAD_JUDGES
 
 
 @pytest.fixture
 def pool(bad_judges):
-    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, judge=bad_judges) as pool:
+    with JudgePool(2, timeout_s=0.5, max_error_rate=0.5, memory_mb=512, function=bad_judges) as pool:
         yield pool
 
 
@@ -56,7 +56,7 @@ def test_p04_a_hanging_judge_ends_in_time(pool):
 
 
 def test_p05_a_run_with_too_many_errors_stops(bad_judges):
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, judge=bad_judges) as pool:
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.01, function=bad_judges) as pool:
         pool.judge(items(*["good"] * 99, "raise"))
         with pytest.raises(UserError, match="judge failed on 2 of 101 responses"):
             pool.judge(items("crash"))
@@ -64,7 +64,7 @@ def test_p05_a_run_with_too_many_errors_stops(bad_judges):
 
 
 def test_p05_what_the_server_failed_on_is_an_error_that_no_judge_sees_or_is_blamed_for(bad_judges):
-    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, judge=bad_judges) as pool:
+    with JudgePool(1, timeout_s=0.5, max_error_rate=0.0, function=bad_judges) as pool:
         batch = [JudgeInput("any", "", "good", "failed"), *items("good"), JudgeInput("any", "hang", "good", "failed")]
         assert [verdict.reason for verdict in pool.judge(batch)] == [Reason.ERROR, Reason.CORRECT, Reason.ERROR]
         assert (pool.judged, pool.errors) == (1, 0)
@@ -83,12 +83,12 @@ def test_lone_surrogates_and_empty_batches(pool):
 
 def test_a_worker_starts_without_heavy_packages(pool):
     modules = set(pool.judge(items("modules"))[0].answer.split(","))
-    assert "compositionality.reward.judging" in modules
+    assert "compositionality.reward.judge" in modules
     assert not modules & {"torch", "transformers", "pyarrow", "pandas", "ray", "vllm", "verl", "numpy"}
 
 
 def test_closing_leaves_no_process(bad_judges):
-    pool = JudgePool(2, judge=bad_judges)
+    pool = JudgePool(2, function=bad_judges)
     pids = [worker.process.pid for worker in pool.workers]
     pool.close()
     for pid in pids:
@@ -102,17 +102,15 @@ def test_a_worker_whose_parent_was_killed_ends_without_a_word(bad_judges, tmp_pa
     code = (
         "import json, os, signal, sys\n"
         "from compositionality.reward.pool import JudgeInput, JudgePool\n"
-        "pool = JudgePool(1, judge='bad_judges:judge')\n"
+        "pool = JudgePool(1, function=sys.argv[2])\n"
         "worker = pool.workers[0]\n"
         "worker.give([0, 1], json.dumps([JudgeInput('any', sys.argv[1], 'good')] * 2).encode())\n"
         "print(worker.process.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    root = Path(__file__).parents[2]
-    variables = {**os.environ, "PYTHONPATH": f"{root}:{Path(__file__).parent}"}
     with (tmp_path / "said").open("w") as said:
-        command = [sys.executable, "-c", code, response]
-        parent = subprocess.run(command, env=variables, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
+        command = [sys.executable, "-c", code, response, BAD_JUDGES]
+        parent = subprocess.run(command, stdout=subprocess.PIPE, stderr=said, text=True, check=False)
     assert parent.returncode == -signal.SIGKILL
     while Path(f"/proc/{parent.stdout.strip()}/exe").exists():
         time.sleep(0.05)

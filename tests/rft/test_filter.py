@@ -20,6 +20,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.filter import FilterSettings, filter_rollouts
 from compositionality.rft.rows import SCHEMA, prompt_key
+from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
 @pytest.fixture
@@ -83,6 +84,30 @@ def test_totals_add_up_and_are_told_per_level_and_function(tmp_path: Path, capsy
     assert "too easy" in shown
     assert "2 of 10 responses kept" in shown
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("changes", [{"val_prompts": 0}, {"val_fraction": 0.0}, {}])
+def test_without_prompts_for_validation_there_is_no_such_file(
+    tmp_path: Path, problems: Path, changes: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The third: of one prompt none is held out."""
+    kept = range(6) if changes else range(1)
+    output, facts = run(tmp_path, problems, mixed(kept), **(changes or {"val_prompts": 3}))
+    assert sorted(path.name for path in output.iterdir()) == ["manifest.json", "train.parquet"]
+    assert (facts["rows"], facts["val_prompts"]) == ({"train": len(kept), "test": 0}, 0)
+    assert ("val_prompts=3: 0, since only 1 prompts have" in capsys.readouterr().out) == (not changes)
+
+
+def test_half_written_characters_are_dropped_and_counted(tmp_path: Path, problems: Path) -> None:
+    """With a tokenizer also what it has no tokens for: the tiny one's has none for é."""
+    tokenizer = tmp_path / "tokenizer"
+    build_tokenizer(["reverse"]).save_pretrained(tokenizer)
+    rows = [answer(0, sample, text) for sample, text in enumerate(("ab\ufffd", "abé", "«ab»"))]
+    rows.append(answer(0, 3, "w\ufffd", "wrong"))
+    _, facts = run(tmp_path / "without", problems, rows)
+    assert facts["outcomes"] == {"kept": 2, "wrong": 1, "lost_characters": 1}
+    _, facts = run(tmp_path / "with", problems, rows, tokenizer=str(tokenizer))
+    assert facts["outcomes"] == {"kept": 1, "wrong": 1, "lost_characters": 2}
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -234,7 +259,8 @@ def test_nothing_kept_is_an_error_that_says_so(tmp_path: Path, problems: Path) -
         ({"max_correct_ratio": 0.0}, "max_correct_ratio"),
         ({"max_per_prompt": 0}, "max_per_prompt"),
         ({"max_length": 10}, "tokenizer"),
-        ({"val_prompts": 6}, "val_prompts=6"),
+        ({"val_prompts": -1}, "val_prompts=-1"),
+        ({"val_fraction": 1.0}, "val_fraction=1"),
     ],
 )
 def test_bad_settings_are_told_in_one_line(tmp_path: Path, problems: Path, changes: dict[str, Any], word: str) -> None:

@@ -137,6 +137,46 @@ def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
         make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
 
 
+def test_one_domain_is_trained_on_and_all_are_held_out(tmp_path: Path) -> None:
+    """The hold-out is that of all domains, whichever are trained on; the parts for SFT and RL share no row."""
+    files = [write(tmp_path / "a.parquet", sums(40)), strings(tmp_path / "s.parquet", 40)]
+    words = [f"files=[{','.join(files)}]", "holdout=20", "order=shuffled"]
+    whole = prepared(tmp_path, *words, "first_share=0.25")
+    assert {name: len(part) for name, part in whole.items()} == {"train": 60, "holdout": 20, "first": 15, "rest": 45}
+    asked = {name: [str(one["prompt"]) for one in part] for name, part in whole.items()}
+    assert sorted(asked["first"] + asked["rest"]) == sorted(asked["train"])
+    alone = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'm'}", *words, "train_domains=[math]"]))
+    rows = {name: pq.read_table(alone / f"{name}.parquet").to_pylist() for name in ("train", "holdout")}
+    assert rows["holdout"] == whole["holdout"]
+    assert {one["group"] for one in rows["train"]} == {"math"}
+    assert {str(one["prompt"]) for one in rows["train"]} <= set(asked["train"])
+    only = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'o'}", *words[:1], "domains=[math]"]))
+    assert {one["group"] for one in pq.read_table(only / "train.parquet").to_pylist()} == {"math"}
+
+
+def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        *sums(3),
+        row(0),
+        row(1, reward_model={"style": "rule", "ground_truth": "\\frac{1"}),
+        row(5, data_source=""),
+    ]
+    write(tmp_path / "a.parquet", rows)
+    strings(tmp_path / "s.parquet", 4)
+    before = sorted(tmp_path.iterdir())
+    prepare_guru(parse(PrepareGuruSettings, [f"files=[{tmp_path}]", "report_only=true"]))
+    told = capsys.readouterr().out
+    cells = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.startswith((" math__", " string"))}
+    assert cells["math__deepscaler_preview"] == ["5", "1", "4", "1", "1", "49", "49"]
+    assert [row[:5] for name, row in cells.items() if "string" in name] == [["4", "0", "4", "1", "0"]]
+    assert "a.parquet: row 4: ground_truth" in told
+    assert "a.parquet: row 5: no data_source" in told
+    assert told.count("its ground truth: ") == 2
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
     file = write(tmp_path / "a.parquet", sums(22))
     words = [f"files=[{file}]", "min_pass_rate=0.1", "max_pass_rate=0.9", "order=easy_to_hard"]
@@ -182,6 +222,18 @@ def test_a_balanced_holdout_is_half_easy(tmp_path: Path) -> None:
         prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'x'}", "holdout=80", "balance=true"]))
 
 
+def test_a_subset_of_fewer_rows_takes_those_there_are_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"files=[{write(tmp_path / 'a.parquet', sums(25))}]"]
+    parts = prepared(tmp_path, *words, "subsets=[20,40]")
+    assert {name: len(part) for name, part in parts.items()} == {"train": 25, "subset-20": 20, "subset-40": 25}
+    assert "subset-40: the 25 rows that there are\n" in capsys.readouterr().out
+    given = [f"output={tmp_path / 'apart'}", *words, "subsets=[25,5]", "nested=false"]
+    with pytest.raises(UserError, match=r"subsets=\[25, 5\]: of 25 rows none is left for 5"):
+        prepare_guru(parse(PrepareGuruSettings, given))
+
+
 def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Path) -> None:
     files = [write(tmp_path / "a.parquet", sums(60)), strings(tmp_path / "s.parquet", 40)]
     words = [f"files=[{','.join(files)}]", "rows_per_domain=30", "order=shuffled"]
@@ -216,9 +268,17 @@ def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -
         (["files=[a]", "subsets=[3,3]"], "give different whole numbers"),
         (["files=[a]", "order=hard"], "order=hard: choose as_read, shuffled, easy_to_hard"),
         (["files=[a]", "subsets=[0]"], "subsets"),
+        (["files=[a]", "domains=[physics]"], "domains: no domain 'physics'; there are: string, .*math, code"),
+        (["files=[a]", "domains=[math,code]", "train_domains=[stem]"], "no domain 'stem'; there are: math, code"),
+        (["files=[F]", "domains=[math,code]"], "domains: no row of code in .*; leave it out"),
+        (["files=[F]", "train_domains=[code]"], "train_domains: no row of code is left"),
+        (["files=[F]", "first_share=0.05"], "first_share=0.05 of 3 rows leaves a part empty"),
     ],
 )
 def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) -> None:
+    file = write(tmp_path / "f.parquet", sums(3))
     with pytest.raises(UserError, match=told):
-        prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *words]))
+        prepare_guru(
+            parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *(one.replace("F", file) for one in words)])
+        )
     assert not (tmp_path / "out").exists()

@@ -45,7 +45,7 @@ def test_arms_share_their_problems_and_every_row_is_right(problems: Path, tmp_pa
         first = [row for row in found if row["extra_info"]["sample"] == 0]
         assert [row["messages"][0] for row in first] == [row["messages"][0] for row in made["vanilla"]]
         for row in found:
-            verdict = task_of(row["data_source"]).judge(row["messages"][1]["content"], truths[row["problem"]])
+            verdict = task_of(row["data_source"]).verdict(row["messages"][1]["content"], truths[row["problem"]])
             assert verdict.score == 1, (name, row["messages"])
     solutions = {name: [row["messages"][1]["content"] for row in found] for name, found in made.items()}
     assert solutions["vanilla"] != solutions["bridge"] != solutions["flat"]
@@ -71,6 +71,23 @@ def test_it_is_counted_how_many_rows_are_plain(problems: Path, tmp_path: Path) -
         expected = sum(row["messages"] == plain[row["problem"]] for row in found)
         assert read_manifest(tmp_path / name).facts["plain"] == expected
     assert 0 < expected < len(found)
+
+
+def test_a_solution_between_tags(problems: Path, tmp_path: Path) -> None:
+    """A thought and an answer that the judge reads alone; the same solution, and refused where it does not."""
+    made = create_problems(
+        settings_for("igsm", output=str(tmp_path / "text.parquet"), count=4, levels=[4], style="text")
+    )
+    truths = [row["reward_model"]["ground_truth"] for row in pq.read_table(made).to_pylist()]
+    bare = rows(made, tmp_path / "bare", subgoals=True)
+    for row, untagged in zip(rows(made, tmp_path / "tags", subgoals=True, tags=True), bare, strict=True):
+        thought, answer = row["messages"][1]["content"].split("\n</think>\n")
+        assert thought == f"<think>\n{untagged['messages'][1]['content']}"
+        assert answer.startswith("<answer>\nSo ")
+        assert task_of(row["data_source"]).judge(answer, truths[row["problem"]]).score == 1
+        assert row["messages"][0] == untagged["messages"][0]
+    with pytest.raises(UserError, match=r"tags=true: the judge of igsm-level\d does not read this answer"):
+        rows(problems, tmp_path / "compact", tags=True)
 
 
 def test_bad_input_is_one_line(problems: Path, tmp_path: Path) -> None:

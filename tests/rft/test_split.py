@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compositionality.errors import UserError
 from compositionality.rft.filter import validation_count, validation_keys
 
 KEYS = st.lists(st.text(min_size=1), min_size=2, unique=True)
@@ -27,15 +26,12 @@ def test_seeds_choose_differently_and_fairly() -> None:
     assert 5 <= times <= 40  # 20 expected
 
 
-def test_asking_for_too_many_is_refused() -> None:
-    with pytest.raises(UserError, match="2 prompts"):
-        validation_keys(["a", "b"], 2, 0)
-
-
-def test_count_or_fraction() -> None:
-    assert validation_count(100, 7, 0.5) == 7
-    assert validation_count(100, None, 0.05) == 5
-    assert validation_count(10, None, 0.01) == 1
-    assert validation_count(10, None, 0.0) == 0
-    with pytest.raises(UserError, match="val_fraction"):
-        validation_count(10, None, 1.0)
+@pytest.mark.parametrize("kept", range(1, 51))
+def test_something_stays_to_train_on(kept: int) -> None:
+    for val_prompts in (0, 1, 7, 50, 1000):
+        assert validation_count(kept, val_prompts, 0.5) == min(val_prompts, kept - 1)
+    for fraction in (0.0, 0.01, 0.02, 0.5, 0.99):
+        count = validation_count(kept, None, fraction)
+        assert 0 <= count < kept
+        assert abs(count - fraction * kept) <= 1
+        assert (count > 0) == (fraction > 0 and kept > 1)

@@ -48,6 +48,8 @@ STEPS = {
 PLANTED = [  # entry point, words, part of the message
     ("create_problems", ["levels=[0]"], "levels"),
     ("create_problems", ["mode=odd"], "mode=odd: choose"),
+    ("create_problems", ["levels=[1,2,3]", "count=500"], "count=500: give a multiple of 3, the number of levels"),
+    ("create_problems", ["mode=paper", "max_level=2", "count=3"], "count=3: give a multiple of 2"),
     ("pretrain_tiny", ["dtype=bfloat16"], "dtype=bfloat16 needs mesh.shard=true"),
     ("pretrain_tiny", ["model.heads=5"], "must be a multiple of heads=5"),
     ("collect_rollouts", ["engine=fast"], "engine=fast: unknown"),

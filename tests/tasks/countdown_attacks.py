@@ -248,7 +248,6 @@ RESPONSES = [
     ("tags in the tag", f"{A}<b>{RIGHT}</b>{Z}", "illegal"),
     ("end-of-turn mark in the tag", f"{A}{RIGHT}<|eot_id|>{Z}", "illegal"),
     ("end-of-turn mark behind", f"{OK}<|eot_id|>", "correct"),
-    ("inside the thoughts", f"<think>{OK}</think>", "correct"),
     ("empty", "", "no_answer"),
     ("empty tag", f"{A}{Z}", "no_answer"),
     ("blank tag", f"{A} \n {Z}", "no_answer"),

@@ -230,16 +230,15 @@ def _target_plan(metadata: dict[str, Any]) -> str:
     return json.dumps(plan)
 
 
-def library_judge(response: str, ground_truth: str) -> Verdict:
+def library_judge(data_source: str, solution_str: str, ground_truth: str, extra_info: Any) -> float:
     """The library's own scorer on the same answer, with nothing of ours in front of it."""
     entry = json.loads(ground_truth)
-    before, closed, _ = response.rpartition("</answer>")
+    before, closed, _ = solution_str.rpartition("</answer>")
     _, opened, answer = before.rpartition("<answer>")
     if not (closed and opened):
-        return Verdict(0.0, Reason.NO_ANSWER)
+        return 0.0
     scorer.SECONDS = 1.0
-    score = scorer.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry)
-    return Verdict(min(1.0, score), Reason.CORRECT if score >= 1 else Reason.WRONG)
+    return min(1.0, scorer.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +317,7 @@ def datasets() -> list[str]:
 
 def pools() -> tuple[JudgePool, JudgePool]:
     """Our judge, and the library's scorers, each in a process of its own."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    return JudgePool(max_error_rate=1.0), JudgePool(1, 3.0, 1.0, judge="reasoning_gym_attacks:library_judge")
+    return JudgePool(max_error_rate=1.0), JudgePool(1, 3.0, 1.0, function=f"{__file__}:library_judge")
 
 
 def main(names: list[str]) -> None:

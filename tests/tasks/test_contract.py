@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compositionality.errors import UserError
+from compositionality.errors import MissingPackageError, UserError
 from compositionality.reward import judge_response
 from compositionality.tasks import Task, all_tasks
 from compositionality.types import FAILURES, LENGTH, Completion, Problem, Reason, Verdict
@@ -26,25 +26,32 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-def cases() -> dict[str, tuple[Task, Any]]:
-    """Every task with the default options of its first mode, in each of its styles and kinds."""
-    found: dict[str, tuple[Task, Any]] = {}
+def cases() -> Iterator[Any]:
+    """Every task with the default options of its first mode, in each of its styles and kinds.
+
+    One that needs a package that is not installed is a case that is skipped, with what to install.
+    """
     for task in [*all_tasks().values(), TOY]:
-        options = next(iter(task.modes.values())).options()
+        try:
+            options = next(iter(task.modes.values())).options()
+        except MissingPackageError as lacking:
+            yield pytest.param((task, None), id=task.name, marks=pytest.mark.skip(reason=str(lacking)))
+            continue
         for chosen in [*({"style": one} for one in task.styles), *({"kind": one} for one in task.kinds)] or [{}]:
-            found[" ".join([task.name, *chosen.values()])] = task, replace(options, **chosen)
+            yield pytest.param((task, replace(options, **chosen)), id=" ".join([task.name, *chosen.values()]))
+
+
+@pytest.fixture(params=cases())
+def case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
+    found: tuple[Task, Any] = request.param
     return found
 
 
-CASES = cases()
-
-
-@pytest.fixture(params=CASES)
-def case(request: pytest.FixtureRequest) -> tuple[Task, Any]:
-    task, options = CASES[request.param]
-    if task.name == "reasoning_gym":
-        pytest.importorskip("reasoning_gym")
-    return task, options
+def test_a_task_without_its_package_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    lacking = [one for one in cases() if one.marks]
+    assert [one.id for one in lacking] == ["reasoning_gym"]
+    assert lacking[0].marks[0].kwargs["reason"].endswith("is not installed; run: bash bash/setup.sh --full")
 
 
 def some(case: tuple[Task, Any], count: int = 6) -> list[Problem]:
@@ -55,7 +62,7 @@ def some(case: tuple[Task, Any], count: int = 6) -> list[Problem]:
 def judged(task: Task, text: str, problem: Problem) -> Verdict:
     """As the pipeline judges: in this process only if the judge is trusted."""
     if task.trusted_judge:
-        return task.judge(text, problem.ground_truth)
+        return task.verdict(text, problem.ground_truth)
     return judge_response(problem.data_source, text, problem.ground_truth)
 
 
@@ -86,6 +93,30 @@ def test_p04_attacks_and_the_prompt_itself_score_nothing(case: tuple[Task, Any])
         verdict = judged(task, text, problem)
         assert verdict.reason not in (Reason.CORRECT, Reason.ERROR), text[:60]
         assert 0 <= verdict.score < 1
+
+
+def test_p04_a_thought_is_never_the_answer(case: tuple[Task, Any]) -> None:
+    """Whether the response opens it or the prompt has; the rest is judged as it is without a thought."""
+    task, _ = case
+    problem = some(case, 1)[0]
+    gold, lost = task.gold(problem), "I do not know"
+    for before, right in (
+        ("", True),
+        ("<think>hm</think>\n\n", True),
+        ("hm</think>", True),
+        (f"<think>{lost}</think>", True),
+        (f"<think>{gold}</think>\n", True),
+        ("<think>a</think> no <think>b</think>", True),
+        ("<think>hm ", False),
+        ("hm</think> or <think>", False),
+    ):
+        verdict = judged(task, before + gold, problem)
+        assert verdict == (judged(task, gold, problem) if right else Verdict(0.0, Reason.NO_ANSWER)), before
+    without = judged(task, lost, problem)
+    for thought in (f"<think>{gold}</think>", f"{gold}</think>", f"<think>a</think>{gold}<think>b</think>"):
+        assert judged(task, f"{thought} {lost}", problem) == without
+        assert judged(task, thought, problem).reason is not Reason.CORRECT
+    assert without.reason is not Reason.CORRECT
 
 
 def test_p01_random_access_equals_iteration_with_any_number_of_processes(case: tuple[Task, Any]) -> None:

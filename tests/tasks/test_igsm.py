@@ -154,7 +154,7 @@ def test_no_solution_states_a_wrong_value(name: str, behaviours: str) -> None:
         for index in range(10):
             problem = TASK.problem(options, "train", 1, index)
             text = TASK.solution(problem, BEHAVIOURS[behaviours], index)
-            assert TASK.judge(text, problem.ground_truth).score == 1, text
+            assert TASK.verdict(text, problem.ground_truth).score == 1, text
             for chain in re.findall(r"\w+ = (.+)\.$" if style == "text" else r"^\w+=(.+)$", text, re.MULTILINE):
                 forms = [form for form in chain.split("=") if not re.search("[A-Za-z]", form)]
                 values = [_value(form) for form in forms]
@@ -267,4 +267,4 @@ def test_a_reworded_problem_is_the_same() -> None:
     assert other.prompt != problem.prompt
     assert sorted(other.prompt.split("\n")) == sorted(problem.prompt.split("\n"))
     assert TASK.asks_its_truth(other)
-    assert TASK.judge(TASK.solution(other, BRIDGE, 0), problem.ground_truth).score == 1
+    assert TASK.verdict(TASK.solution(other, BRIDGE, 0), problem.ground_truth).score == 1

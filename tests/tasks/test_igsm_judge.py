@@ -59,7 +59,7 @@ TRUTH = json.dumps({"answer": 27, "asked": "b1a", "style": "text"})
     ],
 )
 def test_p04_what_counts_as_an_answer(response: str, reason: str) -> None:
-    verdict = TASK.judge(response, TRUTH)
+    verdict = TASK.verdict(response, TRUTH)
     assert (verdict.reason, verdict.score) == (reason, float(reason == "correct"))
 
 
@@ -80,14 +80,14 @@ def test_p04_what_counts_as_an_answer(response: str, reason: str) -> None:
     ],
 )
 def test_p04_what_counts_as_an_answer_in_the_compact_style(response: str, reason: str) -> None:
-    assert TASK.judge(response, json.dumps({**json.loads(TRUTH), "style": "compact"})).reason == reason
+    assert TASK.verdict(response, json.dumps({**json.loads(TRUTH), "style": "compact"})).reason == reason
 
 
 def test_p04_long_texts_take_time_in_proportion() -> None:
     row = problem("text")
     for text in (r"\boxed{" * 300_000, r"\boxed{27}" * 100_000, "- Let k be the number of " * 80_000, "}" * 2_000_000):
         began = time.perf_counter()
-        assert TASK.judge(text, row.ground_truth).score == 0
+        assert TASK.verdict(text, row.ground_truth).score == 0
         assert time.perf_counter() - began < 2
 
 
@@ -160,12 +160,24 @@ def test_p04_a_chain_with_a_fault_scores_nothing_though_its_answer_is_right(styl
             continue
         if text.rpartition("=")[2] != "\n".join(lines).rpartition("=")[2]:
             continue  # the only operation is the question's
-        assert TASK.judge(text, answer_only(row).ground_truth).score == 1
-        verdict = TASK.judge(text, row.ground_truth)
+        assert TASK.verdict(text, answer_only(row).ground_truth).score == 1
+        verdict = TASK.verdict(text, row.ground_truth)
         assert (verdict.reason, verdict.score) == (reason, 0.0), text
         break
     else:
         pytest.fail("no problem to try it on")
+
+
+def test_a_chain_is_read_in_the_thought_and_its_answer_behind_it() -> None:
+    row = problem("text")
+    chain, answer = TASK.solution(row, PLAIN, 0), json.loads(row.ground_truth)["answer"]
+    for text, reason in (
+        (f"<think>\n{chain}\n</think>\n<answer>{answer}</answer>", "correct"),
+        (f"<think>\n{chain}\n</think>\n<answer>{answer + 1}</answer>", "wrong"),
+        (f"<think>\n{chain}\n</think>\nThat is it.", "no_answer"),
+        (f"<think>\n{chain.partition(chr(10))[2]}\n</think>\n<answer>{answer}</answer>", "illegal"),
+    ):
+        assert TASK.verdict(text, row.ground_truth).reason == reason, text
 
 
 def test_a_letter_stands_for_one_quantity() -> None:
@@ -173,21 +185,21 @@ def test_a_letter_stands_for_one_quantity() -> None:
     lines = TASK.solution(row, PLAIN, 0).split("\n")
     letter, other = (re.search(r"([A-Za-z]) = ", line)[1] for line in lines[:2])  # type: ignore[index]
     lines[1] = re.sub(rf"\b{other}\b", letter, lines[1])
-    assert TASK.judge("\n".join(lines), row.ground_truth).reason == "illegal"
+    assert TASK.verdict("\n".join(lines), row.ground_truth).reason == "illegal"
 
 
 def test_a_right_chain_with_another_answer_is_wrong() -> None:
     row = problem("text")
     text = TASK.solution(row, BRIDGE, 0)
-    assert TASK.judge(re.sub(r"boxed\{(-?)(\d)", r"boxed{\g<1>1\2", text), row.ground_truth).reason == "wrong"
+    assert TASK.verdict(re.sub(r"boxed\{(-?)(\d)", r"boxed{\g<1>1\2", text), row.ground_truth).reason == "wrong"
 
 
 def test_a_quantity_that_the_problem_does_not_know_is_illegal() -> None:
     row = problem("compact")
-    assert TASK.judge(f"d9c9=1\n{TASK.solution(row, PLAIN, 0)}", row.ground_truth).reason == "illegal"
+    assert TASK.verdict(f"d9c9=1\n{TASK.solution(row, PLAIN, 0)}", row.ground_truth).reason == "illegal"
     words = problem("text")
     text = f"- Let Z be the number of Flying Pigs in each Second Sun. Z = 1.\n{TASK.solution(words, PLAIN, 0)}"
-    assert TASK.judge(text, words.ground_truth).reason == "illegal"
+    assert TASK.verdict(text, words.ground_truth).reason == "illegal"
 
 
 def test_faults_are_diagnosed_where_they_are() -> None:
@@ -195,14 +207,14 @@ def test_faults_are_diagnosed_where_they_are() -> None:
     lines = TASK.solution(row, Behaviours(subgoals=True), 0).split("\n")
     wrong = [*lines[:-1], re.sub(r"\d$", lambda last: str((int(last[0]) + 1) % 10), lines[-1])]
     text = "\n".join(wrong)
-    found = TASK.diagnose(row, Completion(text, 9, "stop"), TASK.judge(text, row.ground_truth))
+    found = TASK.diagnose(row, Completion(text, 9, "stop"), TASK.verdict(text, row.ground_truth))
     assert (found.failure, found.step, found.skill) == ("atomic_error", len(lines), graph_in(row)[0].asked.code)
     early = "\n".join(lines[1:])
-    kept = TASK.diagnose(row, Completion(early, 9, "stop"), TASK.judge(early, row.ground_truth))
+    kept = TASK.diagnose(row, Completion(early, 9, "stop"), TASK.verdict(early, row.ground_truth))
     assert (kept.failure, kept.fault) == ("correct", "used_before_known")
-    missing = TASK.diagnose(row, Completion(lines[0], 9, "stop"), TASK.judge(lines[0], row.ground_truth))
+    missing = TASK.diagnose(row, Completion(lines[0], 9, "stop"), TASK.verdict(lines[0], row.ground_truth))
     assert missing.failure == "format"
-    verdict = TASK.judge(text, row.ground_truth)
+    verdict = TASK.verdict(text, row.ground_truth)
     assert TASK.diagnose(row, Completion(text, 9, LENGTH), verdict).failure == "overlong"
 
 

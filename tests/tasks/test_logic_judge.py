@@ -127,7 +127,7 @@ def test_a_zebra_puzzle_is_scored_by_cells_and_correct_only_as_a_whole(rows, sco
     "text", ["K", "<answer>K", "K</answer>", "\\boxed{K}", "<Answer>K</Answer>", "</answer><answer>"]
 )
 def test_an_answer_needs_its_closed_tag(text):
-    assert TASK.judge(text, '"K"').reason is Reason.NO_ANSWER
+    assert TASK.verdict(text, '"K"').reason is Reason.NO_ANSWER
 
 
 def test_foreign_truths_are_read_in_every_form():
@@ -154,7 +154,7 @@ def test_foreign_truths_are_read_in_every_form():
             truth = TASK.row_truth(value, {})
             assert TASK.parse_truth(truth).kind == kind
             assert TASK.row_truth(truth, {}) == truth
-            assert TASK.judge(f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
+            assert TASK.verdict(f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
 
 
 @pytest.mark.parametrize(
@@ -202,5 +202,5 @@ def test_p04_hostile_answers_are_cheap(kind):
 @pytest.mark.parametrize("name", ["node_7", "New York", "7", 7, "x-1"])
 def test_a_node_may_have_a_longer_name(name):
     truth = TASK.row_truth(name, {})
-    assert TASK.judge(f"<answer>{name}</answer>", truth).reason is Reason.CORRECT
-    assert TASK.judge("<answer>K</answer>", truth).reason is Reason.WRONG
+    assert TASK.verdict(f"<answer>{name}</answer>", truth).reason is Reason.CORRECT
+    assert TASK.verdict("<answer>K</answer>", truth).reason is Reason.WRONG

@@ -32,7 +32,7 @@ def test_p04_a_wrong_answer_is_wrong_and_no_error(verdicts, case):
 
 @pytest.mark.parametrize(("text", "right"), TEXTS, ids=lambda value: str(value)[:40])
 def test_p04_only_a_marked_answer_counts(text, right):
-    assert (TASK.judge(text, "5").reason is Reason.CORRECT) == right
+    assert (TASK.verdict(text, "5").reason is Reason.CORRECT) == right
 
 
 def test_rows_of_others_give_their_gold_answer():
@@ -40,7 +40,7 @@ def test_rows_of_others_give_their_gold_answer():
     assert TASK.row_truth(34, {}) == "34"
     assert TASK.row_truth("So it is \\boxed{\\frac{1}{2}}.", {}) == "\\frac{1}{2}"
     assert TASK.parse_truth(TASK.row_truth(["a", "b"], {})) == ["a", "b"]
-    assert TASK.judge("\\boxed{b}", json.dumps(["a", "b"])).score == 1
+    assert TASK.verdict("\\boxed{b}", json.dumps(["a", "b"])).score == 1
     for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):
         with pytest.raises(UserError):
             TASK.parse_truth(damaged)

@@ -29,8 +29,7 @@ ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
         (f'first {{"output": 1}} then {RIGHT}', Reason.CORRECT),
         (f'{RIGHT} no: {{"output": 1}}', Reason.WRONG),
         (f"an open {{ brace, then {RIGHT}", Reason.CORRECT),
-        (f"<think>{RIGHT}</think> {{}}", Reason.MALFORMED),
-        (f"<think>{RIGHT}</think> I do not know", Reason.NO_ANSWER),
+        (f"{RIGHT} {{}}", Reason.CORRECT),
         (RIGHT.replace("true", '"True"'), Reason.CORRECT),
         (RIGHT.replace("true", '"false"'), Reason.WRONG),
         (json.dumps({"output": json.dumps({"total": 3, "ok": True})}), Reason.CORRECT),
@@ -154,5 +153,5 @@ def test_p04_gold_is_right_and_the_answer_of_another_problem_wrong(kind: str) ->
     options = SimulationOptions(kind=kind)
     problems = [TASK.problem(options, "test", 3, index) for index in range(4)]
     for problem, other in zip(problems, problems[1:] + problems[:1], strict=True):
-        assert TASK.judge(TASK.gold(problem), problem.ground_truth).score == 1
-        assert TASK.judge(TASK.gold(other), problem.ground_truth).score == 0
+        assert TASK.verdict(TASK.gold(problem), problem.ground_truth).score == 1
+        assert TASK.verdict(TASK.gold(other), problem.ground_truth).score == 0

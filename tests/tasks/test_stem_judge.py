@@ -89,12 +89,12 @@ FREE = json.dumps({"question": QUESTION, "answer": "19.6 m/s"})
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_p04_the_right_letter_scores_one(text):
-    assert TASK.judge(text, CHOICE).reason is Reason.CORRECT
+    assert TASK.verdict(text, CHOICE).reason is Reason.CORRECT
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_p04_anything_else_scores_nothing(text):
-    verdict = TASK.judge(text, CHOICE)
+    verdict = TASK.verdict(text, CHOICE)
     assert verdict.score == 0
     assert verdict.reason in (Reason.WRONG, Reason.NO_ANSWER, Reason.MALFORMED)
 
@@ -107,10 +107,10 @@ def test_the_described_scorer_errs_where_this_judge_does_not():
 
 def test_no_letter_is_no_answer_and_one_beyond_the_options_neither():
     for text in ("", "C", "\\boxed{}", "\\boxed{C", "C) 5 m\nis the answer"):
-        assert TASK.judge(text, CHOICE).reason is Reason.NO_ANSWER
+        assert TASK.verdict(text, CHOICE).reason is Reason.NO_ANSWER
     four = json.dumps({"letter": "C", "options": 4})
-    assert TASK.judge("\\boxed{E}", four).reason is Reason.NO_ANSWER
-    assert TASK.judge("\\boxed{E}", CHOICE).reason is Reason.WRONG
+    assert TASK.verdict("\\boxed{E}", four).reason is Reason.NO_ANSWER
+    assert TASK.verdict("\\boxed{E}", CHOICE).reason is Reason.WRONG
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def server(monkeypatch: pytest.MonkeyPatch):
 
 
 def free(box: str):
-    return TASK.judge(f"So \\boxed{{{box}}}", FREE)
+    return TASK.verdict(f"So \\boxed{{{box}}}", FREE)
 
 
 @pytest.mark.parametrize("box", ["19.6 m/s", "19.6 \\text{ m/s}", "$19.6\\ m/s$", " 19.6  m/s. "])
@@ -352,7 +352,7 @@ def test_p04_an_endpoint_that_repeats_its_prompt_decides_nothing(server):
 
 @pytest.mark.parametrize("text", ["", "19.6 m/s", "\\boxed{}", "\\boxed{19.6 m/s", "<answer>19.6 m/s</answer>"])
 def test_a_free_answer_needs_its_box(text, server):
-    assert TASK.judge(text, FREE).reason is Reason.NO_ANSWER
+    assert TASK.verdict(text, FREE).reason is Reason.NO_ANSWER
     assert not server.seen
 
 
@@ -378,7 +378,7 @@ def test_p04_hostile_responses_are_cheap():
     for text in ("\\boxed{" * 150_000, "\\boxed{" + "{" * 1_000_000, "\\boxed{" + "\\text{" * 150_000 + "}" * 150_001,
                  "\\boxed{" + "C" * 1_000_000 + "}", "Answer: " + " " * 1_000_000 + "x", "**" * 500_000):  # fmt: skip
         for truth in (CHOICE, FREE):
-            assert TASK.judge(text, truth).score == 0
+            assert TASK.verdict(text, truth).score == 0
     assert time.perf_counter() - started < 10
 
 
@@ -415,8 +415,8 @@ def test_free_answers_of_our_own_need_no_endpoint(monkeypatch):
     monkeypatch.delenv(endpoint.URL, raising=False)
     problem = TASK.problem(StemOptions(kind="free"), "test", 0, 0)
     truth = json.loads(problem.ground_truth)
-    assert TASK.judge(f"\\boxed{{{truth['answer']} {truth['unit']}}}", problem.ground_truth).score == 1
-    assert TASK.judge(f"\\boxed{{{truth['answer']}0}}", problem.ground_truth).reason is Reason.WRONG
+    assert TASK.verdict(f"\\boxed{{{truth['answer']} {truth['unit']}}}", problem.ground_truth).score == 1
+    assert TASK.verdict(f"\\boxed{{{truth['answer']}0}}", problem.ground_truth).reason is Reason.WRONG
 
 
 def test_results_are_whole_at_every_level():

@@ -211,9 +211,9 @@ def test_p04_gold_scores_one_and_the_prompt_none(name: str) -> None:
     for index in range(50):
         item, problem = task.item("train", 1, index), task.problem("train", 1, index)
         gold = compact_trace(item.chain, item.input) if name == "tiny" else json.dumps({"output": item.output})
-        assert TASK.judge(gold, problem.ground_truth).reason == Reason.CORRECT
-        assert TASK.judge(gold[:-1] + "?" + gold[-1], problem.ground_truth).score == 0
-        assert TASK.judge(problem.prompt, problem.ground_truth).score == 0
+        assert TASK.verdict(gold, problem.ground_truth).reason == Reason.CORRECT
+        assert TASK.verdict(gold[:-1] + "?" + gold[-1], problem.ground_truth).score == 0
+        assert TASK.verdict(problem.prompt, problem.ground_truth).score == 0
 
 
 def test_rows() -> None:

@@ -24,7 +24,7 @@ def problems() -> list[Problem]:
 def test_an_injected_trace_is_right_and_composes(behaviours: Behaviours) -> None:
     for problem in problems():
         text = TASK.solution(problem, behaviours, 1)
-        verdict = TASK.judge(text, problem.ground_truth)
+        verdict = TASK.verdict(text, problem.ground_truth)
         found = TASK.diagnose(problem, Completion(text, 9, "stop"), verdict)
         assert (verdict.score, found.composed, found.fault) == (1.0, True, None), text
         plain = TASK.gold(problem).split("\n")
@@ -45,7 +45,7 @@ def test_a_fault_behind_a_note_is_found() -> None:
     problem = problems()[2]
     lines = TASK.solution(problem, ALL, 1).split("\n")
     wrong = "\n".join([*lines[:-1], f"{lines[-1]}a"])
-    found = TASK.diagnose(problem, Completion(wrong, 9, "stop"), TASK.judge(wrong, problem.ground_truth))
+    found = TASK.diagnose(problem, Completion(wrong, 9, "stop"), TASK.verdict(wrong, problem.ground_truth))
     assert (found.failure, found.fault) == ("atomic_error", "result")
 
 

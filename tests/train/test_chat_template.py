@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from base_models import LLAMA, QWEN, make_base
 
+from compositionality.config.cli import parse
 from compositionality.data.artefact import input_hash, verify
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_model, load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
-from compositionality.train.common.chat_rows import chat_row, chat_text, check_template
+from compositionality.train.common.chat_rows import chat_row, chat_text, check_template, load_rows
 from compositionality.train.common.chat_template import FORMATS, ChatTemplateSettings, set_chat_template
+from compositionality.train.sft_settings import SftSettings
 
 USER, ANSWER = {"role": "user", "content": " What is 1+1?\n"}, {"role": "assistant", "content": "2"}
 DATES = (
@@ -142,10 +144,14 @@ def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
         ("ll", {"chat_template": "llama3"}, "chat_template=llama3: choose own, llama-3.1, plain, qwen2.5, qwen3, or"),
         ("ll", {"chat_template": "no.jinja"}, r"chat_template=no\.jinja: choose own"),
         ("ll", {"chat_template": "plain", "eos_token": "<|end|>"}, r"no token <\|end\|>"),
-        ("ll", {"chat_template": "plain", "eos_token": "<|end_of_text|>"}, "ends an answer with 0 EOS"),
+        (
+            "ll",
+            {"chat_template": "plain", "eos_token": "<|end_of_text|>"},
+            "does not end an answer with exactly one EOS",
+        ),
         ("ll", {"chat_template": "{{ messages"}, r"mine\.jinja: does not render a question and an answer"),
         ("ll", {"chat_template": "{% for m in messages %}<|x|>{{ m.content + eos_token }}{% endfor %}"}, r"<\|x\|>"),
-        ("ll", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}, "0 EOS"),
+        ("ll", {"chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}, "no generation prompt"),
         ("ll", {"chat_template": "{{ messages + 1 }}"}, "does not render"),
     ],
 )
@@ -177,17 +183,32 @@ def test_p20_both_transformers_find_template_and_eos(made: dict[str, Path]) -> N
 @pytest.mark.full
 @pytest.mark.parametrize("name", FORMATS)
 def test_verls_sft_rows_are_ours(made: dict[str, Path], name: str, tmp_path: Path) -> None:
-    """It tokenises turn by turn; behind the EOS it also trains on the line break."""
+    """verl reads them by the class that our configuration names; its own also trains on what follows the EOS."""
     pytest.importorskip("verl")
     import pandas as pd
-    from omegaconf import OmegaConf
-    from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+    from omegaconf import open_dict
+    from verl.trainer.sft_trainer import create_sft_dataset
 
-    pd.DataFrame({"messages": [[USER, ANSWER]]}).to_parquet(tmp_path / "rows.parquet")
+    from compositionality.train.verl.configure import sft_config
+
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame({"messages": [[USER, ANSWER], [USER, ANSWER, USER, ANSWER]]}).to_parquet(path)
+    words = [
+        f"model.path={made[name]}",
+        f"data.train_file={path}",
+        "trainer.output=out",
+        "engine=verl",
+        "run.device=cpu",
+    ]
+    data = sft_config(parse(SftSettings, [*words, "run.processes=1"])).data
     tokenizer = load_tokenizer(made[name])
-    config = OmegaConf.create({"pad_mode": "no_padding", "truncation": "error", "max_length": 512})
-    row = MultiTurnSFTDataset(str(tmp_path / "rows.parquet"), tokenizer, config)[0]
-    ours = chat_row([USER, ANSWER], tokenizer)  # type: ignore[list-item]
-    ids, mask = row["input_ids"].tolist(), row["loss_mask"].tolist()
-    assert tokenizer.decode(ids) == "".join(TEXTS[name])
-    assert (ids[: len(ours.tokens)], mask[: len(ours.tokens)]) == (ours.tokens, ours.loss_mask)
+    rows = create_sft_dataset([str(path)], data, tokenizer, None)
+    assert len(rows) == 2
+    for row, ours in zip(rows, load_rows(path, tokenizer, 512), strict=True):
+        assert (row["input_ids"].tolist(), row["loss_mask"].tolist()) == (ours.tokens, ours.loss_mask)
+        assert row["position_ids"].tolist() == list(range(len(ours.tokens)))
+    with open_dict(data):
+        data.custom_cls.path = None
+    verls = create_sft_dataset([str(path)], data, tokenizer, None)[0]["input_ids"].tolist()
+    assert tokenizer.decode(verls) == "".join(TEXTS[name])
+    assert verls[: len(rows[0]["input_ids"])] == rows[0]["input_ids"].tolist()

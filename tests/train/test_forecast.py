@@ -173,11 +173,16 @@ def test_verl_pads_what_it_cuts_by_real_tokens() -> None:
 
 def test_known_shapes() -> None:
     assert shape_of_model("somewhere/Llama-3.1-8B-Instruct").parameters == 8_030_261_248
+    reasoning = {
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B": 1_777_088_000,
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B": 7_615_616_512,
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-14B": 14_770_033_664,
+        "Qwen/QwQ-32B": 32_763_876_352,
+    }
+    assert {name: shape_of_model(name).parameters for name in reasoning} == reasoning
     qwen = shape_of_model("Qwen2.5-1.5B-Instruct")
     assert (qwen.parameters, qwen.tied, qwen.cache_bytes(2)) == (1_543_714_304, True, 28_672)
-    with pytest.raises(
-        UserError, match=r"nowhere: no such model here; .*Llama-3\.1-8B, Qwen2\.5-0\.5B, .*Qwen2\.5-7B$"
-    ):
+    with pytest.raises(UserError, match=r"nowhere: no such model here; .*Llama-3\.1-8B, QwQ-32B, .*Qwen2\.5-7B$"):
         shape_of_model("nowhere")
 
 

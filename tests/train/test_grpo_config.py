@@ -107,6 +107,18 @@ TRANSLATION = [  # our key and value, verl's key and value
     ("model.dtype=bfloat16", "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "bf16"),
     ("model.activation_checkpointing=true", "actor_rollout_ref.model.enable_gradient_checkpointing", True),
     ("data.shuffle=false", "data.shuffle", False),
+    (
+        "data.prompt_key=q data.reward_fn_key=s data.truth_key=[a,b] data.source=math data.prompt_template=t",
+        "run.rows",
+        {
+            "prompt_key": "q",
+            "reward_fn_key": "s",
+            "truth_key": ["a", "b"],
+            "source": "math",
+            "prompt_template": "t",
+        },
+    ),
+    ("data.apply_chat_template=false", "run.apply_chat_template", False),
     ("model.lora.rank=8", "actor_rollout_ref.model.lora_rank", 8),
     ("model.lora.rank=8", "actor_rollout_ref.model.lora.merge", True),
     ("model.lora.rank=8", "actor_rollout_ref.model.target_modules", "all-linear"),
@@ -162,7 +174,8 @@ def test_every_key_is_translated_refused_or_about_the_machine():
         "engine", "run.", "verl", "force", "dry_run", "model.path", "model.attention", "data.train_files",
         "data.val_files",
         "rollout.gpu_memory", "algorithm.drop_equal_groups", "algorithm.kl_coef", "optim.beta1", "reward.judge_seconds",
-        "reward.max_error_rate", "trainer.keep", "trainer.threads", "trainer.logger", "trainer.export_dtype",
+        "reward.max_error_rate", "reward.function", "reward.custom_reward_function", "trainer.keep",
+        "trainer.threads", "trainer.logger", "trainer.export_dtype",
     )  # fmt: skip
     assert [key for key in flatten(asdict(settings)) if key not in said and not key.startswith(elsewhere)] == []
 
@@ -273,9 +286,9 @@ def test_nodes_come_from_the_environment(monkeypatch):
         (["verl.actor_rollout_ref.actor.ppo_mini_batch_size=8"], "on_policy is for one update per batch"),
         (["verl.actor_rollout_ref.actor.ppo_epochs=2"], "on_policy is for one update per batch"),
         (["verl.algorithm.rollout_correction.bypass_mode=false"], "computed and not used"),
-        (["reward.shape=square"], "reward.shape=square: must be one of binary, paper"),
+        (["reward.shape=square"], "reward.shape=square: must be one of auto, binary, paper, score"),
         (["rollout.engine=builtin"], "rollout.engine=builtin: not one of vllm, sglang"),
-        (["reward.shape=format"], "reward.shape=format: must be one of binary, paper"),
+        (["reward.shape=format"], "reward.shape=format: must be one of auto, binary, paper, score"),
         (
             ["reward.control=format", "trainer.keep_best=false"],
             "reward.control=format: engine=verl does not have it; take engine=single",

@@ -58,8 +58,8 @@ def store(monkeypatch):
 
 def sampler(refill=None, **changes):
     settings = {
-        "metric": "acc", "generation_batch_size": 4, "max_num_gen_batches": 3, "responses_per_prompt": GROUP,
-        "max_error_rate": 0.1, "poll_seconds": 0.001, "stall_minutes": 0.001, **changes,
+        "filter": True, "metric": "acc", "generation_batch_size": 4, "max_num_gen_batches": 3,
+        "responses_per_prompt": GROUP, "max_error_rate": 0.1, "poll_seconds": 0.001, "stall_minutes": 0.001, **changes,
     }  # fmt: skip
     return replay.GenerationBatches(
         trainer_mode="sync", trainer_config={}, max_off_policy_threshold=8, max_off_policy_strategy="drop",
@@ -111,13 +111,13 @@ def test_refills_until_the_batch_is_full_and_keeps_the_order_of_the_data(store):
 def test_without_filter_every_group_is_taken(store):
     store.add_group("1", [CORRECT] * GROUP)
     store.add_group("2", [WRONG] * GROUP)
-    batch, metrics = sampler(metric=None).sample(global_steps=1, partition_id="train", batch_size=2)
+    batch, metrics = sampler(filter=False).sample(global_steps=1, partition_id="train", batch_size=2)
     assert uids(batch) == ["1", "2"]
     assert (metrics[SIGNAL], metrics[NO_SIGNAL]) == (0, 1)
     assert not [name for name in metrics if "all_" in name or "evicted" in name]
     store.add_group("3", [CORRECT, WRONG, MALFORMED, WRONG])
     store.add_group("4", [WRONG] * GROUP)
-    batch, metrics = sampler(metric=None).sample(global_steps=2, partition_id="train", batch_size=2)
+    batch, metrics = sampler(filter=False).sample(global_steps=2, partition_id="train", batch_size=2)
     assert uids(batch) == ["3", "4"]
     assert (metrics[SIGNAL], metrics[NO_SIGNAL]) == (1, 0)
 

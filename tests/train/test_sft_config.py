@@ -94,6 +94,7 @@ def test_the_defaults_are_the_dataclasses() -> None:
         ("run.processes=7 dry_run=true", "trainer.batch_rows=128 is not a multiple of the 7 processes"),
         ("data.max_length=20000 dry_run=true", "trainer.micro_batch_tokens=16384 is less than data.max_length=20000"),
         ("verl.optim.lr_scheduler_type=linear dry_run=true", "verl refuses its configuration"),
+        ("verl.data.pad_mode=right dry_run=true", "verl.data.pad_mode=right: the rows that both engines read do not"),
         ("verl.engine.strategy=ddp dry_run=true", "verl refuses its configuration: strategy ddp not supported"),
     ],
 )

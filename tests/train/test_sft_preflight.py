@@ -84,7 +84,7 @@ def test_p18_files_that_are_missing_damaged_or_of_another_kind(model: Path, tmp_
     assert f"{cut}: not a readable parquet file" in refusal(model, cut, out)
     other = tmp_path / "other.parquet"
     write_table(pa.table({"prompt": ["a"]}), other)
-    assert f"{other}: has no column messages; it has prompt" in refusal(model, other, out)
+    assert f"{other}: has no column messages, nor prompt and response; it has prompt" in refusal(model, other, out)
     (tmp_path / "empty").mkdir()
     assert "config.json is missing" in refusal(tmp_path / "empty", rows, out)
 
@@ -103,12 +103,16 @@ def test_p18_too_little_memory(model: Path, tmp_path: Path, monkeypatch: pytest.
     assert re.search(r"SFT: needs 1\.\d GB of memory of each node \(.* 1\.0 GB are there; .*micro_batch_tokens", told)
 
 
+TURNS = "{% for m in messages %}{{ '>' if m.role == 'assistant' else '' }}"
+ASKED = "{% endfor %}{{ '>' if add_generation_prompt else '' }}"
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [
-        ("{% for m in messages %}{{ m.content }}{% endfor %}", "ends an answer with 0 EOS"),
-        ("{% for m in messages %}{{ m.content + eos_token + eos_token }}{% endfor %}", "ends an answer with 2 EOS"),
-        ("{{ messages|length }}{% for m in messages %}{{ m.content }}{% endfor %}", "renders a question differently"),
+        (f"{TURNS}{{{{ m.content }}}}{ASKED}", "does not end an answer with exactly one EOS"),
+        (f"{TURNS}{{{{ m.content + eos_token + eos_token }}}}{ASKED}", "does not end an answer with exactly one EOS"),
+        (f"{TURNS}{{{{ m.content + eos_token }}}}{{% endfor %}}", "has no generation prompt"),
     ],
 )
 def test_p18_a_template_without_exactly_one_eos(model: Path, template: str, said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import mark_complete, publish_models, record_score
-from compositionality.train.common.training_report import report_from, report_of, rl_report, sft_report
+from compositionality.train.common.training_report import report_from, report_of, rl_report, run_until, sft_report
 from compositionality.types import TrainingReport
 
 VERL = [
@@ -50,6 +50,26 @@ def model(folder: Path, facts: dict[str, Any]) -> Path:
         partial.mkdir()
         (partial / "weights").write_text(str(folder))
     return folder
+
+
+def test_what_a_run_had_spent_when_it_wrote_a_model(tmp_path: Path) -> None:
+    """Of final/, of a step's folder and of what was exported beside it; other models were not made by a run of RL."""
+    rows = [row | COUNTS | {"compute/flops": 10.0 * row["step"]} if "actor/grad_norm" in row else row for row in VERL]
+    run = metrics(tmp_path / "run", rows).parent
+    places = {"final": 3, "steps/global_step_2/exported": 2, "steps/global_step_1/huggingface": 1}
+    for place, step in places.items():
+        found = run_until(run / place)
+        assert found
+        assert (found["flops"], found["groups"], found["groups_with_signal"]) == (10.0 * step, 8 * step, 3 * step)
+    assert run_until(tmp_path / "base") is None
+    assert run_until(metrics(tmp_path / "sft", [{"step": 1, "train/loss": 1.0}]).parent / "final") is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "signal", "told"), [(8, 0, True), (8, 1, False), (None, None, False), (8, None, False)]
+)
+def test_without_a_group_with_signal_a_run_is_not_testable(groups: int | None, signal: int | None, told: bool) -> None:
+    assert TrainingReport(updates=3, groups=groups, groups_with_signal=signal).not_testable is told
 
 
 def test_the_totals_of_rl_with_verl(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
 from compositionality.evaluate.counts import REASONS, Stratum, Tally, clusters_of, known_composed, strata_of
 from compositionality.stats.intervals import Counts, columns, paired_difference, share
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 
-ALL, LEVEL, SKILL = "all", "level", "skill"
-"""What a row is about: a whole problem file, one group at one level of it, or the problems that ask for a skill."""
+ALL, LEVEL, GROUP, SKILL = "all", "level", "group", "skill"
+"""What a row is about: a whole problem file, one group at one level of it, one of several groups at all its levels, or
+the problems that ask for a skill."""
 COLUMNS: tuple[tuple[str, pa.DataType], ...] = (
     ("model", pa.string()),
     ("problems", pa.string()),
@@ -57,22 +58,25 @@ class Part:
 
 
 def parts_of(problems: pa.Table) -> list[Part]:
-    """All problems; those of each group and level; those that ask for each skill."""
+    """All problems; those of each group and level, of each of several groups, and those that ask for each skill."""
     clusters = np.unique(clusters_of(problems), return_inverse=True)[1]
 
     def part(labels: Row, rows: Sequence[int]) -> Part:
         return Part(labels, np.array(rows), clusters[rows])
 
     strata: dict[Stratum, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     skills: dict[str, list[int]] = {}
     for row, stratum in enumerate(strata_of(problems)):
         strata.setdefault(stratum, []).append(row)
+        groups.setdefault(stratum.group, []).append(row)
     for row, problem in enumerate(iterate_problems(problems)):
-        for name in task_of(problem.data_source).skills(problem):
+        for name in known_task(problem.data_source).skills(problem):
             skills.setdefault(name, []).append(row)
     return [
         part({"by": ALL}, range(problems.num_rows)),
         *(part({"by": LEVEL, **one._asdict()}, strata[one]) for one in sorted(strata)),
+        *(part({"by": GROUP, "group": name}, groups[name]) for name in sorted(groups) if len(groups) > 1),
         *(part({"by": SKILL, "skill": name}, skills[name]) for name in sorted(skills, key=natural_key)),
     ]
 

@@ -22,7 +22,7 @@ from compositionality.data.artefact import (
     write_derived,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import iterate_problems, read_problems
+from compositionality.data.problems import RowFormat, iterate_problems, read_problems
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
 from compositionality.evaluate.completions import Folders, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
@@ -40,7 +40,7 @@ from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
 from compositionality.rollout.store import read_rollouts
-from compositionality.tasks.registry import task_of
+from compositionality.tasks.registry import known_task
 from compositionality.train.common.training_report import report_of
 from compositionality.types import Problem
 
@@ -86,7 +86,9 @@ def evaluate(settings: EvaluateSettings) -> Path:
         table = output / "accuracy.parquet"
         training = reports_of(models)
         _write_json(table, table.with_suffix(".json"), training, force=settings.force)
-    print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill)
+    print_results(read_table(table).to_pylist(), new_console(), by_skill=settings.by_skill, reports=[training])
+    if rule := settings.reward.rule():
+        print(rule)
     print_training({"": training}, new_console())
     print(f"{table} and {table.with_suffix('.json').name}")
     return output
@@ -156,7 +158,7 @@ def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folder
     """Read every rollout folder once, problem file by problem file."""
     tallies, problems = {}, {}
     for name, path in files.items():
-        table = read_problems(Path(path))
+        table = read_problems(Path(path), RowFormat(any_source=bool(settings.reward.function)))
         problems[name] = table.slice(0, settings.limit) if settings.limit else table
         rows = list(iterate_problems(problems[name]))
         for model in dict.fromkeys(model for model, _ in folders):
@@ -166,7 +168,7 @@ def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folder
 
 def _composes(problems: Sequence[Problem], number: int, text: str) -> bool | None:
     problem = problems[number]
-    return task_of(problem.data_source).composed(problem, text)
+    return known_task(problem.data_source).composed(problem, text)
 
 
 def _rows(settings: EvaluateSettings, counted: FileTallies) -> Iterator[Row]:

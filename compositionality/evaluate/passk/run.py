@@ -30,15 +30,24 @@ from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.passk.curves import Pairs, curves_of, largest_k
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
 from compositionality.evaluate.passk.reranking import Row
-from compositionality.evaluate.passk.samples import SampledProblems, check_sampling, choose_all, count_all, rows_of
+from compositionality.evaluate.passk.samples import (
+    SampledProblems,
+    check_sampling,
+    choose_all,
+    count_all,
+    rows_of,
+    write_responses,
+)
 from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_curves
 from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
+from compositionality.train.common.training_report import run_until
 
 STEP = "passk"
 NAME = "passk"
+ALL = "all.parquet"
 SCHEMA = pa.schema(
     [
         ("metric", pa.string()),  # pass@k, pass^k, difference
@@ -216,8 +225,18 @@ def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, s
     folders: dict[tuple[str, str], Path] = {}
     for mine in jobs:
         with engine_for(mine) as engine:
-            folders |= all_collected(mine, engine, force=settings.force)
+            collected = all_collected(mine, engine, force=settings.force)
+        _write_responses(collected, mine, force=settings.force)
+        folders |= collected
     return folders
+
+
+def _write_responses(folders: Folders, jobs: Jobs, *, force: bool) -> None:
+    """All answers of one checkpoint in one file beside their folders."""
+    problems = {key: job.problems for key, job in jobs.items()}
+    inputs = {"/".join(key): folder for key, folder in folders.items()}
+    target = next(iter(folders.values())).parent / ALL
+    write_derived(target, Recipe(STEP, {}, inputs), lambda path: write_responses(folders, problems, path), force=force)
 
 
 def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], ProblemCounts]:
@@ -243,8 +262,9 @@ def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tup
 def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answers: Counted) -> Row:
     """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
     output = settings.output / NAME
+    runs = {model: found for model, path in names.models.items() if (found := run_until(Path(path)))}
     same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
-    recipe = Recipe(STEP, same, {"by_problem": settings.output / BY_PROBLEM})
+    recipe = Recipe(STEP, {**same, **({"runs": runs} if runs else {})}, {"by_problem": settings.output / BY_PROBLEM})
     curves = cache(lambda: curves_of(answers, names.pairs, settings.draws, settings.seed))
 
     def write_json(path: Path) -> None:
@@ -254,6 +274,7 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
             "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
             "draws": settings.draws,
             "missing": list(_missing(answers, settings.n_samples)),
+            **({"runs": runs} if runs else {}),
             **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),
         }
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")

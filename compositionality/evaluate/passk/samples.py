@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from compositionality.data.artefact import Recipe, tree_hash, write_derived
@@ -15,7 +16,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
 from compositionality.evaluate.counts import Strata, Stratum, Tally, strata_of, tally
-from compositionality.rollout.store import SCHEMA, rollout_manifest
+from compositionality.rollout.store import SCHEMA, read_by_problem, rollout_manifest
 from compositionality.stats.intervals import Counts
 
 STEP = "passk_problems"
@@ -151,3 +152,20 @@ def _chosen(folder: Path, rows: Counts, seen: NDArray[np.uint8]) -> Iterator[pa.
             which = f"problem {rows[mine[twice[0]]]} has sample {sample[twice[0]]}"
             raise UserError(f"{folder}: {which} more than once; collect them again")
         yield shard.filter(pa.array(kept)).set_column(0, "problem", pa.array(mine))
+
+
+def write_responses(folders: Folders, problems: Mapping[tuple[str, str], Path], target: Path) -> None:
+    """The rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
+
+    A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
+    """
+    tables = [read_problems(problems[key]) for key in folders]
+    rows = pa.concat_tables(tables, promote_options="permissive")
+    schema = rows.schema.append(pa.field("responses", pa.list_(pa.string())))
+    first = 0
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for table, folder in zip(tables, folders.values(), strict=True):
+            for number, answers in read_by_problem(folder):
+                texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
+                writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
+            first += table.num_rows

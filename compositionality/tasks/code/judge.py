@@ -5,7 +5,6 @@ import re
 from decimal import Decimal
 from typing import NamedTuple
 
-from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.code.sandbox import Limits, Run, SandboxError, run_script, run_tests
 from compositionality.tasks.code.truth import CodeTruth, read_truth
 from compositionality.types import Reason, Verdict
@@ -52,12 +51,12 @@ class CodeBlock(NamedTuple):
 
 
 def last_program(response: str, called: bool = False) -> str | None:
-    """The last block that is marked as Python behind the last ``</think>``, else the last without a mark.
+    """The last block that is marked as Python, else the last without a mark.
 
     ``called``: by tests, so the last that defines something, if one does: an example of its use may follow. A block
     that is never closed counts where no other does.
     """
-    blocks = [block for block in code_blocks(after_thought(response)) if block.text.strip()]
+    blocks = [block for block in code_blocks(response) if block.text.strip()]
     for choice in (
         [block for block in blocks if block.closed and block.language in _PYTHON],
         [block for block in blocks if block.closed and not block.language],

@@ -52,11 +52,11 @@ class CodeTask(Task):
         source = f"codegen__composed_{options.kind}"
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last Python block, run on all tests in the sandbox."""
         from compositionality.tasks.code.judge import judge_code
 
-        return judge_code(response, ground_truth)
+        return judge_code(answer_text, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """The tests, with the prefix that ``extra_info`` may hold."""

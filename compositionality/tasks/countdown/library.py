@@ -6,7 +6,7 @@ ones; neighbouring seeds share nearly all rows); ``clean.py`` is the mode withou
 
 from collections.abc import Iterator
 
-from compositionality.errors import UserError
+from compositionality.errors import check_installed
 from compositionality.tasks.countdown.options import GROUP, CountdownPaperOptions
 from compositionality.tasks.countdown.prompts import ground_truth, text_prompt
 from compositionality.types import Problem
@@ -16,8 +16,13 @@ NUMBERS, TARGETS = (1, 100), (1, 999)
 
 
 def paper_problems(options: CountdownPaperOptions, count: int) -> Iterator[Problem]:
-    """``count`` of the paper's problems, level after level. Imports reasoning-gym; UserError if it is not installed."""
+    """``count`` of the paper's problems, level after level. UserError without reasoning-gym."""
     options.check(count)
+    check_installed("reasoning_gym", "mode=paper")
+    return _problems(options, count)
+
+
+def _problems(options: CountdownPaperOptions, count: int) -> Iterator[Problem]:
     for level in options.levels:
         for index, (numbers, target, expression) in enumerate(_rows(level, count // len(options.levels))):
             source, metadata = f"reasoning-gym-countdown-depth{level}", {"split": "train", "expression": expression}
@@ -27,10 +32,8 @@ def paper_problems(options: CountdownPaperOptions, count: int) -> Iterator[Probl
 
 def _rows(level: int, count: int) -> Iterator[tuple[list[int], int, str]]:
     """Numbers, target and the library's own solution."""
-    try:
-        from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
-    except ImportError as error:
-        raise UserError("mode=paper needs reasoning-gym; run: bash bash/setup.sh --full") from error
+    from reasoning_gym.games.countdown import CountdownConfig, CountdownDataset
+
     (smallest, largest), (lowest, highest) = NUMBERS, TARGETS
     config = CountdownConfig(level, level, smallest, largest, lowest, highest, seed=SEED, size=count)
     for row in CountdownDataset(config):

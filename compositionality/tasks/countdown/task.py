@@ -68,9 +68,9 @@ class CountdownTask(Task):
             return paper_problems(options, count)
         return super().problems(options, split, seed, count, workers)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last closed ``<answer>``, or every step of the compact style."""
-        return judge_countdown(response, ground_truth)
+        return judge_countdown(answer_text, ground_truth)
 
     def parse_truth(self, ground_truth: str) -> Truth:
         """Target, numbers and rules."""

@@ -29,8 +29,8 @@ class Truth:
 def read_ground_truth(ground_truth: str) -> Truth:
     """From the JSON text of a row; UserError if it is damaged.
 
-    Ours and TinyZero's hold ``target`` and ``numbers``, the paper's ``answer`` and ``numbers``; an entry of
-    reasoning-gym holds both under ``metadata``. A value of null is read as an absent one.
+    Ours and TinyZero's hold ``target`` and ``numbers`` (columns of others ``nums``), the paper's ``answer`` and
+    ``numbers``; an entry of reasoning-gym holds both under ``metadata``. A value of null is read as an absent one.
     """
     try:
         fields = json.loads(ground_truth)
@@ -41,7 +41,7 @@ def read_ground_truth(ground_truth: str) -> Truth:
         raise _damaged(ground_truth, "is no object with target and numbers")
     given = {name: value for name, value in fields.items() if value is not None}
     target: Any = given.get("target", given.get("answer"))
-    numbers: Any = given.get("numbers")
+    numbers: Any = given.get("numbers", given.get("nums"))
     rules = (given.get("style", STYLES[0]), given.get("use", USES[0]), given.get("operators", OPERATORS))
     problem = _target_problem(target) or _numbers_problem(numbers) or _rules_problem(*rules)
     if problem:

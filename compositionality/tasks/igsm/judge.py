@@ -1,4 +1,4 @@
-r"""Judging a completion: its final answer, and where the row asks for it its whole chain.
+r"""Judging a completion: its final answer, and where the row asks for it the chain of the whole response.
 
 *text*: the number in the last closed ``\boxed{…}`` or ``<answer>…</answer>``. *compact*: the number behind the last
 ``=`` of the last line, which must be about the quantity in question. A number is written in plain digits, perhaps with
@@ -32,11 +32,18 @@ def judge_igsm(response: str, ground_truth: str) -> Verdict:
         return Verdict(0.0, Reason.MALFORMED, answer[:100])
     if int(answer) != truth.answer or answer == "-0":
         return Verdict(0.0, Reason.WRONG, answer)
-    if truth.problem is not None:
-        fault = check_chain(response, truth.problem, truth.names).fault if len(response) <= MAX_LENGTH else None
-        if fault or len(response) > MAX_LENGTH:
-            return Verdict(0.0, _REASONS.get(fault or ChainFault.UNREADABLE, Reason.ILLEGAL), answer)
     return Verdict(1.0, Reason.CORRECT, answer)
+
+
+def judge_chain(response: str, ground_truth: str, verdict: Verdict) -> Verdict:
+    """The verdict on a right answer once the chain is read too, where the row asks for it."""
+    truth = read_ground_truth(ground_truth)
+    if truth.problem is None:
+        return verdict
+    if len(response) > MAX_LENGTH:
+        return Verdict(0.0, Reason.MALFORMED, verdict.answer)
+    fault = check_chain(response, truth.problem, truth.names).fault
+    return Verdict(0.0, _REASONS.get(fault, Reason.ILLEGAL), verdict.answer) if fault else verdict
 
 
 def compact_answer(response: str, truth: IgsmTruth) -> str | None:

@@ -11,7 +11,7 @@ from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm.behaviours import other_premises
 from compositionality.tasks.igsm.graph import QuantityGraph
-from compositionality.tasks.igsm.judge import judge_igsm
+from compositionality.tasks.igsm.judge import judge_chain, judge_igsm
 from compositionality.tasks.igsm.names import Names
 from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.process import ChainFault, check_chain
@@ -58,9 +58,13 @@ class IgsmTask(Task):
         evenly = options.law == "equal"
         return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=evenly)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        """The final answer, or the whole chain where the row asks for it."""
-        return judge_igsm(response, ground_truth)
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        """The final answer."""
+        return judge_igsm(answer_text, ground_truth)
+
+    def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
+        """The whole chain where the row asks for it."""
+        return judge_chain(response, ground_truth, verdict)
 
     def parse_truth(self, ground_truth: str) -> IgsmTruth:
         """Answer, style, and the problem where the chain is judged."""

@@ -49,9 +49,9 @@ class LogicTask(Task):
         metadata = {"seed": seed, "skills": list(puzzle.skills)}
         return Problem(SOURCES[options.kind], level, options.kind, puzzle.prompt, puzzle.truth, index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last closed ``<answer>``; a zebra puzzle gives the share of right cells, the others 0 or 1."""
-        return judge_logic(response, read_truth(ground_truth))
+        return judge_logic(answer_text, read_truth(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """The solution as JSON text, out of JSON, a Python literal, a bare word, a struct or numpy's arrays."""

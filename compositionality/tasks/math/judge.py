@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import after_thought, has_box, last_box
+from compositionality.tasks.answer_text import has_box, last_box
 from compositionality.tasks.math.normal import brackets, normal, split_top, unnamed
 from compositionality.tasks.math.numbers import is_decimal, read_number, same_number
 from compositionality.tasks.math.reading import LONGEST, marked_line
@@ -51,9 +51,8 @@ _ORDERED = frozenset({("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")})
 
 def judge_math(response: str, golds: Sequence[str]) -> Verdict:
     """CORRECT if the answer of ``response`` equals one of ``golds``; MALFORMED if it is no readable expression."""
-    text = after_thought(response)
-    answer = last_box(text) if has_box(text) else marked_line(text)
-    if answer is None and has_box(text):
+    answer = last_box(response) if has_box(response) else marked_line(response)
+    if answer is None and has_box(response):
         return Verdict(0.0, Reason.MALFORMED)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)

@@ -49,9 +49,9 @@ class MathTask(Task):
         prompt = f"{question} Give the final answer in \\boxed{{}}."
         return Problem("math__generated", level, options.kind, prompt, answer, index, {"seed": seed})
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last box, or a marked last line, against the gold answers; see the README for what counts as equal."""
-        return judge_math(response, read_golds(ground_truth))
+        return judge_math(answer_text, read_golds(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """Numbers as text; the answer behind GSM8K's ``####``, or in the box of a whole solution."""

@@ -10,10 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_installed
 from compositionality.tasks.reasoning_gym.forms import is_readable, is_solved
 from compositionality.tasks.reasoning_gym.scorer import known_answer, library_score
 from compositionality.tasks.task import Mode, Task
@@ -37,7 +36,7 @@ class ReasoningGymOptions:
     def __post_init__(self) -> None:
         if self.level < 1:
             raise UserError(f"level={self.level}: give a whole number from 1 on")
-        _check_library()
+        check_installed("reasoning_gym", "reasoning-gym's problems")
         from reasoning_gym.factory import DATASETS
 
         if self.dataset not in DATASETS:
@@ -74,17 +73,17 @@ class ReasoningGymTask(Task):
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """Score 1 or 0 of the last closed ``<answer>``; what the library pays for a part of an answer is dropped.
 
         A scorer that fails on the answer makes it MALFORMED if it does not fail on a readable one too.
         """
         entry = self.parse_truth(ground_truth)
-        end = response.rfind(_CLOSE)
-        start = response.rfind(_OPEN, 0, end) if end >= 0 else -1
+        end = answer_text.rfind(_CLOSE)
+        start = answer_text.rfind(_OPEN, 0, end) if end >= 0 else -1
         if start < 0:
             return Verdict(0.0, Reason.NO_ANSWER)
-        answer = response[start + len(_OPEN) : response.find(_CLOSE, start)].strip()
+        answer = answer_text[start + len(_OPEN) : answer_text.find(_CLOSE, start)].strip()
         if not answer and known_answer(entry) != "":
             return Verdict(0.0, Reason.NO_ANSWER)
         dataset = entry["metadata"]["source_dataset"]
@@ -103,7 +102,7 @@ class ReasoningGymTask(Task):
         metadata = entry.get("metadata") if isinstance(entry, dict) else None
         if not isinstance(metadata, dict) or "answer" not in entry or "source_dataset" not in metadata:
             raise UserError(f"ground_truth {ground_truth[:60]!r} has no answer or no metadata.source_dataset")
-        _check_library()
+        check_installed("reasoning_gym", "reasoning-gym's problems")
         return dict(entry)
 
     def gold(self, problem: Problem) -> str:
@@ -137,7 +136,7 @@ def _library_seed(options: ReasoningGymOptions, split: str, seed: int, index: in
 
 
 def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
-    _check_library()
+    check_installed("reasoning_gym", "reasoning-gym's problems")
     import reasoning_gym
 
     try:
@@ -155,8 +154,3 @@ def _of_kind(value: Any, default: Any) -> bool:
     kinds: dict[type, Any] = {bool: bool, int: int, float: (int, float), str: str}
     kind = kinds.get(type(default))
     return kind is None or (isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool))
-
-
-def _check_library() -> None:
-    if find_spec("reasoning_gym") is None:
-        raise UserError("this task needs reasoning-gym; run: bash bash/setup.sh --full")

@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any
 
-from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.code.judge import last_program, run_verdict
 from compositionality.tasks.code.truth import CodeTruth
 from compositionality.tasks.simulation.truth import SimulationTruth, read_truth
@@ -27,7 +26,7 @@ def judge_simulation(response: str, ground_truth: str) -> Verdict:
 def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
     found = last_object(response)
     if found is None:
-        tried = "{" in after_thought(response)
+        tried = "{" in response
         return Verdict(0.0, Reason.MALFORMED if tried else Reason.NO_ANSWER)
     if truth.side not in found:
         return Verdict(0.0, Reason.MALFORMED, json.dumps(found)[:100])
@@ -46,8 +45,8 @@ def _judge_json(response: str, truth: SimulationTruth) -> Verdict:
 
 
 def last_object(response: str) -> dict[str, Any] | None:
-    """The last well-formed JSON object behind ``</think>``, fenced or not; one inside another does not count."""
-    text = after_thought(response)[-READ:]
+    """The last well-formed JSON object, fenced or not; one inside another does not count."""
+    text = response[-READ:]
     found, position, decoder = None, 0, json.JSONDecoder()
     while start := _OBJECT.search(text, position):
         try:

@@ -54,11 +54,11 @@ class SimulationTask(Task):
         source = f"simulation__{family}_composed_{side}"
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last JSON object, or the assertion in the last Python block."""
         from compositionality.tasks.simulation.judge import judge_simulation
 
-        return judge_simulation(response, ground_truth)
+        return judge_simulation(answer_text, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """An object with output, input or functional."""

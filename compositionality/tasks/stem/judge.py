@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from compositionality.errors import without_secrets
-from compositionality.tasks.answer_text import after_thought, last_box, without_styles
+from compositionality.tasks.answer_text import last_box, without_styles
 from compositionality.tasks.stem.endpoint import EndpointError, ask_judge, can_be_asked
 from compositionality.types import Reason, Verdict
 
@@ -42,7 +42,7 @@ def judge_choice(response: str, truth: ChoiceTruth) -> Verdict:
     """The one letter in the last box, perhaps before its option; without a box, in a last line ``Answer: X``."""
     box = last_box(response)
     if box is None:
-        last_line = after_thought(response).rstrip().rpartition("\n")[2].replace("*", "").strip()
+        last_line = response.rstrip().rpartition("\n")[2].replace("*", "").strip()
         found = _LINE.fullmatch(last_line)
         letter = one_letter(found[1]) if found else None
     else:

@@ -59,10 +59,10 @@ class StemTask(Task):
         source = SOURCES[options.kind]
         return Problem(source, level, options.kind, prompt, json.dumps(truth), index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The letter, or the free answer; a model is asked only where that is not the reference answer itself."""
         truth = self.parse_truth(ground_truth)
-        return judge_choice(response, truth) if isinstance(truth, ChoiceTruth) else judge_free(response, truth)
+        return judge_choice(answer_text, truth) if isinstance(truth, ChoiceTruth) else judge_free(answer_text, truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """The truth as JSON text: a letter is multiple choice, unless ``extra_info`` has an ``answer_type``.

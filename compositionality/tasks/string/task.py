@@ -66,9 +66,9 @@ class StringTask(Task):
             return paper_problems(file)
         return super().problems(options, split, seed, count, workers)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last JSON object with an ``output``, or the text after the last ``=``."""
-        return judge_string(response, ground_truth)
+        return judge_string(answer_text, ground_truth)
 
     def parse_truth(self, ground_truth: str) -> tuple[str, str]:
         """Gold answer and style."""

@@ -36,9 +36,9 @@ class TableTask(Task):
         truth = json.dumps({"answers": question.answers})
         return Problem("table__generated", level, "table", prompt, truth, index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
         """The last closed box against all answers."""
-        return judge_table(response, self.parse_truth(ground_truth))
+        return judge_table(answer_text, self.parse_truth(ground_truth))
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
         """``{"answers": […]}`` out of text with ``|`` between answers, a number, a list of these, or itself."""

@@ -1,15 +1,24 @@
-"""Chat rows for SFT: read from a parquet file's ``messages``, checked, and made into tokens with a loss mask."""
+"""Chat rows for SFT with either engine: read from a file, checked, and made into tokens with a loss mask."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
+from compositionality.rft.rows import strip_end_of_turn
 from compositionality.rollout.prompts import readable
 from compositionality.types import Message
 
 Messages = list[Message]
+COLUMNS = ("messages", "prompt", "response")
+"""Of an SFT file: whole chats or, where there is no such column, prompts and responses."""
+OPENED_THOUGHT = re.compile(r"<think>\s*\Z")
+REWRITTEN = "the chat template rewrites earlier turns; split the conversation into rows of one answer"
 
 
 @dataclass(frozen=True)
@@ -43,33 +52,58 @@ def measure(lengths: list[int], limit: int) -> Lengths:
     return Lengths(len(lengths), max(lengths), len(over), over[0] if over else None)
 
 
-def check_rows(path: Path, tokenizer: Any, limit: int) -> Lengths:
-    """Check every row of an SFT file: a user's turn, then an answer with exactly one EOS. UserError names the row."""
-    return measure([len(token_ids(tokenizer, messages)) for messages in read_messages(path, tokenizer)], limit)
-
-
-def load_rows(path: Path, tokenizer: Any, limit: int) -> list[ChatRow]:
+def load_rows(path: Path, tokenizer: Any, limit: int, columns: Sequence[str] = COLUMNS) -> list[ChatRow]:
     """All rows of an SFT file as tokens. UserError for a bad row, or for rows over ``limit`` tokens."""
-    rows = []
-    for number, messages in enumerate(read_messages(path, tokenizer)):
-        try:
-            rows.append(chat_row(messages, tokenizer))
-        except UserError as error:
-            raise UserError(f"{path}: row {number}: {error}") from error
+    rows = read_rows(path, tokenizer, columns)
     lengths = measure([len(row.tokens) for row in rows], limit)
     if lengths.over:
         raise UserError(f"{lengths.describe(path, limit)}; raise data.max_length or filter the rows")
     return rows
 
 
-def read_messages(path: Path, tokenizer: Any) -> list[Messages]:
-    """The column ``messages``; UserError names the first row that is no question with an answer."""
-    rows: list[Messages] = read_table(path, ["messages"])["messages"].to_pylist()
+def read_rows(path: Path, tokenizer: Any, columns: Sequence[str]) -> list[ChatRow]:
+    """All rows of an SFT file as tokens, of any length. UserError names the row."""
+    rows = []
+    for number, messages in enumerate(read_messages(path, tokenizer, columns)):
+        try:
+            rows.append(chat_row(messages, tokenizer))
+        except UserError as error:
+            raise UserError(f"{path}: row {number}: {error}") from error
+    return rows
+
+
+def read_messages(path: Path, tokenizer: Any, columns: Sequence[str] = COLUMNS) -> list[Messages]:
+    """The chats of a file; UserError names the first row that is no question with an answer."""
+    rows = _chats(read_table(path), path, columns)
     for number, messages in enumerate(rows):
         problem = row_problem(messages, tokenizer)
         if problem:
             raise UserError(f"{path}: row {number}: {problem}")
     return list(readable(rows, tokenizer, str(path)))
+
+
+def _chats(table: pa.Table, path: Path, columns: Sequence[str]) -> list[Any]:
+    """The chats of a table; prompts and responses, each a text or turns, are put together.
+
+    A response of others may end in an end of turn, which the chat template writes.
+    """
+    whole, *parts = columns
+    if whole in table.column_names:
+        return table[whole].to_pylist()  # type: ignore[no-any-return]
+    if not {*parts} <= {*table.column_names}:
+        raise UserError(
+            f"{path}: has no column {whole}, nor {' and '.join(parts)}; it has {', '.join(table.column_names)}: "
+            "give data.messages_key, or data.prompt_key and data.response_key"
+        )
+    pairs = zip(*(table[name].to_pylist() for name in parts), strict=True)
+    return [[*_turns("user", prompt), *_turns("assistant", response)] for prompt, response in pairs]
+
+
+def _turns(role: str, content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    text = strip_end_of_turn(content) if role == "assistant" and isinstance(content, str) else content
+    return [{"role": role, "content": text}]
 
 
 def row_problem(messages: Any, tokenizer: Any) -> str | None:
@@ -97,44 +131,57 @@ def chat_row(messages: Messages, tokenizer: Any) -> ChatRow:
     for turn, message in enumerate(messages):
         if message["role"] != "assistant":
             continue
-        opened = chat_text(tokenizer, messages[:turn], add_generation_prompt=True)
-        closed = chat_text(tokenizer, messages[: turn + 1])
-        if not (opened.startswith(text) and closed.startswith(opened)):
-            raise UserError("the chat template rewrites earlier turns; split the conversation into rows of one answer")
+        last = turn == len(messages) - 1
+        opened, closed = _opened_and_closed(messages[: turn + 1], tokenizer, last=last)
+        if not opened.startswith(text):
+            raise UserError(REWRITTEN)
         prompt_ids = tokenizer(opened[len(text) :], add_special_tokens=False)["input_ids"]
         answer = tokenizer(closed[len(opened) :], add_special_tokens=False)["input_ids"]
         if answer.count(tokenizer.eos_token_id) != 1:
             raise UserError(f"turn {turn} does not hold exactly one EOS ({tokenizer.eos_token}) once it is tokenised")
         end = answer.index(tokenizer.eos_token_id) + 1
-        last = turn == len(messages) - 1
         tokens += prompt_ids + (answer[:end] if last else answer)
         loss_mask += [0] * len(prompt_ids) + [1] * end + [0] * (0 if last else len(answer) - end)
         text = closed
     return ChatRow(tokens, loss_mask)
 
 
-def check_template(path: Path, tokenizer: Any) -> None:
-    """UserError unless the chat template ends an answer with exactly one EOS: a model must learn to stop."""
-    question = Message(role="user", content="1")
-    prompt = token_ids(tokenizer, [question], add_generation_prompt=True)
-    whole = token_ids(tokenizer, [question, Message(role="assistant", content="1")])
-    if whole[: len(prompt)] != prompt:
+def _opened_and_closed(messages: Messages, tokenizer: Any, *, last: bool) -> tuple[str, str]:
+    """The text of a chat up to where its last turn, the assistant's, begins, and with it.
+
+    Templates that open a thought in the prompt, or leave thoughts out of what is past, do not render an answer as it
+    was sampled. That of the ``last`` turn of a row then follows the prompt as it is, with an EOS.
+    """
+    opened = chat_text(tokenizer, messages[:-1], add_generation_prompt=True)
+    closed, answer = chat_text(tokenizer, messages), messages[-1]["content"] or ""
+    if closed.startswith(opened) and answer.strip() in closed[len(opened) :]:
+        return opened, closed
+    if not last:
+        raise UserError(REWRITTEN)
+    thought = OPENED_THOUGHT.search(opened)  # the response may open it once more
+    return opened, opened + answer.removeprefix(thought[0] if thought else "") + tokenizer.eos_token
+
+
+def check_generation_prompt(path: Path, tokenizer: Any) -> None:
+    """UserError unless the chat template has a generation prompt: without it a model does not know that it is asked."""
+    question = [Message(role="user", content="1")]
+    if chat_text(tokenizer, question) == chat_text(tokenizer, question, add_generation_prompt=True):
         raise UserError(
-            f"{path}: the chat template renders a question differently once it is answered; fix the template"
+            f"{path}: the chat template has no generation prompt (add_generation_prompt changes nothing); fix the "
+            "template, or choose one with examples/set_chat_template.py"
         )
-    count = whole[len(prompt) :].count(tokenizer.eos_token_id)
-    if count != 1:
-        raise UserError(f"{path}: the chat template ends an answer with {count} EOS ({tokenizer.eos_token}), not one")
+
+
+def check_template(path: Path, tokenizer: Any) -> None:
+    """UserError unless the chat template asks for an answer and ends it with exactly one EOS, so that models stop."""
+    check_generation_prompt(path, tokenizer)
+    try:
+        chat_row([Message(role="user", content="1"), Message(role="assistant", content="1")], tokenizer)
+    except UserError as error:
+        raise UserError(f"{path}: the chat template does not end an answer with exactly one EOS: {error}") from error
 
 
 def chat_text(tokenizer: Any, messages: Messages, *, add_generation_prompt: bool = False) -> str:
     """``messages`` rendered by the chat template."""
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=add_generation_prompt)
     return text
-
-
-def token_ids(tokenizer: Any, messages: Messages, *, add_generation_prompt: bool = False) -> list[int]:
-    """Token ids of ``messages`` rendered by the chat template."""
-    text = chat_text(tokenizer, messages, add_generation_prompt=add_generation_prompt)
-    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return ids

@@ -19,7 +19,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
 
 FOLDER = Path(__file__).parent / "chat_templates"
-OWN = "own"
+OWN, TEXT = "own", "text"
 ENDING = ".jinja"
 LLAMA = ("<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>")
 QWEN = ("<|im_end|>", "<|im_start|>")
@@ -38,7 +38,7 @@ class ChatTemplateSettings:
 
     model: NonEmptyStr = MISSING  # model folder or Hub id
     output: NonEmptyStr = MISSING  # model folder to make, whose weights are links
-    chat_template: NonEmptyStr = MISSING  # own, llama-3.1, plain, qwen2.5, qwen3, or a file that ends in .jinja
+    chat_template: NonEmptyStr = MISSING  # own, text (adds nothing), llama-3.1, plain, qwen2.5, qwen3, or FILE.jinja
     eos_token: str = ""  # that ends an answer; empty: the format's; of a file and of own: the tokenizer's
     force: bool = False  # replace a result that was made from something else
 
@@ -87,7 +87,7 @@ def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]
 
 def template_names() -> list[str]:
     """The templates that there are by name, the model's own first."""
-    return [OWN, *FORMATS]
+    return [OWN, TEXT, *FORMATS]
 
 
 def check_name(name: str, setting: str) -> None:
@@ -98,9 +98,13 @@ def check_name(name: str, setting: str) -> None:
 
 def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[str, ...]]:
     """The Jinja text of a template, and the tokens that it writes."""
+    from compositionality.rollout.model_folder import text_template
+
     check_name(name, "chat_template")
     if name in FORMATS:
         return (FOLDER / f"{name}{ENDING}").read_text().strip(), FORMATS[name]
+    if name == TEXT:
+        return text_template(tokenizer), ()
     if name != OWN:
         return read_text(Path(name), "give another file as chat_template"), ()
     template = tokenizer.chat_template

@@ -19,14 +19,12 @@ HEAD = "lm_head"
 def add_adapters(model: Any, settings: LoraSettings) -> None:
     """Adapters beside the linear layers of ``model``, the same on every rank; they begin as no change at all.
 
-    All other weights are frozen. UserError for layers that it does not have, and without peft.
+    All other weights are frozen. UserError for layers that it does not have.
     """
     if not settings.rank:
         return
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise UserError("model.lora.rank: needs peft; run bash bash/setup.sh --full, or pip install peft") from error
+    from peft import LoraConfig, inject_adapter_in_model
+
     linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
     for name in settings.targets:
         if name not in linear:

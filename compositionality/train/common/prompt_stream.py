@@ -15,37 +15,51 @@ from typing import Any
 
 import numpy as np
 
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RL_SCHEMA, RowFormat, read_problems
 from compositionality.errors import UserError
+from compositionality.reward.pool import JudgeInput
 from compositionality.rollout.prompts import check_prompt_lengths, readable
+from compositionality.types import Completion
 
 HEADROOM = 1.25  # a refill asks for a few more prompts than the share of groups with signal so far would need
 
 
 @dataclass(frozen=True)
 class TokenizedProblem:
-    """What the sampler and the judge need of a problem."""
+    """What the sampler and the judge need of a problem; ``extra_info`` only for a reward function."""
 
     prompt_ids: list[int]
     data_source: str
-    ground_truth: str
+    ground_truth: Any
+    extra_info: Any = None
+
+    def judge_input(self, completion: Completion) -> JudgeInput:
+        """A completion as the pool of judges takes it."""
+        reason = completion.finish_reason
+        return JudgeInput(self.data_source, completion.text, self.ground_truth, reason, self.extra_info)
 
 
 def tokenize_problems(
-    paths: Sequence[str | Path], tokenizer: Any, max_tokens: int, limit: int | None = None
+    paths: Sequence[str | Path],
+    tokenizer: Any,
+    max_tokens: int,
+    limit: int | None = None,
+    row_format: RowFormat = RL_SCHEMA,
 ) -> list[TokenizedProblem]:
     """The problems of all files (``limit`` of each data source); UserError if a prompt has over ``max_tokens``."""
     problems: list[TokenizedProblem] = []
     seen: Counter[str] = Counter()
+    columns = ("data_source", "prompt", "reward_model", *(["extra_info"] if row_format.any_source else []))
     for path in map(Path, paths):
-        rows = read_problems(path).select(["data_source", "prompt", "reward_model"]).to_pylist()
+        rows = read_problems(path, row_format).select([*columns]).to_pylist()
         chats = list(readable((row["prompt"] for row in rows), tokenizer, str(path)))
         prompts = tokenize_prompts(chats, tokenizer)
         check_prompt_lengths(map(len, prompts), max_tokens, str(path))
         for row, prompt_ids in zip(rows, prompts, strict=True):
             seen[row["data_source"]] += 1
             if limit is None or seen[row["data_source"]] <= limit:
-                problems.append(TokenizedProblem(prompt_ids, row["data_source"], row["reward_model"]["ground_truth"]))
+                truth = row["reward_model"]["ground_truth"]
+                problems.append(TokenizedProblem(prompt_ids, row["data_source"], truth, row.get("extra_info")))
     return problems
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from omegaconf import MISSING
 
-from compositionality.errors import UserError
+from compositionality.errors import UserError, check_installed
 from compositionality.gpus import count_gpus
 from compositionality.ranges import (
     FractionBelowOne,
@@ -105,7 +105,10 @@ def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "mod
 
 def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
     """UserError for adapters beside layers that ranks share, which the single-file trainers do not have."""
-    if model.lora.rank and mesh.tensor > 1:
+    if not model.lora.rank:
+        return
+    check_installed("peft", f"model.lora.rank={model.lora.rank}")
+    if mesh.tensor > 1:
         raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
 
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
+from compositionality.train.common.compute import FLOPS
 from compositionality.train.common.metrics import (
     ENTROPY,
     GROUPS,
@@ -44,6 +46,17 @@ def rl_report(metrics: Path, last: int) -> dict[str, Any]:
         last_entropy=entropies[-1] if entropies else None,
     )
     return {KEY: asdict(report)}
+
+
+def run_until(model: Path) -> dict[str, Any] | None:
+    """FLOPs and report of a run of RL until it wrote this model (final/, or of one step); None of any other model."""
+    step = re.search(r"/global_step_(\d+)", model.absolute().as_posix())
+    if not step and model.name != "final":
+        return None
+    metrics = next((path for run in [*model.absolute().parents][:3] if (path := run / "metrics.jsonl").is_file()), None)
+    last = int(step[1]) if step else sys.maxsize
+    spent = [row[FLOPS] for row in read_metrics(metrics) if FLOPS in row and row["step"] <= last] if metrics else []
+    return {"flops": spent[-1], **rl_report(metrics, last)[KEY]} if metrics and spent else None
 
 
 def sft_report(metrics: Path, updates: int, rows: int, train_file: Path) -> dict[str, Any]:

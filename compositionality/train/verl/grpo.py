@@ -6,22 +6,27 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, name_inputs
+from compositionality.data.problems import RowSettings
 from compositionality.errors import UserError
+from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.cluster import worker_variables
+from compositionality.rollout.model_folder import check_model
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import flatten, is_finished, latest_step
+from compositionality.train.rows import files_for_verl, row_format_of_run
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
 
 MODULE = "compositionality.train.verl.grpo_trainer"
 FINISHED = "finished"
-SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype")
+SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype", "rows")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
 NOT_THE_RESULT = (
     "data.train_files",
     "data.val_files",
+    "run.rows.prompt_template",
     "data.dataloader_num_workers",
     "actor_rollout_ref.model.path",
     "actor_rollout_ref.rollout.gpu_memory_utilization",
@@ -42,6 +47,7 @@ def train(config: DictConfig) -> None:
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.actor_rollout_ref.model)
+    settle_template(config)
     recipe = make_recipe(config)
     if is_finished(out / "final", recipe, force=config.run.force):
         return
@@ -61,8 +67,10 @@ def make_recipe(config: DictConfig) -> Recipe:
         if key.startswith(chosen) and not key.startswith(NOT_THE_RESULT) and ".profiler." not in key
     }
     settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
+    own = FunctionSettings(config.run.reward_function)
     files = dict(zip(names, map(Path, config.run.train_files), strict=True))
-    return Recipe("train_grpo", settings, {"model": Path(config.run.model), **files})
+    files |= RowSettings(**config.run.rows).inputs() | own.inputs()
+    return Recipe("train_grpo", settings | own.recipe(), {"model": Path(config.run.model), **files})
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:
@@ -72,6 +80,13 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
         _settle_rollouts(config)
         _settle_ray(config, variables)
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
+
+
+def settle_template(config: DictConfig) -> None:
+    """With ``data.apply_chat_template=false`` every tokenizer that verl loads, and saves, has a template of no text."""
+    if not config.run.apply_chat_template:
+        model = check_model(Path(config.run.model), chat_template=False)
+        config.actor_rollout_ref.model.custom_chat_template = model.tokenizer.chat_template
 
 
 def _settle_hardware(config: DictConfig, variables: dict[str, str]) -> None:
@@ -92,8 +107,6 @@ def _settle_rollouts(config: DictConfig) -> None:
     if config.run.device == "cpu":
         # A prompt that the token budget splits kills vLLM's CPU build when its request has a seed.
         rollout.max_num_batched_tokens = rollout.max_num_seqs * data.max_prompt_length
-    if not config.algorithm.filter_groups.enable:
-        config.trainer.v1.sampler.sampler_kwargs.metric = None
 
 
 def _settle_ray(config: DictConfig, variables: dict[str, str]) -> None:
@@ -118,6 +131,8 @@ def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: di
         config.trainer.resume_from_path = str(folder(steps, resumed))
     if resumed in scores(steps):
         config.trainer.val_before_train = False
+    for name in ("train_files", "val_files"):
+        config.data[name] = files_for_verl(config.run[name], row_format_of_run(config.run), out / "rows" / name)
     launch.write_config(config, out / "config.yaml")
     launch.run_trainer(
         command,

@@ -5,15 +5,16 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.cluster import check_cluster
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
 from compositionality.rollout.prompts import readable
-from compositionality.train.common.chat_rows import check_template
+from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
 from compositionality.train.forecast.check import check_verl_grpo
+from compositionality.train.rows import row_format_of_run
 from compositionality.train.verl.preflight import verls_refusals
 
 
@@ -88,15 +89,15 @@ def check_everything(config: DictConfig) -> None:
     dry = config.run.dry_run
     if not is_to_be_checked(config.run.model, dry=dry):
         return
-    model = check_model(Path(config.run.model))
+    model = check_model(Path(config.run.model), chat_template=config.run.apply_chat_template)
     if config.actor_rollout_ref.rollout.name == "vllm":
         check_heads(model.path, "engine=single")
     check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
-    check_template(model.path, model.tokenizer)
+    check_generation_prompt(model.path, model.tokenizer)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [
-        check_prompts(Path(path), model, config.data.max_prompt_length)
+        check_prompts(Path(path), model, config.data.max_prompt_length, row_format_of_run(config.run))
         for path in (*config.run.train_files, *config.run.val_files)
         if is_to_be_checked(path, dry=dry)
     ]
@@ -120,9 +121,9 @@ def check_amount(config: DictConfig, problems: int) -> None:
     check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
 
 
-def check_prompts(path: Path, model: ModelFolder, limit: int) -> int:
+def check_prompts(path: Path, model: ModelFolder, limit: int, form: RowFormat) -> int:
     """Number of problems of a file, none of them longer than ``limit`` tokens: verl would cut off its beginning."""
-    chats = list(readable(read_problems(path)["prompt"].to_pylist(), model.tokenizer, str(path)))
+    chats = list(readable(read_problems(path, form)["prompt"].to_pylist(), model.tokenizer, str(path)))
     lengths = [len(ids) for ids in tokenize_prompts(chats, model.tokenizer)]
     over = [number for number, length in enumerate(lengths) if length > limit]
     if over:

@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_context, check_model
-from compositionality.train.common.chat_rows import Lengths, check_rows, check_template
+from compositionality.train.common.chat_rows import Lengths, check_template, measure, read_rows
 from compositionality.train.forecast.check import check_verl_sft
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
@@ -43,6 +43,12 @@ def check_settings(config: DictConfig, ranks: int) -> None:
             f"trainer.micro_batch_tokens={config.data.max_token_len_per_gpu} is less than "
             f"data.max_length={config.data.max_length}: a long row would not fit into a micro-batch"
         )
+    for key, value in {"pad_mode": "no_padding", "apply_chat_template_kwargs": {}}.items():
+        if config.data.custom_cls.path and config.data[key] != value:
+            raise UserError(
+                f"verl.data.{key}={config.data[key]}: the rows that both engines read do not have it; "
+                "verl.data.custom_cls.path=null takes verl's own"
+            )
     check_as_verl_does(config)
 
 
@@ -82,10 +88,12 @@ def check_model_and_data(config: DictConfig) -> None:
     model = check_model(Path(config.run.model))
     check_context(model, config.data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
+    columns = (config.data.messages_key, config.data.prompt_key, config.data.response_key)
     for path in filter(None, (config.run.train_file, config.run.val_file)):
         if not is_to_be_checked(path, dry=dry):
             continue
-        lengths = check_rows(Path(path), model.tokenizer, config.data.max_length)
+        rows = read_rows(Path(path), model.tokenizer, columns)
+        lengths = measure([len(row.tokens) for row in rows], config.data.max_length)
         check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
         if path == config.run.train_file:
             check_batches(config, lengths.rows)

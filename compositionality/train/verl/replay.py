@@ -19,8 +19,6 @@ from compositionality.train.common.metrics import GROUPS, NO_SIGNAL, SAMPLED, SI
 from compositionality.train.common.prompt_stream import refill_size, too_few_groups
 
 VALIDATION = "val"
-CORRECT = "acc"
-"""The metric by which a group has signal where no filter is set: its responses are not all right or all wrong."""
 
 
 class NoSignalError(UserError):
@@ -34,15 +32,16 @@ class FailedResponsesError(UserError):
 class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
     """Samples whole groups in the order of the data; drops groups without signal and groups whose judge failed.
 
-    ``sampler_kwargs``: metric (of the filter; null: no filter), generation_batch_size (prompts), max_num_gen_batches
-    (0: no limit), responses_per_prompt, max_error_rate, poll_seconds, stall_minutes.
+    ``sampler_kwargs``: filter (whether groups without signal are dropped), metric (they are equal in it),
+    generation_batch_size (prompts), max_num_gen_batches (0: no limit), responses_per_prompt, max_error_rate,
+    poll_seconds, stall_minutes.
     """
 
     def __init__(self, *, sampler_kwargs: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(
             sampler_kwargs=sampler_kwargs,
             poll_interval=sampler_kwargs["poll_seconds"],
-            filter_groups_metric=sampler_kwargs["metric"] or CORRECT,
+            filter_groups_metric=sampler_kwargs["metric"],
             **kwargs,
         )
         self.settings = sampler_kwargs
@@ -128,7 +127,7 @@ class GenerationBatches(ReplayBuffer):  # type: ignore[misc]
         """
         stale, equal, failed, counts = super()._terminal_eviction_reasons(global_steps, partition_id)
         self.without_signal = equal
-        if self.settings["metric"] is None:
+        if not self.settings["filter"]:
             equal, counts = set(), Counter()
         if partition_id != VALIDATION:
             failed = set(self.failure_keys[partition_id])

@@ -8,7 +8,9 @@ from typing import Any
 from verl import DataProto
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from compositionality.reward.judging import judge_response
+from compositionality.reward.judge import judge_response
+from compositionality.reward.pool import JudgeInput
+from compositionality.reward.shared import SharedJudge
 from compositionality.reward.verl_reward import score_dict
 from compositionality.rollout.model_folder import check_model
 from compositionality.types import LENGTH, STOP, Reason, Verdict
@@ -19,14 +21,20 @@ class JudgeFailedError(RuntimeError):
 
 
 class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
-    """Judges one response and gives the reward of the configured shape (``run.reward_shape``)."""
+    """Judges one response and gives the reward of the configured shape (``run.reward_shape``).
+
+    ``run.reward_function``, if there is one, judges in a process that can be killed, whatever the data source.
+    """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any, **_: Any) -> None:
         super().__init__(config, tokenizer, compute_score)
         self.shape = config.run.reward_shape
         self.judge_seconds = config.run.judge_seconds
+        function = config.run.reward_function
+        self.own = SharedJudge(1, self.judge_seconds, function) if function else None
         self.limit = config.data.max_response_length
-        self.ends = check_model(Path(config.actor_rollout_ref.model.path)).eos_ids
+        model = Path(config.actor_rollout_ref.model.path)
+        self.ends = check_model(model, chat_template=config.run.apply_chat_template).eos_ids
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
         """The reward and, as metrics, ``acc`` and a 0/1 for each reason; JudgeFailedError without a verdict."""
@@ -38,11 +46,11 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
     async def score(self, tokens: list[int], row: Mapping[str, Any]) -> dict[str, Any]:
         """As ``run_single``, for the response ``tokens`` to the problem ``row``."""
         response = self.tokenizer.decode(tokens, skip_special_tokens=True)
-        verdict = await self._judge(
-            row["data_source"], response, row["reward_model"]["ground_truth"], self.finish_reason(tokens)
-        )
+        truth, reason = row["reward_model"]["ground_truth"], self.finish_reason(tokens)
+        verdict = await self._judge(JudgeInput(row["data_source"], response, truth, reason, row.get("extra_info")))
         if verdict.reason is Reason.ERROR:
-            raise JudgeFailedError(f"{row['data_source']}: no verdict on the response {response[-200:]!r}")
+            why = f" ({verdict.error})" if verdict.error else ""
+            raise JudgeFailedError(f"{row['data_source']}: no verdict on the response {response[-200:]!r}{why}")
         numbers = score_dict(verdict, self.shape)
         return {"reward_score": numbers["score"], "reward_extra_info": numbers}
 
@@ -50,9 +58,12 @@ class VerdictRewardManager(RewardManagerBase):  # type: ignore[misc]
         """``length`` if the response fills the limit without an end token."""
         return LENGTH if len(tokens) >= self.limit and tokens[-1] not in self.ends else STOP
 
-    async def _judge(self, *question: Any) -> Verdict:
+    async def _judge(self, item: JudgeInput) -> Verdict:
         """The verdict, in a thread; an ERROR verdict if it takes too long."""
-        answer = asyncio.get_running_loop().run_in_executor(None, judge_response, *question)
+        loop = asyncio.get_running_loop()
+        if self.own is not None:
+            return await loop.run_in_executor(None, self.own.judge, item)
+        answer = loop.run_in_executor(None, judge_response, *item[:-1])
         try:
             return await asyncio.wait_for(answer, self.judge_seconds)
         except TimeoutError:

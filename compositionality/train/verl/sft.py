@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from omegaconf import DictConfig, open_dict
 
 from compositionality.data.artefact import Recipe, exclusive, new_artefact
+from compositionality.data.parquet import count_rows
 from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.common.checkpoints import resume
@@ -72,7 +72,7 @@ def enough_for_validation(config: DictConfig) -> bool:
     path = Path(config.run.val_file) if config.run.val_file else None
     if path is None or not path.is_file():
         return path is not None  # the checks report a missing file; in a dry run it may be made later
-    rows = pq.read_metadata(path).num_rows
+    rows = count_rows(path)
     if rows < config.data.train_batch_size:
         print(
             f"{path}: {rows} rows, less than one batch of {config.data.train_batch_size}: no validation loss",
@@ -132,7 +132,7 @@ def _train_and_export(
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")
     train_file = Path(config.run.train_file)
-    rows = pq.read_metadata(train_file).num_rows
+    rows = count_rows(train_file)
     facts: dict[str, Any] = {"step": step, **sft_report(out / "metrics.jsonl", step, rows, train_file)}
     with new_artefact(out / "final", recipe, facts) as partial:
         facts |= export(out / "steps" / f"global_step_{step}", partial, config.run.export_dtype)
@@ -141,7 +141,7 @@ def _train_and_export(
 
 def finished(config: DictConfig, step: int) -> bool:
     """True if ``step`` is the last one (the run was ended while exporting)."""
-    rows = pq.read_metadata(Path(config.run.train_file)).num_rows
+    rows = count_rows(Path(config.run.train_file))
     epochs = rows // config.data.train_batch_size * config.trainer.total_epochs
     return step >= int(config.trainer.total_training_steps or epochs)
 
@@ -155,5 +155,5 @@ def _run(config: DictConfig, command: list[str], variables: dict[str, str], out:
 def count_steps(config: DictConfig) -> int:
     """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
     given = config.trainer.total_training_steps
-    rows = pq.read_metadata(config.run.train_file).num_rows
+    rows = count_rows(Path(config.run.train_file))
     return int(given or rows // config.data.train_batch_size * config.trainer.total_epochs)

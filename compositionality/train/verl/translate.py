@@ -10,8 +10,10 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.gpus import gpu_share
+from compositionality.reward.function import place_of
 from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.rows import run_keys
 from compositionality.train.sft_settings import SftSettings
 
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
@@ -82,6 +84,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         **_optim_keys(settings.optim, f"{actor}.optim"),
         **_rollout_keys(settings),
         **_algorithm_keys(algorithm, rollout.max_tokens),
+        **({"algorithm.filter_groups.metric": "score"} if settings.reward.by_reward() else {}),
         **(_critic_keys(settings) if algorithm.advantage == GAE else {}),
     }
 
@@ -92,6 +95,9 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     data, trainer = settings.data, settings.trainer
     return {
         "data.train_files": [str(Path(data.train_file).absolute())],
+        "data.messages_key": data.messages_key,
+        "data.prompt_key": data.prompt_key,
+        "data.response_key": data.response_key,
         "data.train_batch_size": trainer.batch_rows,
         "data.max_length": data.max_length,
         "data.max_token_len_per_gpu": trainer.micro_batch_tokens,
@@ -112,9 +118,11 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
     """The section ``run`` of GRPO's configuration: what our launcher and our parts inside verl read."""
     return {
         **_run(settings),
+        **run_keys(settings),
         "train_files": list(settings.data.train_files),
         "val_files": list(settings.data.val_files),
         "reward_shape": settings.reward.shape,
+        "reward_function": settings.reward.function and ":".join(map(str, place_of(settings.reward.function))),
         "judge_seconds": settings.reward.judge_seconds,
         "max_error_rate": settings.reward.max_error_rate,
         "generation_batch_size": generation_batch(settings),

@@ -40,8 +40,8 @@ class DigitSorting(Task):
         metadata = {"skills": sorted(set(digits))}
         return Problem(f"digits-level{level}", level, "trained", f"sort {' '.join(digits)}", truth, index, metadata)
 
-    def judge(self, response: str, ground_truth: str) -> Verdict:
-        found, gold = re.findall(r"\w+", response), self.parse_truth(ground_truth)
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        found, gold = re.findall(r"\w+", answer_text), self.parse_truth(ground_truth)
         if not found:
             return Verdict(0.0, Reason.NO_ANSWER)
         right = found[-1] == gold

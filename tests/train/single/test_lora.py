@@ -8,10 +8,10 @@ import torch
 from runs import apart, settings, weights
 
 from compositionality.errors import UserError
-from compositionality.train.common.lora import add_adapters, trainable, whole_weights
+from compositionality.train.common.lora import trainable, whole_weights
 from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.run_folder import prune
-from compositionality.train.common.settings import LoraSettings, ModelSettings
+from compositionality.train.common.settings import LoraSettings, MeshSettings, ModelSettings, check_lora
 from compositionality.train.grpo import train
 from compositionality.train.policy import Policy, load_model
 
@@ -104,5 +104,5 @@ def test_p18_layers_that_are_not_there_are_one_line(small: Path) -> None:
 
 def test_p18_without_peft_one_line_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
-    with pytest.raises(UserError, match=r"needs peft; run bash bash/setup.sh --full"):
-        add_adapters(torch.nn.Linear(2, 2), LoraSettings(rank=1))
+    with pytest.raises(UserError, match=r"^model.lora.rank=1: the package peft is not installed; run: bash bash/setup"):
+        check_lora(ModelSettings(lora=LoraSettings(rank=1)), MeshSettings())

@@ -1,14 +1,17 @@
 """Chat rows as tokens, and how a batch is cut."""
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.train.common.batches import ChatBatches, micro_batches
-from compositionality.train.common.chat_rows import ChatRow, chat_row
+from compositionality.train.common.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
@@ -52,7 +55,7 @@ def test_a_template_that_rewrites_earlier_turns_is_refused() -> None:
     other = build_tokenizer([])
     other.chat_template = "{% for m in messages %}{{ messages|length }}{{ m.content }}{{ '<|end|>' }}{% endfor %}"
     with pytest.raises(UserError, match="rewrites earlier turns"):
-        chat_row(turns("a", "b"), other)
+        chat_row(turns("a", "b", "c", "d"), other)
 
 
 def some_rows(count: int) -> list[ChatRow]:
@@ -99,11 +102,6 @@ def test_an_epoch_holds_every_row_once_in_an_order_of_its_own() -> None:
 
 
 def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: Any) -> None:
-    import pyarrow as pa
-
-    from compositionality.data.parquet import write_table
-    from compositionality.train.common.chat_rows import load_rows
-
     path = tmp_path / "rows.parquet"
     write_table(pa.table({"messages": [turns("a", "b"), turns("a", "bb"), turns("a", "b" * 30)]}), path)
     assert [len(row.tokens) for row in load_rows(path, tokenizer, 40)] == [5, 6, 34]
@@ -122,15 +120,66 @@ def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: An
     ],
 )
 def test_p18_a_bad_row_is_named(tmp_path: Path, tokenizer: Any, bad: Any, said: str) -> None:
-    import pyarrow as pa
-
-    from compositionality.data.parquet import write_table
-    from compositionality.train.common.chat_rows import load_rows
-
     path = tmp_path / "rows.parquet"
     write_table(pa.table({"messages": [turns("a", "b"), turns("«", "»"), bad]}), path)
     with pytest.raises(UserError, match=f"rows.parquet: {said}"):
         load_rows(path, tokenizer, 40)
     write_table(pa.table({"messages": ["a", "b"]}), path)
     with pytest.raises(UserError, match=r"rows.parquet: row 0: messages must hold"):
+        load_rows(path, tokenizer, 40)
+
+
+CHAT = [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}]
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
+@pytest.mark.parametrize(
+    ("prompt", "response"),
+    [
+        ("a", "b"),
+        ("a", "b<|eot_id|>"),  # as the original's rollouts end
+        (CHAT[1:], "b"),
+        (CHAT, "b\n"),
+        (CHAT[1:], [{"role": "assistant", "content": "b"}]),
+    ],
+)
+def test_prompts_and_responses_are_chats(tmp_path: Path, tokenizer: Any, name: str, prompt: Any, response: Any) -> None:
+    """Text or turns, of parquet or JSON lines, under other names too."""
+    chat = [*(turns(prompt) if isinstance(prompt, str) else prompt), {"role": "assistant", "content": "b"}]
+    expected = [chat_row(chat, tokenizer)] * 2
+    for columns in (COLUMNS, ("chat", "question", "answer")):
+        path = write_rows(tmp_path / name, [{columns[1]: prompt, columns[2]: response, "data_source": "x"}] * 2)
+        assert load_rows(path, tokenizer, 40, columns) == expected
+    path = write_rows(tmp_path / name, [{"chat": chat, "prompt": "c"}] * 2)
+    assert load_rows(path, tokenizer, 40, ("chat", "prompt", "response")) == expected
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '{"question": "a", "response": "b"}',
+            "has no column messages, nor prompt and response; it has question, response",
+        ),
+        (
+            '{"prompt": "a", "response": "b"}\n{"prompt": "a", "response": null}',
+            "row 1: the last of its messages must be",
+        ),
+        ('{"prompt": 1, "response": "b"}', "row 0: every one of its messages must have a role and a content of text"),
+        ('{"prompt": "a", "response": ', "not a readable JSON lines file"),
+        ("", "has no rows"),
+    ],
+)
+def test_p18_a_bad_file_of_prompts_and_responses_is_named(tmp_path: Path, tokenizer: Any, text: str, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"rows.jsonl: {said}"):
         load_rows(path, tokenizer, 40)

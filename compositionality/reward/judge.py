@@ -11,7 +11,7 @@ from compositionality.tasks.truth import row_info
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:
-    from compositionality.reward.pool import JudgePool
+    from compositionality.reward.shared import SharedJudge
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,19 +35,19 @@ def judge_response(
         truth = task.row_truth(ground_truth, row_info(extra_info))
     except UserError as error:
         _LOG.warning("the judge failed: %s", error)
-        return Verdict(0.0, Reason.ERROR)
+        return Verdict(0.0, Reason.ERROR, error=str(error))
     if task.trusted_judge or finish_reason in (LENGTH, FAILED):
-        return judge_with(task.judge, response, truth, finish_reason)
+        return judge_with(task.verdict, response, truth, finish_reason)
     from compositionality.reward.pool import JudgeInput
 
-    return _own_process().judge([JudgeInput(data_source, response, truth, finish_reason)])[0]
+    return _own_process().judge(JudgeInput(data_source, response, truth, finish_reason))
 
 
 @cache
-def _own_process() -> "JudgePool":
-    from compositionality.reward.pool import JudgePool
+def _own_process() -> "SharedJudge":
+    from compositionality.reward.shared import SharedJudge
 
-    return JudgePool(max_error_rate=1.0)
+    return SharedJudge(1)
 
 
 def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: str = STOP) -> Verdict:
@@ -59,5 +59,6 @@ def judge_with(judge: Judge, response: str, ground_truth: str, finish_reason: st
     try:
         return judge(response, ground_truth)
     except Exception as error:  # noqa: BLE001 - whatever a judge dies of is its own error, no wrong answer (P5)
-        _LOG.warning("the judge failed: %s: %s", type(error).__name__, error)
-        return Verdict(0.0, Reason.ERROR)
+        died_of = f"{type(error).__name__}: {error}"
+        _LOG.warning("the judge failed: %s", died_of)
+        return Verdict(0.0, Reason.ERROR, error=died_of)

@@ -1,0 +1,165 @@
+"""Rows of users in their own columns: what is read of them, and the line that says what is wrong with them."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems
+from compositionality.errors import UserError
+from compositionality.tasks.registry import task_of
+
+ASK = "Reach {target} with {nums}."
+LETTERS = st.characters(exclude_categories=["Cs"])
+COUNTDOWN = st.lists(st.tuples(st.integers(1, 999), st.lists(st.integers(1, 99), min_size=2, max_size=5)), min_size=1)
+TEXTS = st.lists(st.tuples(st.text(LETTERS, min_size=1), st.integers(-99, 99)), min_size=1)
+
+
+def chat(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
+
+
+def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(list(rows)), path)
+    return path
+
+
+def rl_rows(prompts: Sequence[str], truths: Sequence[Any], source: str) -> list[dict[str, Any]]:
+    return [
+        {"data_source": source, "prompt": chat(prompt), "reward_model": {"style": "rule", "ground_truth": truth}}
+        for prompt, truth in zip(prompts, truths, strict=True)
+    ]
+
+
+def read(path: Path, row_format: RowFormat = RL_SCHEMA) -> list[tuple[Any, ...]]:
+    """What a model is asked and a judge reads, and level and group, of every row."""
+    rows = read_problems(path, row_format).to_pylist()
+    truths = (task_of(row["data_source"]).parse_truth(row["reward_model"]["ground_truth"]) for row in rows)
+    return [
+        (row["prompt"], row["data_source"], truth, row["level"], row["group"])
+        for row, truth in zip(rows, truths, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+@given(rows=COUNTDOWN)
+@settings(max_examples=15, deadline=None)
+def test_countdown_in_its_own_columns_is_what_it_is_in_the_rl_schema(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[tuple[int, list[int]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    prompts = [ASK.format(target=target, nums=nums) for target, nums in rows]
+    truths = [json.dumps({"target": target, "numbers": nums}) for target, nums in rows]
+    expected = read(write(folder / "rl.parquet", rl_rows(prompts, truths, "countdown")))
+    own = [{"target": target, "nums": nums} for target, nums in rows]
+    keys = {"source": "countdown", "truth_key": ("target", "nums")}
+    columns: dict[str, tuple[list[Any], dict[str, Any]]] = {
+        "messages": ([chat(prompt) for prompt in prompts], {"prompt_key": "messages"}),
+        "prompt": (prompts, {}),
+        "other": (prompts, {"template": ASK}),
+    }
+    for name, (values, more) in columns.items():
+        made = [{**row, name: value} for row, value in zip(own, values, strict=True)]
+        assert read(write(folder / f"{name}.{ending}", made), RowFormat(**keys, **more)) == expected
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+@given(rows=TEXTS)
+@example(rows=[("a\u2028b\x85c {answer} {}", 1)])
+@settings(max_examples=15, deadline=None)
+def test_a_question_and_its_answer_are_what_they_are_in_the_rl_schema(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[tuple[str, int]]
+) -> None:
+    """Any text: line breaks of every kind and braces too."""
+    folder = tmp_path_factory.mktemp("rows")
+    questions, answers = [text for text, _ in rows], [answer for _, answer in rows]
+    expected = read(write(folder / "rl.parquet", rl_rows(questions, list(map(str, answers)), "math")))
+    own = [{"question": question, "answer": answer} for question, answer in rows]
+    path = write(folder / f"own.{ending}", own)
+    form = RowFormat(source="math", truth_key=("answer",), prompt_key="question")
+    assert read(path, form) == expected
+    assert read(path, RowFormat(source="math", truth_key=("answer",), template="{question}")) == expected
+    named = write(folder / f"named.{ending}", [{**row, "judged_by": "math"} for row in own])
+    assert read(named, RowFormat("question", "judged_by", ("answer",))) == expected
+
+
+def test_the_rl_schema_itself_may_be_json_lines(tmp_path: Path) -> None:
+    rows = rl_rows(["a", "b"], ["1", "2"], "math")
+    lines, table = write(tmp_path / "rl.jsonl", rows), write(tmp_path / "rl.parquet", rows)
+    assert read(lines) == read(table)
+    assert [is_rl_schema(path, RL_SCHEMA) for path in (lines, table)] == [False, True]
+    structs = write(tmp_path / "structs.parquet", rl_rows(["a"], [{"x": 1}], "any"))
+    assert [is_rl_schema(structs, RowFormat(any_source=flag)) for flag in (False, True)] == [True, True]
+    text = write(tmp_path / "text.parquet", [{**row, "prompt": "a"} for row in rows])
+    assert not is_rl_schema(text, RL_SCHEMA)
+
+
+def test_a_template_keeps_what_is_no_column_in_braces(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", [{"q": "{q} {z}", "answer": 1}])
+    (tmp_path / "t.txt").write_text('{q}\n{"a": {}} $x^{-1}$ \\boxed{ }\n<think>\n')
+    form = RowSettings(prompt_template=str(tmp_path / "t.txt"), source="math", truth_key=["answer"]).row_format()
+    assert read(path, form)[0][0] == chat('{q} {z}\n{"a": {}} $x^{-1}$ \\boxed{ }\n<think>')
+
+
+OWN = [{"question": "1+1?", "answer": "2"}, {"question": "1+2?", "answer": "3"}]
+MATH: dict[str, Any] = {"source": "math", "truth_key": ["answer"], "prompt_key": "question"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "template", "message"),
+    [
+        (OWN, {}, None, "has no column prompt, reward_model, data_source; it has question, answer"),
+        (OWN, MATH | {"prompt_key": "text"}, None, "has no column text; it has question, answer"),
+        (OWN, MATH | {"truth_key": ["answer", "nums"]}, None, "has no column nums; it has question, answer"),
+        (OWN, MATH, "What is {sum}?", "has no column sum; it has question, answer"),
+        (OWN, MATH, "What is it?", "t.txt: has no {COLUMN}"),
+        (OWN, MATH | {"source": "sums"}, None, "row 0: unknown data_source 'sums'; known: "),
+        ([{**row, "data_source": "math"} for row in OWN], MATH, None, "has a column data_source; leave source=math"),
+        ([*OWN, {"answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
+        ([*OWN, {"answer": "2"}], MATH, "Say {question}", "row 2: question is empty, which prompt_template needs"),
+        ([*OWN, {"question": "", "answer": "2"}], MATH, None, "row 2: a turn of the prompt has no content"),
+        ([{"question": 5, "answer": "2"}], MATH, None, "row 0: the prompt is int64; give a list of turns"),
+        ([{"question": [[1]], "answer": "2"}], MATH, None, "row 0: the prompt is list<"),
+        ([*OWN, {"question": "?", "answer": 2}], MATH, None, "column answer: its values do not fit together"),
+        ([{"question": "?", "n": 2**70}], MATH | {"truth_key": ["n"]}, None, "column n: its values do not fit"),
+        ([{"question": "?", "target": 3, "nums": []}], MATH | {"source": "countdown", "truth_key": ["target", "nums"]},
+         None, "row 0: ground_truth .* has 0 numbers"),
+    ],
+)  # fmt: skip
+def test_p18_what_is_wrong_is_one_line(
+    tmp_path: Path, rows: list[dict[str, Any]], keys: dict[str, Any], template: str | None, message: str
+) -> None:
+    path, more = write(tmp_path / "rows.jsonl", rows), {}
+    if template is not None:
+        (tmp_path / "t.txt").write_text(template)
+        more = {"prompt_template": str(tmp_path / "t.txt")}
+    with pytest.raises(UserError, match=message.replace("{", r"\{")) as error:
+        read_problems(path, RowSettings(**keys, **more).row_format())
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"question": "a"}\n{"question": \n', "line 2: damaged"),
+        ('{"question": "a"}\n\n[1]\n', "line 3: damaged .a JSON list, not an object"),
+        ("\n", "has no rows"),
+        ('{"question": "\\ud800", "answer": "1"}', "column question: its values do not fit together"),
+    ],
+)
+def test_p18_a_broken_line_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message) as error:
+        read_problems(path, RowSettings(**MATH).row_format())
+    assert "\n" not in str(error.value)

@@ -1,0 +1,120 @@
+"""Models whose templates open a thought in the prompt go through SFT, RL, rollouts and export, in both engines."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from base_models import REASONING, make_reasoning
+
+from compositionality.config.cli import parse
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import to_table
+from compositionality.errors import UserError
+from compositionality.rollout.collect import collect
+from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.rollout.prompts import prompt_tokens
+from compositionality.rollout.settings import CollectSettings
+from compositionality.train.common.chat_rows import chat_row
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.engines import train_grpo, train_sft
+from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.sft_settings import SftSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+ASKED, RESPONSE = {"role": "user", "content": "1+1?"}, "one and one\n</think>\n\n2"
+
+
+@pytest.fixture(scope="module", params=REASONING)
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with model/, rows.parquet and problems.parquet."""
+    from compositionality.tasks.string.clean import StringGenerator
+    from compositionality.tasks.string.options import StringOptions
+
+    folder = tmp_path_factory.mktemp(request.param)
+    make_reasoning(folder / "model", request.param)
+    answers = [f"{number} and 1\n</think>\n\n{number + 1}" for number in range(16)]
+    write_table(pa.table({"prompt": ["1+1?"] * 16, "response": answers}), folder / "rows.parquet")
+    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
+    problems = [task.problem("train", 0, row) for row in range(16)]
+    write_table(to_table(problems, "train"), folder / "problems.parquet")
+    return folder
+
+
+def sft_words(made: Path, out: Path, *more: str) -> list[str]:
+    return [
+        f"model.path={made / 'model'}", f"data.train_file={made / 'rows.parquet'}", f"trainer.output={out}",
+        "trainer.batch_rows=8", "trainer.steps=2", "data.max_length=64", "optim.lr=1e-3", *more,
+    ]  # fmt: skip
+
+
+def grpo_words(made: Path, out: Path, *more: str) -> list[str]:
+    return [
+        f"model.path={made / 'model'}", f"data.train_files=[{made / 'problems.parquet'}]", f"trainer.output={out}",
+        "data.max_prompt_tokens=64", "rollout.max_tokens=8", "data.prompts_per_step=4", "rollout.n=2",
+        "trainer.steps=1", "trainer.eval_every=0", *more,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("response", [RESPONSE, f"<think>\n{RESPONSE}"], ids=["as sampled", "with its own opening"])
+def test_the_response_follows_the_prompt_of_a_rollout(made: Path, response: str) -> None:
+    tokenizer = load_tokenizer(made / "model")
+    row = chat_row([ASKED, {"role": "assistant", "content": response}], tokenizer)  # type: ignore[list-item]
+    prompt = prompt_tokens(tokenizer, [ASKED])  # type: ignore[list-item]
+    assert tokenizer.decode(prompt).endswith("<think>\n")
+    assert row.tokens[: len(prompt)] == prompt
+    assert row.loss_mask == [0] * len(prompt) + [1] * (len(row.tokens) - len(prompt))
+    assert tokenizer.decode(row.tokens[len(prompt) :]) == RESPONSE + tokenizer.eos_token
+
+
+def test_a_thought_that_only_the_history_leaves_out_is_trained_on(made: Path) -> None:
+    """Earlier templates of these models open no thought in the prompt."""
+    tokenizer = load_tokenizer(made / "model")
+    tokenizer.chat_template = tokenizer.chat_template.replace("<think>\\n", "")
+    turn = {"role": "assistant", "content": f"<think>\n{RESPONSE}"}
+    row = chat_row([ASKED, turn], tokenizer)  # type: ignore[list-item]
+    assert tokenizer.decode(row.tokens).endswith(turn["content"] + tokenizer.eos_token)
+    with pytest.raises(UserError, match="rewrites earlier turns; split the conversation"):
+        chat_row([ASKED, turn, ASKED, turn], tokenizer)  # type: ignore[list-item]
+
+
+def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(made: Path, tmp_path: Path) -> None:
+    train_sft(parse(SftSettings, sft_words(made, tmp_path / "sft")))
+    words = grpo_words(made, tmp_path / "rl", "rollout.engine=builtin")
+    train_grpo(parse(GrpoSettings, [*words, f"model.path={tmp_path / 'sft/final'}"]))
+    final = tmp_path / "rl/final"
+    assert load_tokenizer(final).chat_template == load_tokenizer(made / "model").chat_template
+    asked = [
+        f"model={final}",
+        f"problems={made / 'problems.parquet'}",
+        f"output={tmp_path / 'rollouts'}",
+        "engine=builtin",
+    ]
+    folder = collect(parse(CollectSettings, [*asked, "n_samples=2", "max_tokens=8", "max_prompt_tokens=64"]))
+    assert read_table(folder / "shard-00000.parquet").num_rows == 32
+
+
+def run(script: str, words: list[str]) -> None:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL", "WANDB", "RAY"))}
+    command = [sys.executable, str(ROOT / "examples" / script), "engine=verl", "run.device=cpu", *words]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
+@pytest.mark.slow
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+def test_sft_and_rl_of_verl(made: Path, tmp_path: Path) -> None:
+    """SFT's loss is that of the single-file trainer: the same rows, tokens and weights."""
+    words = ["trainer.batch_rows=16", "trainer.steps=1"]
+    run("train_sft.py", sft_words(made, tmp_path / "sft", *words))
+    train_sft(parse(SftSettings, sft_words(made, tmp_path / "single", *words)))
+    ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "sft"))
+    assert verls["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)
+    run("train_grpo.py", [*grpo_words(made, tmp_path / "rl"), f"model.path={tmp_path / 'sft/final'}"])
+    rows: list[dict[str, Any]] = read_metrics(tmp_path / "rl/metrics.jsonl")
+    assert rows[-1]["actor/rollout_gap"] < 1e-3
+    assert load_tokenizer(tmp_path / "rl/final").chat_template == load_tokenizer(made / "model").chat_template
