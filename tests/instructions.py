@@ -22,7 +22,7 @@ RENDER = "python tests/instructions.py"
 KINDS = {
     "dry_run": ("dry run", "a test dry-runs the command: every check that its start makes"),
     "test": ("test", "a test runs the real thing"),
-    "record": ("record", "a committed record shows it"),
+    "record": ("record", "a committed record says what came of it, *not run* included"),
     "refused": ("refused", "refused in one line that says what to do; a test holds the line and the exit code"),
     "missing": ("not here", "with the reason"),
 }
