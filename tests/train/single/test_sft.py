@@ -299,7 +299,9 @@ def test_p18_files_that_are_missing_empty_damaged_or_of_another_kind(
     cut.write_bytes(made[1].read_bytes()[:500])
     assert f"{cut}: not a readable parquet file" in refused(made, out, f"data.train_file={cut}")
     write_table(pa.table({"prompt": ["a"]}), other)
-    assert f"{other}: has no column messages; it has prompt" in refused(made, out, f"data.train_file={other}")
+    assert f"{other}: has no column messages, nor prompt and response; it has prompt" in refused(
+        made, out, f"data.train_file={other}"
+    )
     write_table(pa.table({"messages": pa.array([], pa.list_(pa.struct([("role", pa.string())])))}), empty)
     assert f"{empty}: has no rows" in refused(made, out, f"data.train_file={empty}")
     assert "no such file" in refused(made, out, f"data.val_file={tmp_path / 'none.parquet'}")
