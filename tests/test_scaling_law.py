@@ -252,4 +252,4 @@ def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
     assert {row["group"] for row in measured["curves"]} == {"code", "logic", "math", "stem"}
     assert measured["models"] == ["base", "step1", "step2"]
     assert 0 < measured["runs"]["step1"]["flops"] < measured["runs"]["step2"]["flops"]
-    assert "math of holdout, all levels, along training" in done.stdout
+    assert "math of rl-domains-holdout, all levels, along training" in done.stdout

@@ -81,14 +81,13 @@ class PrepareGuruSettings:
 
 def prepare_guru(settings: PrepareGuruSettings) -> Path:
     """Write the folder ``output`` and print what it holds. UserError for too many unreadable or too few good rows."""
+    if settings.report_only:
+        return _report(settings)
     check(settings)
     files, output = named_files(settings.files), Path(settings.output)
-    if settings.report_only:
-        counts = Counter[str]()
-        print_sources(*read_rows(files, replace(settings, max_refused=1.0), counts))
-        return output
-    free = ("files", "output", "workers", "force", "report_only")
-    shown = {key: value for key, value in asdict(settings).items() if key not in free}
+    shown = {
+        key: value for key, value in asdict(settings).items() if key not in ("files", "output", "workers", "force")
+    }
     names = name_inputs("files", files)
     recipe = Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
     with exclusive(output):
@@ -111,12 +110,14 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
     """UserError for settings that fit nothing; where the files are there also for missing columns."""
     check_ranges(settings)
-    if not settings.output and not settings.report_only:
-        raise UserError("no value for output; give output=FOLDER, or report_only=true")
     _check_domains("domains", settings.domains, list(all_tasks()))
     _check_domains("train_domains", settings.train_domains, settings.domains or list(all_tasks()))
     if not settings.files:
         raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
+    if settings.report_only:
+        return
+    if not settings.output:
+        raise UserError("no value for output; give output=FOLDER, or report_only=true")
     if settings.min_pass_rate > settings.max_pass_rate:
         raise UserError(f"min_pass_rate={settings.min_pass_rate:g} is above max_pass_rate={settings.max_pass_rate:g}")
     if settings.order not in list(Order):
@@ -126,6 +127,13 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
     if all(is_to_be_checked(path, dry=dry) for path in settings.files):
         for path in named_files(settings.files):
             read_table(path, COLUMNS)
+
+
+def _report(settings: PrepareGuruSettings) -> Path:
+    """Print what the files hold."""
+    check(settings)
+    print_sources(*read_rows(named_files(settings.files), replace(settings, max_refused=1.0), Counter()))
+    return Path(settings.output)
 
 
 def _check_domains(key: str, given: Sequence[str], known: Sequence[str]) -> None:
