@@ -36,8 +36,10 @@ def marked(part: Part, row: Row) -> object:
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no input is, whatever lies in the repository; no variable of the caller's."""
+    """Where no input is but what is committed, whatever else lies in the repository; no variable of the caller's."""
     monkeypatch.chdir(tmp_path)
+    for name in ("bash", "compositionality"):
+        (tmp_path / name).symlink_to(ROOT / name)
     for name in (*OF_A_PERSON, "RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
 
