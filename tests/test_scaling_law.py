@@ -136,6 +136,16 @@ def test_an_unknown_domain_is_one_line_before_anything_is_made(tmp_path: Path) -
         assert told in done.stderr.splitlines()[-1]
 
 
+def test_files_are_checked_by_their_names(tmp_path: Path) -> None:
+    (told,) = (values(one) for one in dry(f"{SECTION}/check_data.sh", "a.parquet", "my folder", PROFILE="tiny"))
+    assert (told["files"], told["report_only"]) == ("[a.parquet,'my folder']", "true")
+    done = run(f"{SECTION}/check_data.sh", str(tmp_path / "absent.parquet"), PROFILE="tiny")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        2,
+        f"error: {tmp_path / 'absent.parquet'}: no such file; run the step that makes it or correct the path",
+    )
+
+
 def test_the_questions_of_several_domains_are_arms() -> None:
     """Every arm reads what an arm that comes before it makes, and nothing is taken for a size of the laws."""
     names = [name for name, arm in STUDY.arms.items() if arm.script.endswith("domain") or name.startswith("sft-")]

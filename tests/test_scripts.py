@@ -296,6 +296,26 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
         assert done.stderr.startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ["tensor: 1", "engine: builtin", "shard: false", "apply_chat_template: true"]),
+        ({"MODEL_PATH": "a/model", "N_GPUS": "8"}, ["tensor: 2", "engine: vllm", "processes: 8", "source: countdown"]),
+    ],
+)
+def test_the_single_file_trainers_recipe_fits_the_trainer(
+    given: dict[str, str], told: list[str], tmp_path: Path
+) -> None:
+    folders = {"DATA_DIR": str(tmp_path / "d"), "CKPT_DIR": str(tmp_path / "c")}
+    if given:
+        pytest.importorskip("vllm")
+    done = run("bash/single_file/countdown.sh", "algorithm.clip_high=0.3", DRY_RUN="1", **folders, **given)
+    assert done.returncode == 0, done.stderr
+    for words in (*told, "clip_high: 0.3", "entropy_coef: 0.001"):
+        assert words in done.stdout
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_model_of_ones_own_writes_beside_nothing_of_the_study() -> None:
     given = {"PROFILE": "tiny", "MODEL_PATH": "runs/My model/final"}
     (told,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **given), "train_grpo")

@@ -4,7 +4,7 @@
 # the FLOPs of training.
 # Reads $MODEL_PATH (default: $CKPT_DIR/base-NAME/model), the checkpoints of $CKPT_DIR/rl-NAME, or of a run's folder, and
 # $VAL_FILES (default: scaling_task/holdout.parquet). Writes $RESULTS_DIR/passk-NAME; models of verl's checkpoints beside
-# them. Tiny: a quarter of an hour.
+# them.
 # Usage: bash bash/scaling_law/passk.sh NAME|FOLDER [key=value …]
 export SECTION=scaling_law
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

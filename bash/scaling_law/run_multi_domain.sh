@@ -6,7 +6,7 @@
 # them it generates a sample; without a model the tiny profile makes one, which knows nothing of the domains: that shows
 # that everything runs, not what RL does.
 # Writes $OUTPUT (metrics.jsonl, steps/, final/) and, for base model and checkpoints, pass@k by domain along training with
-# what was gained for the FLOPs: $RESULTS_DIR/passk-NAME. Tiny: ten minutes on two cores.
+# what was gained for the FLOPs: $RESULTS_DIR/passk-NAME.
 # Usage: MODEL_PATH=Qwen/Qwen2.5-3B DATA=guru/train N_GPUS=2 bash bash/scaling_law/run_multi_domain.sh [key=value …]
 export SECTION=scaling_law ENGINE=verl
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
@@ -47,7 +47,8 @@ run train_grpo engine=verl model.path="$MODEL_PATH" model.lora.rank=32 model.lor
   verl.algorithm.use_kl_in_reward=true verl.algorithm.kl_ctrl.type=adaptive verl.algorithm.kl_ctrl.kl_coef=0.02 \
   verl.algorithm.kl_ctrl.target_kl=0.01 \
   optim.lr="$actor_lr" optim.warmup_steps="$warmup" critic.lr="$critic_lr" critic.alone_steps="$critic_alone" \
-  trainer.output="$OUTPUT" trainer.steps=null trainer.epochs="$epochs" trainer.save_every="$save_every" \
-  trainer.eval_every="$eval_every" trainer.keep="$keep" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"
+  reward.judge_seconds=60 trainer.output="$OUTPUT" trainer.steps=null trainer.epochs="$epochs" \
+  trainer.save_every="$save_every" trainer.eval_every="$eval_every" trainer.keep="$keep" \
+  run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"
 with=(MODEL_PATH="$MODEL_PATH" VAL_FILES="$VAL_FILES" OUTPUT="$RESULTS_DIR/passk-$(basename "$OUTPUT")")
 script scaling_law/passk "$OUTPUT" n_samples="$samples" max_prompt_tokens="$max_prompt" max_tokens="$max_response" "$@"

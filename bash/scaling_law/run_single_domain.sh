@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run_multi_domain.sh on the rows of one domain alone; validated and tested on all four, so that the table shows what
 # carries over to the others.
-# Reads and writes what run_multi_domain.sh does; $OUTPUT is rl-DOMAIN. Tiny: five minutes on two cores.
+# Reads and writes what run_multi_domain.sh does; $OUTPUT is rl-DOMAIN.
 # Usage: MODEL_PATH=Qwen/Qwen2.5-7B DATA=guru/train N_GPUS=8 bash bash/scaling_law/run_single_domain.sh math|code|logic|stem
 #   [key=value …]
 export SECTION=scaling_law ENGINE=verl

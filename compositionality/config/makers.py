@@ -17,22 +17,20 @@ def maker(message: str) -> str:
     """
     for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message):
         making = [
-            (
-                len(place.replace("*", "")),
-                script.parent.name == os.environ.get("SECTION"),
-                script.relative_to(BASH.parent),
-            )
-            for place, script in _outputs()
-            if re.search(rf"/{'[^/]*'.join(map(re.escape, place.split('*')))}(/|$)", path)
+            (len(place.replace("*", "")), script.parent.name == os.environ.get("SECTION"), script)
+            for folder, place, script in _outputs()
+            if re.match(rf"{re.escape(folder)}.*/{'[^/]*'.join(map(re.escape, place.split('*')))}(/|$)", path)
         ]
         if making and not Path(path).exists():
-            return f"; bash {max(making)[-1].as_posix()} makes it"
+            return f"; bash {max(making, key=lambda one: one[:2])[-1].relative_to(BASH.parent).as_posix()} makes it"
     return ""
 
 
-def _outputs() -> Iterator[tuple[str, Path]]:
-    """(end of its default OUTPUT with * for variables, path) of every script that has one."""
+def _outputs() -> Iterator[tuple[str, str, Path]]:
+    """(folder, rest with * for variables, path) of the default OUTPUT of every script that has one."""
     for script in sorted(BASH.glob("*/*.sh")):
-        for folder, end in _OUTPUT.findall(script.read_text()):
-            place = end.replace("$SECTION", script.parent.name) or ("base" if folder == "BASE_MODEL" else "")
-            yield _VARIABLE.sub("*", place), script
+        for variable, end in _OUTPUT.findall(script.read_text()):
+            folder = os.environ.get(variable, "")
+            place = end.replace("$SECTION", script.parent.name) or folder.rpartition("/")[2]
+            if place:
+                yield folder if end else folder.rpartition("/")[0], _VARIABLE.sub("*", place), script

@@ -7,7 +7,6 @@ It gets the whole response and returns a number, or verl's dictionary: ``score``
 the score, is 1 or more.
 """
 
-import asyncio
 import importlib.util
 import inspect
 import math
@@ -21,6 +20,7 @@ from compositionality.errors import UserError
 from compositionality.types import Reason, Verdict
 
 NAME = "compute_score"
+INPUT = "reward.function:"
 RewardFunction = Callable[..., Any]
 
 
@@ -38,12 +38,9 @@ class FunctionSettings:
             JudgePool(function=self.function).close()
 
     def inputs(self) -> dict[str, Path]:
-        """The file, of which a result is made."""
-        return {"reward_function": place_of(self.function)[0]} if self.function else {}
-
-    def recipe(self) -> dict[str, str]:
-        """The name in the file, of which a result is made."""
-        return {"reward_function": place_of(self.function)[1]} if self.function else {}
+        """The file that a result is made of; the name of the input names the function in it."""
+        path, name = place_of(self.function) if self.function else (None, "")
+        return {INPUT + name: path} if path else {}
 
     def rule(self) -> str | None:
         """Which answers are right, for tables; None where the tasks' judges say so."""
@@ -54,19 +51,10 @@ class FunctionSettings:
 
 
 def function_of(verls: Mapping[str, Any], given: str | None) -> str:
-    """``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says anything else."""
-    path, name = verls.get("path"), verls.get("name") or NAME
-    more = sorted(set(verls) - {"path", "name"})
-    if more or not path or given:
-        said = (
-            f"leave {', '.join(more)} out"
-            if more
-            else "give its path"
-            if not path
-            else f"or function={given}, not both"
-        )
-        raise UserError(f"reward.custom_reward_function: here it is reward.function=FILE.py[:NAME]; {said}")
-    return f"{path}:{name}"
+    """``FILE.py:NAME`` of verl's section ``custom_reward_function``. UserError if it says more or less."""
+    if given or not verls.get("path") or set(verls) - {"path", "name"}:
+        raise UserError("reward.custom_reward_function: takes path and name; here: reward.function=FILE.py[:NAME]")
+    return f"{verls['path']}:{verls.get('name') or NAME}"
 
 
 def place_of(word: str) -> tuple[Path, str]:
@@ -98,10 +86,14 @@ def load_function(word: str) -> RewardFunction:
     return function  # type: ignore[no-any-return]
 
 
-def call_function(function: RewardFunction, data_source: str, response: str, truth: Any, info: Any) -> Verdict:
+def call_function(function: RewardFunction, data_source: str, info: Any, response: str, truth: Any) -> Verdict:
     """The verdict that the function gives. Raises what it raises, and ValueError for what is no score."""
     found = function(data_source=data_source, solution_str=response, ground_truth=truth, extra_info=info)
-    return verdict_of(asyncio.run(found) if inspect.iscoroutine(found) else found)
+    if inspect.iscoroutine(found):
+        import asyncio  # slow to import
+
+        found = asyncio.run(found)
+    return verdict_of(found)
 
 
 def verdict_of(returned: Any) -> Verdict:

@@ -8,11 +8,13 @@ import json
 import resource
 import signal
 import sys
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.reward.function import RewardFunction, call_function, load_function
 from compositionality.reward.judge import judge_with
 from compositionality.tasks.registry import find_judge
 from compositionality.types import STOP
@@ -25,7 +27,7 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
     """
     connection = Connection(fd)
     try:
-        own = _load(function) if function else None
+        own = load_function(function) if function else None
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (memory_mb << 20),) * 2)
@@ -40,13 +42,7 @@ def main(fd: int, memory_mb: int, timeout_s: float, function: str | None = None)
         return
 
 
-def _load(function: str) -> Any:
-    from compositionality.reward.function import load_function
-
-    return load_function(function)
-
-
-def _verdict(own: Any, timeout_s: float, *item: Any) -> tuple[Any, ...]:
+def _verdict(own: RewardFunction | None, timeout_s: float, *item: Any) -> tuple[Any, ...]:
     """One verdict; if the judge takes longer than ``timeout_s``, SIGALRM's default action ends this process.
 
     ``own``, a reward function, gets responses that the limit has cut off as well, as verl does it.
@@ -56,11 +52,8 @@ def _verdict(own: Any, timeout_s: float, *item: Any) -> tuple[Any, ...]:
     if own is None:
         verdict = judge_with(find_judge(data_source), response, ground_truth, finish_reason)
     else:
-        from compositionality.reward.function import call_function
-
-        verdict = judge_with(
-            lambda text, truth: call_function(own, data_source, text, truth, extra_info), response, ground_truth, STOP
-        )
+        judge = partial(call_function, own, data_source, extra_info)
+        verdict = judge_with(judge, response, ground_truth, STOP)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return verdict.score, verdict.reason.value, verdict.answer, dict(verdict.metrics), verdict.error
 

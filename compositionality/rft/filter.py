@@ -35,6 +35,7 @@ from compositionality.ranges import (
     Seed,
     check_ranges,
 )
+from compositionality.reward.function import INPUT
 from compositionality.rft import rows as sft
 from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
@@ -162,7 +163,8 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
 
 def _has_own_reward(settings: FilterSettings) -> bool:
     """Whether a reward function has judged rollouts, which then may be of any data source."""
-    return any("reward_function" in rollout_manifest(Path(folder)).inputs for folder in settings.rollouts)
+    made_of = (name for folder in settings.rollouts for name in rollout_manifest(Path(folder)).inputs)
+    return any(name.startswith(INPUT) for name in made_of)
 
 
 def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:

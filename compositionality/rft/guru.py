@@ -38,6 +38,8 @@ from compositionality.types import Message, Problem, Reason
 
 STEP = "prepare_guru"
 COLUMNS = ("data_source", "prompt", "reward_model")
+OF_GOLD = ("program", "reference", "answer")
+"""Of extra_info: what gold answers are made of, where that is not the ground truth."""
 BOX = " Give the final answer in \\boxed{}."
 
 
@@ -198,7 +200,8 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
         raise UserError(f"{pass_rate} {rate!r} is no share from 0 to 1")
     level, _ = level_and_group("", info)
     level = cells["level"] if cells.get("level") is not None else level
-    origin = {"file": path.name, "row": number, "pass_rate": rate, "reference": info.get("reference")}
+    known = {name: str(info[name]) if info.get(name) else None for name in OF_GOLD}
+    origin = {"file": path.name, "row": number, "pass_rate": rate, **known}
     problem = Problem(cells["data_source"], level, task.name, prompt[-1]["content"], truth, number, origin)
     return GuruRow(problem, prompt, None if rate is None or rate != rate else float(rate), info)
 

@@ -71,7 +71,7 @@ class SamplingSettings:
 
 
 @dataclass
-class CollectSettings(SamplingSettings, RowSettings):
+class CollectSettings(RowSettings, SamplingSettings):
     """Settings of ``collect``."""
 
     problems: Path = MISSING  # problem file (parquet or .jsonl)
@@ -104,4 +104,4 @@ def recipe(settings: CollectSettings) -> Recipe:
     else:
         same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)
-    return Recipe(STEP, same | settings.reward.recipe(), inputs)
+    return Recipe(STEP, same, inputs)

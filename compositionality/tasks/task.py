@@ -135,7 +135,9 @@ class Task(ABC):
         return truth_text(ground_truth)
 
     def parse_truth(self, ground_truth: str) -> Any:
-        """What the judge reads out of a row's ground truth. UserError if it cannot."""
+        """What the judge reads out of a row's ground truth; any text if the task makes no rows. UserError if bad."""
+        if not self.modes:
+            return ground_truth
         try:
             return json.loads(ground_truth)
         except (ValueError, RecursionError) as error:

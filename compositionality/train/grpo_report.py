@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.artefact import remove, write_text
+from compositionality.reward.function import FunctionSettings
 from compositionality.train.common.compute import SAMPLED_TOKENS, ComputeMeter, non_embedding_parameters
 from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.common.reporting import MetricsFile, Progress
@@ -85,6 +86,8 @@ class Report:
         self.file = MetricsFile(out / "metrics.jsonl")
         self.trackers = Trackers(out, settings.logger, whole)
         self.progress = Progress(settings.steps, first)
+        if rule := FunctionSettings(whole["reward"]["function"]).rule():
+            print(rule, flush=True)
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:

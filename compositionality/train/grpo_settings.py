@@ -282,5 +282,4 @@ def make_recipe(settings: GrpoSettings) -> Recipe:
     files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
     if settings.algorithm.entropy_like is not None:
         kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
-    kept |= settings.reward.recipe()
     return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files, **settings.reward.inputs()})

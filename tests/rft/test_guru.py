@@ -17,6 +17,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.reward.verl_reward import compute_score
 from compositionality.rft.guru import PrepareGuruSettings, prepare_guru
+from compositionality.rft.solutions import SolutionSettings, write_solutions
 
 RATE = "qwen2.5_7b_pass_rate"
 
@@ -132,6 +133,8 @@ def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
     sample = make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'raw'}", "count=12"]))
     parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled")
     assert {one["group"] for one in parts["train"]} == set(DOMAINS)
+    rows = parse(SolutionSettings, [f"problems={tmp_path / 'out/train.parquet'}", f"output={tmp_path / 'sft'}"])
+    assert pq.read_table(write_solutions(rows) / "train.parquet").num_rows == len(parts["train"])
     assert len((tmp_path / "out/refused.csv").read_text().splitlines()) == 1
     with pytest.raises(UserError, match=r"count=2: math has 8 kinds and levels; give 8 or more"):
         make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
@@ -175,6 +178,24 @@ def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
     assert "a.parquet: row 5: no data_source" in told
     assert told.count("its ground truth: ") == 2
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([], r"f.parquet: has no rows"),
+        ("a,b\n", r"f.parquet: not a readable parquet file"),
+        ([{"prompt": "p", "reward_model": {"ground_truth": "1"}}], r"f.parquet: has no column data_source"),
+    ],
+)
+def test_a_report_of_what_is_no_file_of_rows_is_one_line(tmp_path: Path, content: Any, told: str) -> None:
+    file = tmp_path / "f.parquet"
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        pq.write_table(pa.Table.from_pylist(content or sums(1)).slice(0, len(content)), file)
+    with pytest.raises(UserError, match=told):
+        prepare_guru(parse(PrepareGuruSettings, [f"files=[{file}]", "report_only=true"]))
 
 
 def test_pass_rates_filter_and_order(tmp_path: Path) -> None:

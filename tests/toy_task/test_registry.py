@@ -2,12 +2,18 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from toy_registry import register
 
+from compositionality.config.cli import parse
+from compositionality.data.audit import AuditData, audit_data
 from compositionality.data.create_problems import create_problems, problem_settings, settings_for
 from compositionality.errors import UserError
 from compositionality.tasks.registry import BUILT_IN, all_tasks, find_task, task_of
+from compositionality.train.common.metrics import read_metrics
+from compositionality.train.grpo_settings import GrpoSettings
 
 
 def test_a_package_registers_a_task(site: Path, tmp_path: Path) -> None:
@@ -64,3 +70,62 @@ def test_settings_are_the_tasks() -> None:
         problem_settings(["output=x"])
     with pytest.raises(UserError, match="mode=hard: choose clean or paper"):
         problem_settings(["task=string", "mode=hard"])
+
+
+JUDGE_ALONE = """
+from compositionality.tasks import Task
+from compositionality.types import Reason, Verdict
+
+
+class Echo(Task):
+    name, title, data_sources = "echo", "Echo", ("echo-.*",)
+
+    def judge(self, answer_text, ground_truth):
+        right = ground_truth in answer_text
+        return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG)
+
+
+TASK = Echo()
+"""
+
+
+def test_a_task_with_a_judge_alone_is_enough_to_train_on_rows_made_elsewhere(site: Path, tmp_path: Path) -> None:
+    from compositionality.train.grpo import train
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    (site / "echo_task.py").write_text(JUDGE_ALONE)
+    register(site, "echo", "echo_task:TASK")
+    rows = [
+        {
+            "data_source": "echo-level2",
+            "prompt": [{"role": "user", "content": f"say {letter}"}],
+            "ability": "none",
+            "reward_model": {"style": "rule", "ground_truth": letter},
+            "extra_info": {"index": 0},
+        }
+        for letter in "abcdefgh"
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    tokenizer = build_tokenizer([])
+    model = build_model(TinyConfig(layers=1, width=16, heads=2, head_width=8, feed_forward=16), tokenizer, 0)
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path / "model")
+    words = [
+        "data.prompts_per_step=8",
+        "rollout.n=4",
+        "rollout.max_tokens=8",
+        "data.max_prompt_tokens=32",
+        "trainer.steps=1",
+        "trainer.keep_best=false",
+    ]
+    files = [f"data.train_files=[{tmp_path / 'rows.parquet'}]", f"data.val_files=[{tmp_path / 'rows.parquet'}]"]
+    out = tmp_path / "run"
+    train(parse(GrpoSettings, [*words, *files, f"model.path={tmp_path / 'model'}", f"trainer.output={out}"]))
+    metrics = read_metrics(out / "metrics.jsonl")
+    assert "val-core/echo-level2/acc/mean@1" in metrics[0]
+    assert (out / "final").is_dir()
+    with pytest.raises(UserError, match="task=echo: judges rows and makes none"):
+        settings_for("echo", output=str(tmp_path / "made.parquet"))
+    with pytest.raises(UserError, match="task echo knows no right completion of 'say a'"):
+        audit_data(AuditData(files=[str(tmp_path / "rows.parquet")]))

@@ -1,4 +1,7 @@
-"""Algorithms, and LoRA, take two real steps with verl on a CPU; DAPO: test_grpo_real.py, GRPO: test_study.py."""
+"""Algorithms, LoRA and a user's reward function take two real steps with verl on a CPU.
+
+DAPO: test_grpo_real.py, GRPO: test_study.py.
+"""
 
 import math
 import os
@@ -10,6 +13,9 @@ import pytest
 import torch
 from grpo_assets import make
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
+from own_rows import OWN, write_own_rows
+
 from compositionality.config.profile import FOLDER
 from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
 from compositionality.train.common.metrics import read_metrics
@@ -18,20 +24,29 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted({path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml")} - {"dapo", "grpo"})
 LORA = "rloo"
 """The algorithm that moves adapters here."""
+OWN_REWARD = "dr_grpo"
+"""The algorithm whose rows no task knows: a function of their own scores them."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("algorithms"))
+    folder = make(tmp_path_factory.mktemp("algorithms"))
+    write_own_rows(folder / "train.parquet", folder / OWN_REWARD / "train.parquet")
+    write_own_rows(folder / "test.parquet", folder / OWN_REWARD / "test.parquet")
+    return folder
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
     chosen = [f"algorithm={name}", *(["model.lora.rank=4"] if name == LORA else [])]
+    data = made
+    if name == OWN_REWARD:
+        data = made / OWN_REWARD
+        chosen += [f"verl.reward.custom_reward_function.path={OWN}", "verl.reward.custom_reward_function.name=as_dict"]
     words = [
-        "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{made / 'train.parquet'}]",
-        f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={tmp_path / 'run'}", "data.max_prompt_tokens=32",
+        "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{data / 'train.parquet'}]",
+        f"data.val_files=[{data / 'test.parquet'}]", f"trainer.output={tmp_path / 'run'}", "data.max_prompt_tokens=32",
         "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4", "optim.lr=1e-3", "trainer.steps=2",
         "trainer.save_every=0", "trainer.eval_every=0", "trainer.micro_batch_tokens=4096", *chosen,
     ]  # fmt: skip
@@ -42,6 +57,10 @@ def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
     rows = [row for row in read_metrics(tmp_path / "run/metrics.jsonl") if row["step"]]
     assert [row["step"] for row in rows] == [1, 2]
     assert all(math.isfinite(row["actor/grad_norm"]) for row in rows)
+    if name == OWN_REWARD:
+        assert all(row["critic/score/min"] == pytest.approx(0.02, abs=0.011) for row in rows)
+        assert all(row["critic/score/max"] == pytest.approx(1.01) for row in rows)
+        assert all(0.02 < row["critic/score/mean"] < 1.01 for row in rows)
     n = rows[0][PAPER_FLOPS] / (6 * rows[0]["perf/total_num_tokens"])
     by_token = {"ppo": 2 + 6 + 8, LORA: 2 + 4}.get(name, 2 + 6)
     assert rows[0][FLOPS] == pytest.approx(n * by_token * rows[0]["perf/total_num_tokens"])
@@ -49,7 +68,7 @@ def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
     assert ("critic/vf_loss" in rows[0]) == (name == "ppo")
     from safetensors.torch import load_file
 
-    before, after = (load_file(folder / "model.safetensors") for folder in (made / "model", tmp_path / "run/final"))
+    before, after = (load_file(one / "model.safetensors") for one in (made / "model", tmp_path / "run/final"))
     assert before.keys() == after.keys()
     changed = {key for key in before if not torch.equal(before[key], after[key])}
     linear = {key for key in before if "proj" in key}

@@ -141,7 +141,11 @@ def test_a_file_of_ones_own(bases: dict[str, Path], tmp_path: Path) -> None:
         ("ll", {"chat_template": "qwen2.5"}, r"the tokenizer has no token <\|im_end\|>, which chat_template=qwen2.5"),
         ("qw", {"chat_template": "plain"}, r"no token <\|eot_id\|>, .*CHAT_TEMPLATE=own"),
         ("ll", {"chat_template": "own"}, "no chat template of its own; choose chat_template from llama-3.1"),
-        ("ll", {"chat_template": "llama3"}, "chat_template=llama3: choose own, llama-3.1, plain, qwen2.5, qwen3, or"),
+        (
+            "ll",
+            {"chat_template": "llama3"},
+            "chat_template=llama3: choose own, text, llama-3.1, plain, qwen2.5, qwen3, or",
+        ),
         ("ll", {"chat_template": "no.jinja"}, r"chat_template=no\.jinja: choose own"),
         ("ll", {"chat_template": "plain", "eos_token": "<|end|>"}, r"no token <\|end\|>"),
         (

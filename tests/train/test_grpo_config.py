@@ -96,6 +96,7 @@ TRANSLATION = [  # our key and value, verl's key and value
     ("algorithm.dynamic_sampling=true", "algorithm.filter_groups.enable", True),
     ("algorithm.max_generation_batches=3", "algorithm.filter_groups.max_num_gen_batches", 3),
     ("reward.shape=paper", "run.reward_shape", "paper"),
+    ("reward.shape=score", "algorithm.filter_groups.metric", "score"),
     ("trainer.steps=9", "trainer.total_training_steps", 9),
     ("trainer.save_every=5", "trainer.save_freq", 5),
     ("trainer.save_every=0", "trainer.save_freq", 100),

@@ -2,13 +2,18 @@
 
 import asyncio
 import json
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sft_assets import make_model
 from test_grpo_config import composed
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
+from own_rows import OWN
 
 pytestmark = pytest.mark.full
 
@@ -27,13 +32,13 @@ def tokenizer(model):
     return AutoTokenizer.from_pretrained(model)
 
 
-def manager(model, tokenizer, shape="paper", seconds=5):
+def manager(model, tokenizer, shape="paper", seconds=5, *more):
     """Loaded exactly as verl's reward workers do."""
     from verl.trainer.ppo.reward import load_reward_manager
 
     config, _ = composed(
         "run.device=cpu", f"rollout.max_tokens={LIMIT}", f"reward.shape={shape}", f"reward.judge_seconds={seconds}",
-        model=model,
+        *more, model=model,
     )  # fmt: skip
     return load_reward_manager(config, tokenizer)
 
@@ -99,6 +104,36 @@ def test_p05_a_failing_or_hanging_judge_is_no_zero(model, tokenizer, monkeypatch
     monkeypatch.setattr(reward_manager, "judge_response", lambda *_: time.sleep(0.5))
     with pytest.raises(reward_manager.JudgeFailedError):
         run(loaded, one(tokenizer, "x=abc"))
+
+
+def test_a_users_function_judges_any_source_in_a_process_of_its_own(model, tokenizer):
+    """Its truths and extra_info are numpy's, as verl reads them; many responses at a time share the process."""
+
+    def row(text):
+        data = one(tokenizer, text, data_source="nobody/knows")
+        truth = {"style": "rule", "ground_truth": {"answer": np.array(["ab", "c"])[0] + "c"}}
+        data.non_tensor_batch["reward_model"] = np.array([truth], dtype=object)
+        data.non_tensor_batch["extra_info"] = np.array([{"least": np.float64(0.01)}], dtype=object)
+        return data
+
+    loaded = manager(model, tokenizer, "auto", 5, f"verl.reward.custom_reward_function.path={OWN}",
+                     "verl.reward.custom_reward_function.name=as_dict")  # fmt: skip
+    texts = ["x=abc", "x=ab", "abc"] * 8
+
+    async def all_of_them():
+        return await asyncio.gather(*(loaded.run_single(row(text)) for text in texts))
+
+    found = asyncio.run(all_of_them())
+    assert [one["reward_score"] for one in found] == [1.01, 0.02, 0.01] * 8
+    numbers = [one["reward_extra_info"] for one in found[:3]]
+    assert [(one["score"], one["acc"], one["wrong"], one["signs"]) for one in numbers] == [
+        (1.01, 1, 0, 1), (0.02, 0, 1, 1), (0.01, 0, 1, 0),
+    ]  # fmt: skip
+    from compositionality.train.verl.reward_manager import JudgeFailedError
+
+    failing = manager(model, tokenizer, "auto", 5, f"reward.function={OWN}:text")
+    with pytest.raises(JudgeFailedError, match=r"nobody/knows: no verdict on the response 'x' .*it returned 'abc'"):
+        run(failing, row("x"))
 
 
 def test_every_response_has_a_seed_of_its_own():

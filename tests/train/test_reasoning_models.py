@@ -19,7 +19,7 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.common.chat_rows import chat_row
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.metrics import TOKENS, read_metrics
 from compositionality.train.engines import train_grpo, train_sft
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
@@ -81,8 +81,11 @@ def test_a_thought_that_only_the_history_leaves_out_is_trained_on(made: Path) ->
         chat_row([ASKED, turn, ASKED, turn], tokenizer)  # type: ignore[list-item]
 
 
-def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(made: Path, tmp_path: Path) -> None:
+def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train_sft(parse(SftSettings, sft_words(made, tmp_path / "sft")))
+    assert "no data.val_file: no validation loss is reported" in capsys.readouterr().out
     words = grpo_words(made, tmp_path / "rl", "rollout.engine=builtin")
     train_grpo(parse(GrpoSettings, [*words, f"model.path={tmp_path / 'sft/final'}"]))
     final = tmp_path / "rl/final"
@@ -107,14 +110,25 @@ def run(script: str, words: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_sft_and_rl_of_verl(made: Path, tmp_path: Path) -> None:
-    """SFT's loss is that of the single-file trainer: the same rows, tokens and weights."""
+@pytest.mark.parametrize("made", ["r1-distill"], indirect=True)
+def test_sft_of_verl_has_the_loss_of_the_single_file_trainer(made: Path, tmp_path: Path) -> None:
+    """The same rows, tokens and weights."""
     words = ["trainer.batch_rows=16", "trainer.steps=1"]
-    run("train_sft.py", sft_words(made, tmp_path / "sft", *words))
+    run("train_sft.py", sft_words(made, tmp_path / "verl", *words))
     train_sft(parse(SftSettings, sft_words(made, tmp_path / "single", *words)))
-    ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "sft"))
+    ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "verl"))
     assert verls["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)
-    run("train_grpo.py", [*grpo_words(made, tmp_path / "rl"), f"model.path={tmp_path / 'sft/final'}"])
+    assert verls[TOKENS] == ours[TOKENS]
+
+
+@pytest.mark.slow
+@pytest.mark.full
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("made", ["qwq"], indirect=True)
+def test_rl_of_verl(made: Path, tmp_path: Path) -> None:
+    """vLLM and the trainer see the same prompts, and the exported model has the template."""
+    words = grpo_words(made, tmp_path / "rl", f"data.val_files=[{made / 'problems.parquet'}]")
+    run("train_grpo.py", words)
     rows: list[dict[str, Any]] = read_metrics(tmp_path / "rl/metrics.jsonl")
     assert rows[-1]["actor/rollout_gap"] < 1e-3
     assert load_tokenizer(tmp_path / "rl/final").chat_template == load_tokenizer(made / "model").chat_template

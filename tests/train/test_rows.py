@@ -92,6 +92,8 @@ def test_a_run_in_r1_zero_style_makes_a_model_that_is_asked_in_the_same_way(base
     chats = read_problems(base / "rows.jsonl", settings.row_format())["prompt"].to_pylist()
     expected = [one.prompt_ids for one in inputs(base).problems]
     assert [prompt_tokens(load_tokenizer(made / "final"), chat) for chat in chats] == expected
+    further = inputs(base, f"model.path={made / 'final'}", "data.apply_chat_template=true")
+    assert [one.prompt_ids for one in further.problems] == expected
     with pytest.raises(UserError, match=r"made from other inputs .*source: 'countdown' then"):
         collect(parse(CollectSettings, [*asked, "max_tokens=8"]))
 
@@ -116,6 +118,7 @@ def test_verl_gets_the_file_as_it_is_only_in_its_own_schema(base: Path, tmp_path
 def test_p09_verl_asks_the_same_tokens(base: Path, tmp_path: Path) -> None:
     out, dump = tmp_path / "run", tmp_path / "rollouts"
     more = ["engine=verl", "run.device=cpu", f"verl.trainer.rollout_data_dir={dump}", "data.shuffle=false"]
+    more.append(f"data.val_files={base / 'rows.jsonl'}")
     command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *words(base, out, *more)]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB", "RAY"))}
     done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=1200, check=False)

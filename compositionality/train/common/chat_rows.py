@@ -11,6 +11,7 @@ import pyarrow as pa
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.rows import strip_end_of_turn
+from compositionality.rollout.model_folder import text_template
 from compositionality.rollout.prompts import readable
 from compositionality.types import Message
 
@@ -163,7 +164,12 @@ def _opened_and_closed(messages: Messages, tokenizer: Any, *, last: bool) -> tup
 
 
 def check_generation_prompt(path: Path, tokenizer: Any) -> None:
-    """UserError unless the chat template has a generation prompt: without it a model does not know that it is asked."""
+    """UserError unless the chat template has a generation prompt: without it a model does not know that it is asked.
+
+    The template that adds nothing to a prompt is chosen as such, for prompts that ask by themselves.
+    """
+    if tokenizer.chat_template == text_template(tokenizer):
+        return
     question = [Message(role="user", content="1")]
     if chat_text(tokenizer, question) == chat_text(tokenizer, question, add_generation_prompt=True):
         raise UserError(

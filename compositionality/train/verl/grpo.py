@@ -67,10 +67,9 @@ def make_recipe(config: DictConfig) -> Recipe:
         if key.startswith(chosen) and not key.startswith(NOT_THE_RESULT) and ".profiler." not in key
     }
     settings["train_files"] = names = name_inputs("train_files", config.run.train_files)  # in the order of the problems
-    own = FunctionSettings(config.run.reward_function)
     files = dict(zip(names, map(Path, config.run.train_files), strict=True))
-    files |= RowSettings(**config.run.rows).inputs() | own.inputs()
-    return Recipe("train_grpo", settings | own.recipe(), {"model": Path(config.run.model), **files})
+    files |= RowSettings(**config.run.rows).inputs() | FunctionSettings(config.run.reward_function).inputs()
+    return Recipe("train_grpo", settings, {"model": Path(config.run.model), **files})
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:

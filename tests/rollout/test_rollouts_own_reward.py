@@ -1,0 +1,85 @@
+"""A user's reward function judges rollouts; filter and evaluation read its verdicts, of any data source."""
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import FakeEngine, fake_settings, write_problems
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
+from own_rows import OWN, SOURCE, write_own_rows
+
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.evaluate.accuracy import run as accuracy
+from compositionality.reward.function import FunctionSettings
+from compositionality.rft.filter import FilterSettings, filter_rollouts
+from compositionality.rollout.collect import check, collect
+from compositionality.rollout.store import read_rollouts, rollout_manifest
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return write_own_rows(write_problems(tmp_path / "made.parquet", 20), tmp_path / "own.parquet")
+
+
+def rollouts(own: Path, output: Path, function: str = "by_word") -> Any:
+    own_settings = FunctionSettings(f"{OWN}:{function}")
+    return fake_settings(own, output, n_samples=4, reward=own_settings, max_error_rate=0.0)
+
+
+def test_rollouts_filter_and_evaluation_take_its_verdicts(own: Path, tmp_path: Path, capsys: Any) -> None:
+    settings = rollouts(own, tmp_path / "rollouts")
+    collect(settings, FakeEngine())
+    rows = [row for table in read_rollouts(tmp_path / "rollouts") for row in table.to_pylist()]
+    expected = [1.01 if f"word{row['problem']}" in row["response"] else 0.02 for row in rows]
+    assert [row["score"] for row in rows] == pytest.approx(expected)
+    assert [row["reason"] for row in rows] == ["correct" if score > 1 else "wrong" for score in expected]
+    assert {(row["group"], row["level"]) for row in rows} == {("all", 0)}
+    rule = "correct: acc of own_reward.py:by_word, without it a score of 1 or more"
+    assert rule in capsys.readouterr().out
+    assert "reward.function:by_word" in rollout_manifest(tmp_path / "rollouts").inputs
+    with pytest.raises(UserError, match="was made from other"):
+        collect(rollouts(own, tmp_path / "rollouts", "as_dict"), FakeEngine())
+
+    kept = FilterSettings(
+        rollouts=[str(tmp_path / "rollouts")], problems=str(own), output=str(tmp_path / "sft"), val_fraction=0
+    )
+    filter_rollouts(kept)
+    table = read_table(tmp_path / "sft" / "train.parquet")
+    assert table.num_rows > 5
+    assert set(table["data_source"].to_pylist()) == {SOURCE}
+    assert all("word" in row[-1]["content"] for row in table["messages"].to_pylist())
+
+
+def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -> None:
+    shared = {
+        entry.name: getattr(rollouts(own, tmp_path), entry.name)
+        for entry in dataclasses.fields(accuracy.SamplingSettings)
+    }
+    settings = accuracy.EvaluateSettings(
+        **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
+    )
+    for job in accuracy.jobs_of(settings, "fake", str(tmp_path), {"own": str(own)}, settings.output).values():
+        collect(job, FakeEngine())
+    accuracy.evaluate(settings)
+    printed = capsys.readouterr().out
+    assert printed.count("correct: acc of own_reward.py:by_word, without it a score of 1 or more") == 2
+    rows = read_table(tmp_path / "evaluated" / "accuracy.parquet").to_pylist()
+    assert {(row["group"], row["level"]) for row in rows} <= {("all", 0), (None, None)}
+    assert all(0 < row["n_correct"] < row["n_judged"] == 80 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [("nothing", "has no function nothing"), ("raises", "the judge failed on")]
+)
+def test_p18_bad_functions_are_one_line(own: Path, tmp_path: Path, function: str, said: str) -> None:
+    settings = rollouts(own, tmp_path / "out", function)
+    with pytest.raises(UserError, match=said):
+        collect(settings, FakeEngine())
+    if function == "nothing":
+        with pytest.raises(UserError, match=said):
+            check(settings)
+    assert not (tmp_path / "out").exists()

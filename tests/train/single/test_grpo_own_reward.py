@@ -1,0 +1,77 @@
+"""Runs that learn from a user's reward function, on rows of a data source that no task knows."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import ROOT, apart, settings, weights, words
+
+sys.path.insert(0, str(ROOT / "tests" / "reward"))
+from own_rows import OWN, SOURCE, write_own_rows
+
+from compositionality.errors import UserError
+from compositionality.train.common.metrics import GROUPS, SIGNAL, read_metrics
+from compositionality.train.engines import train_grpo
+from compositionality.train.grpo import train
+
+
+@pytest.fixture(scope="module")
+def own(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small model, and its problems as rows of others."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "model").symlink_to(small / "model")
+    for name in ("train", "val"):
+        write_own_rows(small / f"{name}.parquet", folder / f"{name}.parquet")
+    return folder
+
+
+def run(own: Path, out: Path, name: str, *more: str) -> list[dict[str, Any]]:
+    given = settings(own, out, f"reward.function={OWN}:{name}", "trainer.steps=2", "trainer.keep_best=false", *more)
+    train(given)
+    return read_metrics(out / "metrics.jsonl")
+
+
+def test_rewards_are_the_scores_and_metrics_are_logged(own: Path, tmp_path: Path, capsys: Any) -> None:
+    out = tmp_path / "run"
+    first, *steps = run(own, out, "as_dict")
+    assert 0 < first[f"val-core/{SOURCE}/acc/mean@1"] < 1
+    for row in steps:
+        right, mean = row["critic/acc/mean"], row["critic/score/mean"]
+        assert 1.01 * right + 0.01 * (1 - right) <= mean + 1e-9
+        assert mean <= 1.01 * right + 0.02 * (1 - right) + 1e-9
+        assert row["reward/signs/mean"] > 0.5
+        assert "reward/said/mean" not in row
+    assert any(f"reward {score}" in (out / "samples" / "step_2.txt").read_text() for score in (0.02, 1.01))
+    assert apart(weights(out / "final"), weights(own / "model")) > 1e-4
+    assert "correct: acc of own_reward.py:as_dict, without it a score of 1 or more" in capsys.readouterr().out
+
+
+def test_groups_that_are_all_wrong_teach_where_their_scores_differ(own: Path, tmp_path: Path) -> None:
+    by_score = run(own, tmp_path / "score", "never_right")[1:]
+    assert {row["critic/acc/mean"] for row in by_score} == {0}
+    assert all(0 < row[SIGNAL] < row[GROUPS] for row in by_score)
+    with_acc = run(own, tmp_path / "binary", "never_right", "reward.shape=binary")[1:]
+    assert {row[SIGNAL] for row in with_acc} == {0}
+    assert {row["critic/score/mean"] for row in with_acc} == {0}
+
+
+@pytest.mark.parametrize("name", ["text", "not_a_number", "without_score", "raises"])
+def test_p05_a_function_that_fails_stops_the_run_in_one_line(own: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"the judge failed on 1 of \d+ responses, .* \(the last: .*\); fix the judge"):
+        run(own, tmp_path / "run", name)
+    assert not (tmp_path / "run" / "final").exists()
+
+
+def test_p18_bad_words_are_refused_by_a_start_and_a_dry_run_alike(own: Path, tmp_path: Path) -> None:
+    for more in ([], ["dry_run=true"]):
+        with pytest.raises(UserError, match=r"own_reward.py has no function nothing; give FILE.py:NAME"):
+            train_grpo(settings(own, tmp_path / "run", f"reward.function={OWN}:nothing", *more))
+    with pytest.raises(UserError, match=f"unknown data_source '{SOURCE}'"):
+        train_grpo(settings(own, tmp_path / "run", "dry_run=true"))
+    command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *words(own, tmp_path / "run")]
+    ended = subprocess.run([*command, "reward.function=no.py"], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("error: reward.function=no.py: there is no file no.py")
+    assert not (tmp_path / "run").exists()
