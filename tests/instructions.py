@@ -159,8 +159,8 @@ def _counts(systems: tuple[System, ...]) -> Iterator[str]:
 
 def _here(row: Row) -> str:
     """What it is here: the command, then the note, or why there is none."""
-    said = ([f"`{row.command}`"] if row.command else []) + ([row.note] if row.note else [])
-    return _cell("; ".join(said) or f"not here: {row.missing}")
+    said = [f"`{row.command}`" if row.command else "", row.note, row.missing]
+    return _cell("; ".join(filter(None, said)))
 
 
 def _held(row: Row) -> str:
