@@ -3,7 +3,7 @@
 import importlib.util
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from omegaconf import MISSING
 
@@ -13,6 +13,7 @@ from compositionality.ranges import (
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
+    OneOf,
     PositiveFloat,
     PositiveFraction,
     PositiveInt,
@@ -21,6 +22,7 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
@@ -28,6 +30,7 @@ ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
     "openai": "httpx",
     "builtin": "torch",
 }  # its package
+DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]
 
 
 @dataclass
@@ -43,7 +46,7 @@ class SamplingSettings:
     max_tokens: PositiveInt = 1024  # of a completion; longer ones are cut and count as wrong
     seed: Seed = 0  # of the completions
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
-    dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
+    dtype: DType = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
     rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
 
     max_prompt_tokens: PositiveInt = 4096  # longer prompts are refused before the start
@@ -88,6 +91,8 @@ def check_settings(settings: CollectSettings) -> None:
         raise UserError(f"engine={settings.engine}: the package {package} is not installed; see README for the extras")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
+    if settings.engine == "openai":
+        address_of(settings.base_url)
 
 
 def recipe(settings: CollectSettings) -> Recipe:

@@ -75,7 +75,7 @@ class Report:
             remove(out / "metrics.jsonl")
         self.file = MetricsFile(out / "metrics.jsonl")
         self.trackers = Trackers(out, settings.logger, whole)
-        self.progress = Progress(settings.steps, first)
+        self.progress = Progress(settings.last_step(), first)
         self.table_begun = False
 
     def write(self, row: Mapping[str, Any]) -> None:

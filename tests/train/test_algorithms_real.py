@@ -16,8 +16,13 @@ from compositionality.train.common.metrics import read_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted({path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml")} - {"dapo", "grpo"})
-LORA = "rloo"
-"""The algorithm that moves adapters here."""
+LORA = "ppo"
+"""The algorithm that moves adapters here, of which the critic beside them has none."""
+KL = ["algorithm.kl=k3", "algorithm.kl_coef=0.1"]
+CHOSEN = {
+    LORA: ["model.lora.rank=4", *KL, "data.val_files=[]", "trainer.eval_every=1"],  # the reference: without adapters
+    "dr_grpo": KL,  # the reference: a worker of its own
+}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
@@ -28,7 +33,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
-    chosen = [f"algorithm={name}", *(["model.lora.rank=4"] if name == LORA else [])]
+    chosen = [f"algorithm={name}", *CHOSEN.get(name, [])]
     words = [
         "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{made / 'train.parquet'}]",
         f"data.val_files=[{made / 'test.parquet'}]", f"trainer.output={tmp_path / 'run'}", "data.max_prompt_tokens=32",
@@ -43,10 +48,12 @@ def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
     assert [row["step"] for row in rows] == [1, 2]
     assert all(math.isfinite(row["actor/grad_norm"]) for row in rows)
     n = rows[0][PAPER_FLOPS] / (6 * rows[0]["perf/total_num_tokens"])
-    by_token = {"ppo": 2 + 6 + 8, LORA: 2 + 4}.get(name, 2 + 6)
+    by_token = {LORA: 2 + 4 + 2 + 8, "dr_grpo": 2 + 6 + 2}.get(name, 2 + 6)
     assert rows[0][FLOPS] == pytest.approx(n * by_token * rows[0]["perf/total_num_tokens"])
     assert rows[1][FLOPS] > rows[0][FLOPS]
     assert ("critic/vf_loss" in rows[0]) == (name == "ppo")
+    assert ("actor/kl_loss" in rows[0]) == (name in CHOSEN)
+    assert not (tmp_path / "run/best").exists()
     from safetensors.torch import load_file
 
     before, after = (load_file(folder / "model.safetensors") for folder in (made / "model", tmp_path / "run/final"))

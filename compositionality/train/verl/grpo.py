@@ -10,13 +10,12 @@ from compositionality.errors import UserError
 from compositionality.rollout.cluster import worker_variables
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import flatten, is_finished, latest_step
+from compositionality.train.common.run_folder import FINISHED, check_run, flatten, is_finished, latest_step
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
 
 MODULE = "compositionality.train.verl.grpo_trainer"
-FINISHED = "finished"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
 NOT_THE_RESULT = (
@@ -24,6 +23,8 @@ NOT_THE_RESULT = (
     "data.val_files",
     "data.dataloader_num_workers",
     "actor_rollout_ref.model.path",
+    "critic.model.path",
+    "critic.model.tokenizer_path",
     "actor_rollout_ref.rollout.gpu_memory_utilization",
     "actor_rollout_ref.rollout.val_kwargs",
     "actor_rollout_ref.rollout.prometheus",  # verl puts the model's path there
@@ -39,6 +40,7 @@ def train(config: DictConfig) -> None:
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if config.run.dry_run:
         check_everything(config)
+        check_run(out, make_recipe(config), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.actor_rollout_ref.model)
@@ -54,7 +56,8 @@ def train(config: DictConfig) -> None:
 def make_recipe(config: DictConfig) -> Recipe:
     """What the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
-    chosen = (*SETTINGS_OF_VERL, *(f"run.{key}" for key in SETTINGS_OF_OURS))
+    critic = ("critic",) if config.algorithm.adv_estimator == "gae" else ()
+    chosen = (*SETTINGS_OF_VERL, *critic, *(f"run.{key}" for key in SETTINGS_OF_OURS))
     settings = {
         key: value
         for key, value in flat.items()
