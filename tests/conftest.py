@@ -79,6 +79,7 @@ LONG: dict[str, list[str]] = {
     "study/test_registered_study.py": [],
     "test_behavior_injection.py": [],
     "test_scaling_law.py": [],
+    "test_refusals.py": [],
     "test_scripts.py": [],
     "test_section43.py": [],
     "test_section44.py": [],
@@ -92,6 +93,8 @@ LONG: dict[str, list[str]] = {
     "train/single/test_grpo_run.py": [
         "test_a_run_trains_evaluates_saves_and_exports",
         "test_p07_the_surplus_survives_a_stop",
+        "test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes",
+        "test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up",
         "test_the_trainer_and_the_sampler_find_the_same_log_probs",
         "test_p13_the_export_reloads",
         "test_every_algorithm_runs",

@@ -24,10 +24,7 @@ def hydra_word(schema: type[Any], word: str) -> str:
     key, equals, value = word.partition("=")
     kind = kind_of(schema, key)
     if kind is None:
-        known = list(keys_of(schema))
-        near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
-        hint = f"did you mean {' or '.join(near)}?" if near else "--help lists them"
-        raise UserError(f"{key}: no such setting; {hint}")
+        raise UserError(f"{key}: {_verls(schema, key) or _no_such_setting(schema, key)}")
     if not equals:
         raise UserError(f"{word}: no value; give it as {key}=VALUE")
     if (kind is dict or is_dataclass(kind)) and "." not in key and not value.startswith("{"):
@@ -43,6 +40,21 @@ def hydra_word(schema: type[Any], word: str) -> str:
     if kind is list and value != "null":
         return f"{key}=[{_quoted(value)}]"
     return word
+
+
+def _verls(schema: type[Any], key: str) -> str:
+    """What to give instead of a ``key`` of verl's; empty for others."""
+    if "." not in key:
+        return ""
+    from compositionality.train.verl.names import answer
+
+    return answer(schema, key)
+
+
+def _no_such_setting(schema: type[Any], key: str) -> str:
+    known = list(keys_of(schema))
+    near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
+    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else '--help lists them'}"
 
 
 def _quoted(value: str) -> str:

@@ -190,19 +190,32 @@ def is_done(target: Path, recipe: Recipe, *, force: bool = False) -> bool:
     """
     check_place(target, recipe)
     _finish_publishing(target)
-    if force or not target.exists() or is_empty_folder(target):
+    check_target(target, recipe, force=force)
+    manifest = read_manifest(target)
+    if force or manifest is None or not target.exists():
         return False
+    _refuse_other(target, _changed_inputs(manifest.inputs, recipe.identity()[2]))
+    verify(target)
+    return True
+
+
+def check_target(target: Path, recipe: Recipe, *, force: bool = False) -> None:
+    """What ``is_done`` refuses before it reads the inputs, which need not be there. Nothing is written."""
+    check_place(target, recipe)
+    if force or not target.exists() or is_empty_folder(target) or _pending(target).is_file():
+        return
     manifest = read_manifest(target)
     if manifest is None:
         raise UserError(f"{target}: exists but was not made by this step; move it away or pass --force")
-    step, settings, inputs = recipe.identity()
-    if manifest.step != step:
-        raise UserError(f"{target}: was made by step {manifest.step!r}, not {step!r}; choose another path or --force")
-    changed = _changed_settings(manifest.settings, json.loads(settings)) + _changed_inputs(manifest.inputs, inputs)
+    if manifest.step != recipe.step:
+        other = f"was made by step {manifest.step!r}, not {recipe.step!r}"
+        raise UserError(f"{target}: {other}; choose another path or --force")
+    _refuse_other(target, _changed_settings(manifest.settings, json.loads(json.dumps(recipe.settings, default=str))))
+
+
+def _refuse_other(target: Path, changed: Sequence[str]) -> None:
     if changed:
         raise UserError(f"{target}: was made from other inputs ({'; '.join(changed[:3])}); pass --force to replace it")
-    verify(target)
-    return True
 
 
 def check_place(target: Path, recipe: Recipe) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from omegaconf import MISSING
 
 from compositionality.console import new_console, new_table
-from compositionality.data.artefact import Recipe, exclusive, name_inputs, write_derived
+from compositionality.data.artefact import Recipe, check_place, exclusive, is_to_be_checked, name_inputs, write_derived
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -76,7 +76,13 @@ def check(settings: AuditData) -> Recipe:
     """What the report is made from. UserError for a file that is named twice."""
     paths = [Path(path) for path in (*settings.files, *settings.against)]
     names = [*name_inputs("files", settings.files), *name_inputs("against", settings.against)]
-    return Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
+    recipe = Recipe("audit_data", {}, dict(zip(names, paths, strict=True)))
+    if settings.output:
+        check_place(Path(settings.output), recipe)
+    for path in paths:
+        if is_to_be_checked(path, dry=True):
+            _one_task(path, read_problems(path)["data_source"].unique().to_pylist())
+    return recipe
 
 
 def audit_file(path: Path, against: Sequence[Path] = ()) -> tuple[Task, list[dict[str, Any]]]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, name_inputs, new_artefact
+from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, name_inputs, new_artefact
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
@@ -77,11 +77,8 @@ def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
 
 def create_problems(settings: CreateProblems) -> Path:
     """Write the problem file ``settings.output`` unless it is already there; its path. UserError if it holds a leak."""
-    task, name, mode, options = check(settings)
+    task, mode, options, recipe = check(settings)
     out, avoided = Path(settings.output), [Path(path) for path in settings.avoid]
-    avoid = dict(zip(name_inputs("avoid", avoided), avoided, strict=True))
-    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
-    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
     with exclusive(out):
         if is_done(out, recipe, force=settings.force):
             print(f"{out} is already there")
@@ -97,14 +94,19 @@ def create_problems(settings: CreateProblems) -> Path:
     return out
 
 
-def check(settings: CreateProblems) -> tuple[Task, str, Mode, Any]:
-    """Task, name of its mode, mode and options of these settings. UserError for options that the task refuses."""
+def check(settings: CreateProblems) -> tuple[Task, Mode, Any, Recipe]:
+    """Task, mode, options and recipe of these settings. UserError for what the task, or the place, refuses."""
     task = find_task(settings.task)
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
-    name_inputs("avoid", [Path(path) for path in settings.avoid])
-    task.problems(options, settings.split, settings.seed, settings.count)  # makes none until it is read
-    return task, name, mode, options
+    levels = len(getattr(options, "levels", ()))
+    few = min(settings.count, levels + settings.count % levels) if levels else settings.count  # refused if all are
+    next(iter(task.problems(options, settings.split, settings.seed, few)), None)
+    avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
+    stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
+    recipe = Recipe("create_problems", {"task": task.name, "mode": name, **stream, **vars(options)}, avoid)
+    check_target(Path(settings.output), recipe, force=settings.force)
+    return task, mode, options, recipe
 
 
 def _mode(task: Task, name: str) -> tuple[str, Mode]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, new_artefact
+from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
@@ -33,10 +33,7 @@ class DomainSampleSettings:
 
 def make_domain_sample(settings: DomainSampleSettings) -> Path:
     """Write the folder ``output``, one file in guru's columns for each domain; its path."""
-    check(settings)
-    output = Path(settings.output)
-    shown = {key: value for key, value in asdict(settings).items() if key in ("count", "split", "seed")}
-    recipe = Recipe(STEP, shown, {})
+    output, recipe = Path(settings.output), check(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
@@ -53,8 +50,9 @@ def make_domain_sample(settings: DomainSampleSettings) -> Path:
     return output
 
 
-def check(settings: DomainSampleSettings) -> None:
-    """UserError for a split that there is not, or too few problems to have one of each kind and level."""
+def check(settings: DomainSampleSettings) -> Recipe:
+    """What the sample is made from. UserError for an unknown split, or too few problems to have one of each kind and
+    level."""
     check_ranges(settings)
     for domain in DOMAINS:
         task = find_task(domain)
@@ -63,6 +61,9 @@ def check(settings: DomainSampleSettings) -> None:
         if settings.count < least:
             raise UserError(f"count={settings.count}: {domain} has {least} kinds and levels; give {least} or more")
         task.problem(first, settings.split, settings.seed, 0)
+    shown = {key: value for key, value in asdict(settings).items() if key in ("count", "split", "seed")}
+    check_target(Path(settings.output), Recipe(STEP, shown), force=settings.force)
+    return Recipe(STEP, shown)
 
 
 def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:

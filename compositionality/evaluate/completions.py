@@ -5,11 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+from compositionality.data.artefact import is_to_be_checked
 from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import check, collect
 from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
-from compositionality.rollout.engines.factory import open_engine
+from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
@@ -62,11 +63,16 @@ class SharedEngine:
         return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 
-def check_jobs(settings: SamplingSettings, models: Mapping[str, str], files: Mapping[str, str], output: Path) -> None:
+def check_jobs(
+    settings: SamplingSettings, models: Mapping[str, str], files: Mapping[str, str], output: Path, *, force: bool
+) -> None:
     """A dry run's: every model on every problem file, as far as they are there. UserError as ``collect`` has it."""
+    known = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # with which engine all are asked
+    if known:
+        settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
     for model, path in models.items():
         for job in jobs_of(settings, model, path, files, output).values():
-            check(job)
+            check(replace(job, force=force or not known))
 
 
 Folders = Mapping[tuple[str, str], Path]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
@@ -62,6 +62,7 @@ def check(settings: ChunkSettings, *, dry: bool = False) -> None:
     """UserError for settings that no problem file fits; in a dry run also if the file is there and has too few rows."""
     check_ranges(settings)
     settings.size(settings.chunks)
+    check_target(Path(settings.output), _recipe(settings), force=settings.force)
     if dry and is_to_be_checked(settings.problems, dry=True):
         checked_size(settings, read_problems(Path(settings.problems)).num_rows)
 

@@ -17,6 +17,7 @@ from omegaconf import MISSING
 
 from compositionality.data.artefact import (
     Recipe,
+    check_target,
     exclusive,
     is_done,
     is_to_be_checked,
@@ -127,6 +128,8 @@ def check(settings: FilterSettings, *, dry: bool = False) -> None:
         manifest = rollout_manifest(folder)
         if manifest.inputs.get("problems", problems) != problems:
             raise UserError(f"{folder}: its rollouts are of another problem file than {settings.problems}")
+    if settings.tokenizer is None or is_to_be_checked(settings.tokenizer, dry=dry):
+        check_target(Path(settings.output), _recipe(settings), force=settings.force)
 
 
 def _recipe(settings: FilterSettings) -> Recipe:

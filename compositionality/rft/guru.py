@@ -15,7 +15,15 @@ import pandas as pd
 import pyarrow as pa
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, name_inputs, new_artefact
+from compositionality.data.artefact import (
+    Recipe,
+    check_target,
+    exclusive,
+    is_done,
+    is_to_be_checked,
+    name_inputs,
+    new_artefact,
+)
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.errors import UserError
@@ -84,12 +92,7 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
     if settings.report_only:
         return _report(settings)
     check(settings)
-    files, output = named_files(settings.files), Path(settings.output)
-    shown = {
-        key: value for key, value in asdict(settings).items() if key not in ("files", "output", "workers", "force")
-    }
-    names = name_inputs("files", files)
-    recipe = Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
+    files, output, recipe = named_files(settings.files), Path(settings.output), _recipe(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
@@ -108,7 +111,7 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 
 
 def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
-    """UserError for settings that fit nothing; where the files are there also for missing columns."""
+    """UserError for settings that fit nothing; in a dry run also for what is wrong with the files that are there."""
     check_ranges(settings)
     _check_domains("domains", settings.domains, list(all_tasks()))
     _check_domains("train_domains", settings.train_domains, settings.domains or list(all_tasks()))
@@ -124,9 +127,20 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
         raise UserError(f"order={settings.order}: choose {', '.join(Order)}")
     if any(size < 1 for size in settings.subsets) or len(set(settings.subsets)) < len(settings.subsets):
         raise UserError(f"subsets={settings.subsets}: give different whole numbers above 0")
-    if all(is_to_be_checked(path, dry=dry) for path in settings.files):
-        for path in named_files(settings.files):
-            read_table(path, COLUMNS)
+    if not is_to_be_checked(*settings.files, dry=dry):
+        return
+    check_target(Path(settings.output), _recipe(settings), force=settings.force)
+    if dry:
+        counts = Counter[str]()
+        rows, _ = read_rows(named_files(settings.files), replace(settings, check_gold=False), counts)
+        _parts(_kept(rows, settings, counts), settings)
+
+
+def _recipe(settings: PrepareGuruSettings) -> Recipe:
+    free, files = ("files", "output", "workers", "force"), named_files(settings.files)
+    shown = {key: value for key, value in asdict(settings).items() if key not in free}
+    names = name_inputs("files", files)
+    return Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
 
 
 def _report(settings: PrepareGuruSettings) -> Path:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
@@ -66,6 +66,7 @@ def check(settings: FilterProblemsSettings, *, dry: bool = False) -> None:
     if not all(is_to_be_checked(path, dry=dry) for path in (settings.problems, settings.rollouts)):
         return
     check_answers(settings.rollouts, settings.problems)
+    check_target(settings.output, _recipe(settings), force=settings.force)
 
 
 def _recipe(settings: FilterProblemsSettings) -> Recipe:

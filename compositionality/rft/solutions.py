@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from annotated_types import Interval
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
@@ -51,11 +51,7 @@ class SolutionSettings:
 
 def write_solutions(settings: SolutionSettings) -> Path:
     """Write ``output``/train.parquet. UserError for a task that knows no such behaviours or orders."""
-    check(settings)
-    output = Path(settings.output)
-    free = ("problems", "output", "force")
-    kept = {key: value for key, value in asdict(settings).items() if key not in free}
-    recipe = Recipe(STEP, kept, {"problems": Path(settings.problems)})
+    output, recipe = Path(settings.output), check(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
@@ -72,14 +68,19 @@ def write_solutions(settings: SolutionSettings) -> Path:
     return output
 
 
-def check(settings: SolutionSettings, *, dry: bool = False) -> None:
-    """UserError for settings that do not go together; of the problem file what is there."""
+def check(settings: SolutionSettings, *, dry: bool = False) -> Recipe:
+    """What the rows are made from. UserError for settings that do not go together, or that the first problem's task
+    does not know."""
     check_ranges(settings)
     settings.behaviours()
     if settings.prompt_orders > 1 and settings.solution_orders > 1:
         raise UserError("prompt_orders, solution_orders: give one of the two")
+    kept = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
+    recipe = Recipe(STEP, kept, {"problems": Path(settings.problems)})
+    check_target(Path(settings.output), recipe, force=settings.force)
     if is_to_be_checked(settings.problems, dry=dry):
-        read_problems(Path(settings.problems))
+        list(islice(_written(settings), settings.prompt_orders + settings.solution_orders - 1))
+    return recipe
 
 
 def _rows(settings: SolutionSettings, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from compositionality.console import new_console
-from compositionality.data.artefact import exclusive, is_done, is_to_be_checked, remove
+from compositionality.data.artefact import check_target, exclusive, is_done, is_to_be_checked, remove
 from compositionality.data.problems import read_problems
 from compositionality.ranges import check_ranges
 from compositionality.reward.pool import JudgeInput, JudgePool
@@ -84,9 +84,10 @@ def check(settings: CollectSettings) -> None:
     """A dry run's: settings, and of model and problems what is there. UserError as ``collect`` has it."""
     settings = settle_engine(settings, dry=True)
     problems = _problems(settings) if is_to_be_checked(settings.problems, dry=True) else None
-    if settings.engine == "openai" or not is_to_be_checked(settings.model, dry=True):
+    if settings.engine != "openai" and not is_to_be_checked(settings.model, dry=True):
         return
     _check_prompts(settings, problems)
+    check_target(settings.output, recipe(settings), force=settings.force)
 
 
 def _problems(settings: CollectSettings) -> pa.Table:

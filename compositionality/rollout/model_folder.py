@@ -9,6 +9,8 @@ from typing import Any
 
 from compositionality.errors import UserError
 
+FAMILIES = ("llama", "qwen2", "qwen3")
+"""What the single-file trainers and the built-in sampler compute."""
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 MODEL_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken")
 TEXT = (
@@ -70,6 +72,13 @@ def _why_not_the_hub(error: Exception) -> str:
     if isinstance(error, HfHubHTTPError):
         return "the Hub knows no such model, or only after hf auth login"
     return "the Hub cannot be reached"
+
+
+def check_family(folder: Path) -> None:
+    """UserError for a model of another family than FAMILIES."""
+    kind = read_config(folder).get("model_type")
+    if kind not in FAMILIES:
+        raise UserError(f"{folder}: model_type {kind!r} is none of {', '.join(FAMILIES)}")
 
 
 def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelFolder:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from omegaconf import MISSING
 
@@ -13,6 +13,7 @@ from compositionality.ranges import (
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
+    OneOf,
     PositiveFloat,
     PositiveFraction,
     PositiveInt,
@@ -22,6 +23,7 @@ from compositionality.ranges import (
 )
 from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
@@ -29,6 +31,7 @@ ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
     "openai": "httpx",
     "builtin": "torch",
 }  # its package
+DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]
 
 
 @dataclass
@@ -44,7 +47,7 @@ class SamplingSettings:
     max_tokens: PositiveInt = 1024  # of a completion; longer ones are cut and count as wrong
     seed: Seed = 0  # of the completions
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
-    dtype: str = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
+    dtype: DType = "auto"  # auto: float32 on a CPU, the checkpoint's own on a GPU
     rows_per_shard: NonNegativeInt = 0  # completions in a file; 0: chosen by their number
     reward: FunctionSettings = field(default_factory=FunctionSettings)
 
@@ -89,6 +92,8 @@ def check_settings(settings: CollectSettings) -> None:
     check_installed(ENGINES[settings.engine], f"engine={settings.engine}")
     if settings.engine == "openai" and not settings.base_url:
         raise UserError("engine=openai needs base_url=http://HOST:PORT/v1")
+    if settings.engine == "openai":
+        address_of(settings.base_url)
 
 
 def recipe(settings: CollectSettings) -> Recipe:

@@ -27,15 +27,18 @@ def rl_settings(profile: str, engine: str, script: str) -> GrpoSettings:
 
 def least_completions(settings: GrpoSettings, problems: int) -> int:
     """Completions that RL samples at least (without dynamic sampling exactly) where there are so many ``problems``."""
-    steps, epochs = length_of(settings)
+    steps, epochs = length_of(settings, problems)
     asked = problems * epochs if steps is None else generation_batch(settings) * steps
     return asked * settings.rollout.n
 
 
-def length_of(settings: GrpoSettings) -> tuple[int | None, int]:
+def length_of(settings: GrpoSettings, problems: int) -> tuple[int | None, int]:
     """Steps (None: until the problems are used up) and epochs, in verl's own words if they are given."""
-    own = flatten(settings.verl)
-    return own.get("trainer.total_training_steps", settings.trainer.steps), int(own.get("trainer.total_epochs", 1))
+    own, trainer = flatten(settings.verl), settings.trainer
+    steps = own.get("trainer.total_training_steps", trainer.steps if trainer.epochs else trainer.last_step())
+    epochs = int(own.get("trainer.total_epochs", trainer.epochs or 1))
+    used_up = bool(trainer.epochs and steps and problems * epochs < generation_batch(settings) * steps)
+    return None if used_up else steps, epochs
 
 
 def only_the_run_tells(variables: Mapping[str, str], study: Study, arm: str, words: Sequence[str] = ()) -> bool:
@@ -121,8 +124,8 @@ def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str
         if RL in arm.script and not arm.problems and variables["ENGINE"] == "verl":
             files = variables["STRING_TRAIN_LEVEL1TO2"].split() if "level1to2" in arm.script else [""]
             settings = rl_settings(variables["PROFILE"], variables["ENGINE"], arm.script)
-            steps, epochs = length_of(settings)
             count = len(files) * int(variables["STRING_STAGE2_COUNT"])
+            steps, epochs = length_of(settings, count)
             check_problems_last(f"arm {name}: STRING_STAGE2_COUNT", count, epochs, generation_batch(settings), steps)
         if arm.budget_of not in names and only_the_run_tells(variables, study, name):
             budget({**variables, "DRY_RUN": ""}, study, name)

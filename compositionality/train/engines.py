@@ -4,15 +4,18 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
+from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
 from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
+from compositionality.train.common.run_folder import check_run
 from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_inputs import read_sft_inputs
@@ -27,13 +30,14 @@ SLOW_ATTENTION = (
 def train_grpo(settings: GrpoSettings) -> None:
     """Train ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     grpo_settings.check_settings(settings)
+    grpo_settings.settle_length(settings)
     if settings.engine == "verl":
         from compositionality.train.verl import configure, grpo
 
         settle_cluster(settings, imagined=settings.dry_run)
         grpo.train(configure.grpo_config(settings))
     else:
-        _on_ranks(settings, lambda: _grpo(settings), read_grpo_inputs)
+        _on_ranks(settings, lambda: _grpo(settings), read_grpo_inputs, grpo_settings.make_recipe)
 
 
 def train_sft(settings: SftSettings) -> None:
@@ -47,7 +51,7 @@ def train_sft(settings: SftSettings) -> None:
         settle_cluster(settings, imagined=settings.dry_run)
         sft.train(configure.sft_config(settings))
     else:
-        _on_ranks(settings, lambda: _sft(settings), read_sft_inputs)
+        _on_ranks(settings, lambda: _sft(settings), read_sft_inputs, sft_settings.make_recipe)
 
 
 def show_grpo(settings: GrpoSettings) -> str:
@@ -110,10 +114,13 @@ def settle_attention(settings: GrpoSettings | SftSettings) -> None:
         settings.model.attention = "flash_attention_2" if flash else "sdpa"
 
 
-def _on_ranks(settings: Any, body: Callable[[], object], read_inputs: Callable[[Any], object]) -> None:
+def _on_ranks(
+    settings: Any, body: Callable[[], object], read_inputs: Callable[[Any], object], recipe: Callable[[Any], Recipe]
+) -> None:
     """Run ``body`` on every rank; in a dry run, which begins with the same checks, print the settings."""
     if settings.dry_run:
-        read_inputs(settings)
+        if read_inputs(settings):
+            check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
         print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
         return
     if int(os.environ.get("NNODES", "1")) > 1 and "RANK" not in os.environ:

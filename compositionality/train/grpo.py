@@ -52,23 +52,13 @@ from compositionality.train.common.processes import (
     rank,
     start_processes,
 )
-from compositionality.train.common.prompt_stream import (
-    TokenizedProblem,
-    refill_size,
-    row_at,
-    too_few_groups,
-)
+from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, row_at, too_few_groups
 from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_report import Report, n_tokens, new_meter, rollout_metrics, speeds
-from compositionality.train.grpo_settings import (
-    AlgorithmSettings,
-    GrpoSettings,
-    check_settings,
-    make_recipe,
-)
+from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -346,7 +336,9 @@ class GrpoTrainer:
         self.sync_weights()
         if not first:
             self.log({"step": 0, **self.compute.add(self.evaluate(0))})
-        for step in range(first + 1, settings.trainer.steps + 1):
+        step = first
+        while not self.is_over(step):
+            step += 1
             self.clock.seconds.clear()
             with self.clock("step"):
                 groups, metrics = self.collect(step)  # rollout and reward
@@ -409,7 +401,7 @@ class GrpoTrainer:
     def update(self, samples: list[TrainSample], step: int) -> dict[str, float]:
         """One pass over the samples in ``updates_per_step`` optimizer steps (none without samples); its metrics."""
         settings, sums = self.settings, list[dict[str, Tensor]]()
-        rate = learning_rate_at(step - 1, settings.trainer.steps, settings.optim)
+        rate = learning_rate_at(step - 1, settings.trainer.last_step(), settings.optim)
         set_learning_rate(self.optimizer, rate)
         order = np.random.default_rng([settings.data.seed, step, 1]).permutation(len(samples))
         parts = [part for part in np.array_split(order, settings.algorithm.updates_per_step) if len(part)]
@@ -521,7 +513,11 @@ class GrpoTrainer:
 
     def is_due(self, step: int, every: int) -> bool:
         """True every so many steps (0: never) and after the last."""
-        return step == self.settings.trainer.steps or (every > 0 and step % every == 0)
+        return self.is_over(step) or (every > 0 and step % every == 0)
+
+    def is_over(self, step: int) -> bool:
+        """Whether ``step``, whose problems have been asked, was the last."""
+        return self.settings.is_over(step, self.position, len(self.problems))
 
     def log(self, row: Mapping[str, Any], groups: Sequence[PromptGroup] = ()) -> None:
         """Write metrics, a line of progress, and now and then some completions; on the first rank alone."""

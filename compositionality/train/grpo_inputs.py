@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.rollout.engines.vllm import check_heads
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.train.common.chat_rows import check_generation_prompt
+from compositionality.train.common.lora import check_adapters
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
+from compositionality.train.common.settings import check_split
 from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.rows import row_format
@@ -34,11 +37,16 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
         settings.trainer.eval_limit,
         settings.algorithm.entropy_like,
     )
-    followed = entropies(Path(like), settings.trainer.steps) if like and is_to_be_checked(like, dry=dry) else []
+    followed = entropies(Path(like), settings.trainer.last_step()) if like and is_to_be_checked(like, dry=dry) else []
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path), chat_template=data.apply_chat_template)
     check_generation_prompt(model.path, model.tokenizer)
+    check_family(model.path)
+    check_split(read_config(model.path), settings.mesh.tensor)
+    check_adapters(model.path, settings.model.lora)
+    if settings.rollout.engine == "vllm":
+        check_heads(model.path, "rollout.engine=builtin")
     train = [path for path in data.train_files if is_to_be_checked(path, dry=dry)]
     held_out = [path for path in data.val_files if is_to_be_checked(path, dry=dry)]
     read = (model.tokenizer, data.max_prompt_tokens)

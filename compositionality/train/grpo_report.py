@@ -85,7 +85,7 @@ class Report:
             remove(out / "metrics.jsonl")
         self.file = MetricsFile(out / "metrics.jsonl")
         self.trackers = Trackers(out, settings.logger, whole)
-        self.progress = Progress(settings.steps, first)
+        self.progress = Progress(settings.last_step(), first)
         if rule := FunctionSettings(whole["reward"]["function"]).rule():
             print(rule, flush=True)
         self.table_begun = False

@@ -1,13 +1,15 @@
 """The settings of GRPO with either engine, their only defaults, and what no run can have."""
 
+import importlib.util
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, name_inputs
-from compositionality.data.problems import RowSettings
+from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
+from compositionality.data.problems import RowSettings, read_problems
 from compositionality.errors import UserError, check_installed
 from compositionality.ranges import (
     Fraction,
@@ -25,6 +27,7 @@ from compositionality.reward.controls import Control
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
+from compositionality.rollout.engines.server import address_of
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
@@ -42,6 +45,7 @@ from compositionality.train.common.settings import (
 )
 
 GAE = "gae"
+STEPS = 100
 Advantage = Annotated[
     str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", GAE))
 ]
@@ -159,7 +163,8 @@ class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
     output: NonEmptyStr = MISSING  # run folder: final/ and best/ are models
-    steps: PositiveInt = 100  # updates (with updates_per_step=1)
+    steps: PositiveInt | None = None  # updates (with updates_per_step=1); null: 100, or as many as epochs gives
+    epochs: PositiveInt | None = None  # passes over the problems, in whole steps; beside steps the smaller wins
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)
     eval_every: NonNegativeInt = 25  # steps between evaluations, and one before the first (0: none at all)
     eval_limit: PositiveInt | None = None  # problems of each data source; null: all
@@ -170,6 +175,10 @@ class GrpoTrainerSettings:
     logger: list[Logger] = field(default_factory=list)  # tensorboard, wandb; metrics.jsonl is always written
     samples_every: NonNegativeInt = 10  # steps between files of completions to read (0: none)
     export_dtype: FloatType = "float32"  # verl: of final/ and best/; float32 is exact
+
+    def last_step(self) -> int:
+        """Number of the last step, once ``settle_length`` has counted the problems."""
+        return self.steps or STEPS
 
 
 @dataclass
@@ -197,6 +206,13 @@ class GrpoSettings:
         if self.rollout.engine == "auto":
             self.rollout.engine = "vllm" if self.engine == "verl" else "builtin"
 
+    def is_over(self, step: int, asked: int, problems: int) -> bool:
+        """Whether ``step`` was the last, after the first ``asked`` of the stream of ``problems``: trainer.steps are
+        made, or trainer.epochs leaves too few for another."""
+        epochs = self.trainer.epochs
+        used_up = epochs is not None and epochs * problems - asked < self.data.prompts_per_step
+        return used_up or step >= self.trainer.last_step()
+
 
 NOT_THE_RESULT = (
     *("engine", "run.", "verl", "force", "dry_run"),
@@ -217,7 +233,7 @@ NOT_THE_RESULT = (
     "reward.function",
     "reward.custom_reward_function",
     "reward.max_error_rate",
-    *(f"trainer.{name}" for name in GrpoTrainerSettings.__dataclass_fields__ if name != "steps"),
+    "trainer.",
 )
 SAMPLERS = {"single": ("builtin", "vllm", "server"), "verl": ("vllm", "sglang")}
 SINGLE_LACKS = {
@@ -245,9 +261,10 @@ def check_settings(settings: GrpoSettings) -> None:
             raise UserError("algorithm.advantage=gae: engine=single has no critic; take engine=verl")
     if settings.rollout.engine not in SAMPLERS[settings.engine]:
         raise UserError(f"rollout.engine={settings.rollout.engine}: not one of {', '.join(SAMPLERS[settings.engine])}")
-    if settings.rollout.engine == "vllm" and settings.engine == "single":  # verl is said to be missing itself
-        check_installed("vllm", "rollout.engine=vllm")
+    _check_sampler(settings.rollout, settings.engine)
     data, algorithm, rollout = settings.data, settings.algorithm, settings.rollout
+    if settings.trainer.epochs and data.train_limit:
+        raise UserError("trainer.epochs: passes over whole files; with data.train_limit give trainer.steps")
     if not data.train_files:
         raise UserError("data.train_files: give at least one problem file")
     data.row_format()
@@ -274,12 +291,53 @@ def check_settings(settings: GrpoSettings) -> None:
         raise UserError(f"algorithm.overlong_buffer={algorithm.overlong_buffer} is more than rollout.max_tokens")
 
 
+def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
+    """UserError for a sampler that is not there, or that cannot sample so."""
+    name, truncated = rollout.engine, rollout.top_k or rollout.top_p < 1
+    if name == "server":
+        if not rollout.server_url:
+            raise UserError("rollout.engine=server: give rollout.server_url, for example http://127.0.0.1:30000")
+        address_of(rollout.server_url)
+    if name == "sglang" and importlib.util.find_spec(name) is None:
+        raise UserError("rollout.engine=sglang: the package sglang is not installed; install it, or take vllm")
+    if name == "vllm" and engine == "single" and os.environ.get("DEVICE") != "gpu":  # else it is for another machine
+        check_installed(name, "rollout.engine=vllm")
+    if name == "vllm" and engine == "single" and truncated:
+        raise UserError(
+            f"rollout.top_p={rollout.top_p:g} rollout.top_k={rollout.top_k}: vLLM only tells log-probs after "
+            "truncation; use rollout.top_p=1 and rollout.top_k=0, or rollout.engine=builtin"
+        )
+
+
+def settle_length(settings: GrpoSettings) -> None:
+    """``trainer.steps`` at most the whole steps of ``trainer.epochs`` passes, as verl counts them.
+
+    A dry run without the problems leaves it. UserError for problems that make no step.
+    """
+    data, trainer = settings.data, settings.trainer
+    if trainer.epochs is None or not is_to_be_checked(*data.train_files, dry=settings.dry_run):
+        return
+    form = data.row_format(any_source=settings.reward.function is not None)
+    problems = sum(read_problems(Path(path), form).num_rows for path in data.train_files)
+    if problems < data.prompts_per_step:
+        raise UserError(
+            f"{', '.join(data.train_files)}: {problems} problems are less than a step; "
+            f"lower data.prompts_per_step={data.prompts_per_step}"
+        )
+    steps = problems // data.prompts_per_step * trainer.epochs
+    trainer.steps = min(trainer.steps or steps, steps)
+
+
 def make_recipe(settings: GrpoSettings) -> Recipe:
     """What the trained weights depend on: no paths, nothing that only changes how fast or where they are made."""
     flat = flatten(asdict(settings))
-    kept = {key: value for key, value in flat.items() if key == "trainer.steps" or not key.startswith(NOT_THE_RESULT)}
+    kept = {key: value for key, value in flat.items() if not key.startswith(NOT_THE_RESULT)}
+    kept["trainer.steps"] = settings.trainer.last_step()
+    if settings.trainer.epochs is not None:
+        kept["trainer.epochs"] = settings.trainer.epochs
     kept["train_files"] = names = name_inputs("train_files", settings.data.train_files)  # in the order of the problems
     files = dict(zip(names, map(Path, settings.data.train_files), strict=True)) | settings.data.inputs()
-    if settings.algorithm.entropy_like is not None:
-        kept["entropies"] = entropies(Path(settings.algorithm.entropy_like), settings.trainer.steps)
+    like = settings.algorithm.entropy_like
+    if like is not None and is_to_be_checked(like, dry=settings.dry_run):
+        kept["entropies"] = entropies(Path(like), settings.trainer.last_step())
     return Recipe("train_grpo_single", kept, {"model": Path(settings.model.path), **files, **settings.reward.inputs()})

@@ -9,6 +9,7 @@ Names of tensors: B rows, T tokens, D width, V vocabulary (this rank's slice of 
 # ruff: noqa: N803, N806
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,11 +22,11 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.utils.checkpoint import checkpoint
 
 from compositionality.errors import UserError
+from compositionality.rollout.model_folder import check_family
 from compositionality.train.common.lora import add_adapters, trainable
 from compositionality.train.common.processes import device
-from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
+from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings, check_split
 
-FAMILIES = ("llama", "qwen2", "qwen3")
 HEAD_TOKENS = 2048  # with activation checkpointing, logits are computed for so many tokens at a time
 
 
@@ -39,8 +40,7 @@ def load_model(settings: ModelSettings) -> Any:
 
     logging.disable_progress_bar()
     config = AutoConfig.from_pretrained(settings.path, local_files_only=True)
-    if config.model_type not in FAMILIES:
-        raise UserError(f"{settings.path}: model_type {config.model_type!r} is none of {', '.join(FAMILIES)}")
+    check_family(Path(settings.path))
     config.attention_dropout = 0.0
     how = {"config": config, "dtype": torch.float32, "attn_implementation": settings.attention}
     try:
@@ -174,7 +174,7 @@ def shard(
 
 def split_layers(model: Any, mesh: DeviceMesh) -> None:
     """Tensor parallelism: attention by heads, MLP by columns, embedding and head by vocabulary."""
-    check_heads(model.config, mesh.size())
+    check_split(model.config.to_dict(), mesh.size())
     plan: dict[str, Any] = {
         "model.embed_tokens": RowwiseParallel(input_layouts=Replicate()),
         "lm_head": ColwiseParallel(),  # its output stays split by vocabulary
@@ -188,13 +188,6 @@ def split_layers(model: Any, mesh: DeviceMesh) -> None:
     parallelize_module(model, mesh, plan)
     if model.config.tie_word_embeddings:
         model.lm_head.weight = model.model.embed_tokens.weight
-
-
-def check_heads(config: Any, ranks: int) -> None:
-    """UserError unless the ranks divide the heads, the KV heads and the MLP's width."""
-    for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
-        if getattr(config, name) % ranks:
-            raise UserError(f"mesh.tensor={ranks} does not divide {name}={getattr(config, name)} of the model")
 
 
 # ---- the optimizer

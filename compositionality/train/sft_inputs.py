@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.rollout.model_folder import ModelFolder, check_context, check_model
+from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.train.common.chat_rows import ChatRow, check_template, load_rows
+from compositionality.train.common.lora import check_adapters
+from compositionality.train.common.settings import check_split
 from compositionality.train.forecast.check import check_sft
 from compositionality.train.sft_settings import SftSettings
 
@@ -28,6 +30,9 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     if not is_to_be_checked(settings.model.path, dry=dry):
         return None
     model = check_model(Path(settings.model.path))
+    check_family(model.path)
+    check_split(read_config(model.path), settings.mesh.tensor)
+    check_adapters(model.path, settings.model.lora)
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
     check_sft(settings)

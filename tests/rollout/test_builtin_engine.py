@@ -15,7 +15,7 @@ from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.engines.builtin import BuiltinEngine, read_weights
 from compositionality.rollout.engines.factory import open_engine
 from compositionality.rollout.engines.transformers import TransformersEngine
-from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.settings import CollectSettings, check_settings
 from compositionality.rollout.store import read_rollouts
 
 
@@ -94,8 +94,8 @@ def test_settings_open_it_with_their_dtype(tiny_model, engine):
     assert sum(a == b for a, b in zip(one, other, strict=True)) >= 35
     assert open_engine(settings, 20)._sampler._model.dtype is torch.bfloat16
     assert engine._sampler._model.dtype is torch.float32
-    with pytest.raises(UserError, match="dtype=flaot32: unknown"):
-        BuiltinEngine(tiny_model, dtype="flaot32")
+    with pytest.raises(UserError, match="dtype=flaot32: must be one of"):
+        check_settings(replace(settings, problems=tiny_model, output=tiny_model, dtype="flaot32"))
 
 
 @pytest.mark.parametrize("form", ["two safetensors files", "pytorch_model.bin"])

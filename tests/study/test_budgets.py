@@ -42,7 +42,8 @@ def test_p18_problems_that_do_not_last_are_one_line() -> None:
 
 def test_instruct_takes_all_its_steps_when_half_of_the_groups_are_dropped() -> None:
     settings = rl_settings("instruct", "verl", "section41_42/stage2_rl_level2")
-    batch, needed, (steps, epochs) = generation_batch(settings), settings.data.prompts_per_step, length_of(settings)
+    batch, needed = generation_batch(settings), settings.data.prompts_per_step
+    steps, epochs = length_of(settings, load_profile("instruct").string.stage2_count)
     assert steps == 300
     for share in (0.5, 0.4):
         asked, kept = batch, share * batch

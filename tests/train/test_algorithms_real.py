@@ -22,10 +22,15 @@ from compositionality.train.common.metrics import read_metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted({path.stem for path in FOLDER.with_name("algorithm").glob("*.yaml")} - {"dapo", "grpo"})
-LORA = "rloo"
-"""The algorithm that moves adapters here."""
+LORA = "ppo"
+"""The algorithm that moves adapters here, of which the critic beside them has none."""
 OWN_REWARD = "dr_grpo"
 """The algorithm whose rows no task knows: a function of their own scores them."""
+KL = ["algorithm.kl=k3", "algorithm.kl_coef=0.1"]
+CHOSEN = {
+    LORA: ["model.lora.rank=4", *KL, "data.val_files=[]", "trainer.eval_every=1"],  # the reference: without adapters
+    OWN_REWARD: KL,  # the reference: a worker of its own
+}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
@@ -39,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
-    chosen = [f"algorithm={name}", *(["model.lora.rank=4"] if name == LORA else [])]
+    chosen = [f"algorithm={name}", *CHOSEN.get(name, [])]
     data = made
     if name == OWN_REWARD:
         data = made / OWN_REWARD
@@ -62,10 +67,12 @@ def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
         assert all(row["critic/score/max"] == pytest.approx(1.01) for row in rows)
         assert all(0.02 < row["critic/score/mean"] < 1.01 for row in rows)
     n = rows[0][PAPER_FLOPS] / (6 * rows[0]["perf/total_num_tokens"])
-    by_token = {"ppo": 2 + 6 + 8, LORA: 2 + 4}.get(name, 2 + 6)
+    by_token = {LORA: 2 + 4 + 2 + 8, "dr_grpo": 2 + 6 + 2}.get(name, 2 + 6)
     assert rows[0][FLOPS] == pytest.approx(n * by_token * rows[0]["perf/total_num_tokens"])
     assert rows[1][FLOPS] > rows[0][FLOPS]
     assert ("critic/vf_loss" in rows[0]) == (name == "ppo")
+    assert ("actor/kl_loss" in rows[0]) == (name in CHOSEN)
+    assert not (tmp_path / "run/best").exists()
     from safetensors.torch import load_file
 
     before, after = (load_file(one / "model.safetensors") for one in (made / "model", tmp_path / "run/final"))

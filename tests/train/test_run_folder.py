@@ -1,13 +1,15 @@
 """The folder of a run: whose it is, and what a start may delete in it."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.train.common.checkpoints import mark_complete, resume
-from compositionality.train.common.run_folder import RECIPE, TRACKER
+from compositionality.train.common.run_folder import RECIPE, TRACKER, check_run, is_finished, take_run_folder
 
 RUN = Recipe("train", {"lr": 1})
 
@@ -68,3 +70,68 @@ def test_p18_a_damaged_tracker_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "steps" / TRACKER).write_text("three")
     with pytest.raises(UserError, match="damaged"):
         resume(tmp_path, RUN, force=False, repaired=False)
+
+
+def finished_run(folder: Path, recipe: Recipe) -> None:
+    """A run that has ended after three steps, as either engine leaves it."""
+    resume(folder, recipe, force=False)
+    (folder / "steps" / "global_step_3").mkdir(parents=True)
+    (folder / "steps" / "global_step_3" / "weights").write_text("w")
+    mark_complete(folder / "steps", 3)
+    (folder / "steps" / "finished").write_text("3")
+    with new_artefact(folder / "final", recipe) as partial:
+        partial.mkdir()
+
+
+LENGTHENED = [  # settings of the run, those that are asked for, whether it goes on, or what is said
+    ({"trainer.steps": 3}, {"trainer.steps": 5}, True),
+    ({"trainer.steps": 3, "optim.decay_power": 0.0}, {"trainer.steps": 5, "optim.decay_power": 0.0}, True),
+    (
+        {"trainer.steps": None, "trainer.total_epochs": 1},
+        {"trainer.steps": None, "trainer.total_epochs": 2},
+        True,
+    ),
+    ({"trainer.steps": 3}, {"trainer.steps": 2}, "trainer.steps: 3 then, 2 now"),
+    ({"trainer.steps": 3}, {"trainer.steps": 5, "lr": 1}, "lr: None then, 1 now"),
+    ({"trainer.steps": 3}, {"trainer.steps": None, "trainer.epochs": 2}, "trainer.epochs: None then, 2 now"),
+    (
+        {"trainer.steps": 3, "optim.decay_power": 1.0},
+        {"trainer.steps": 5, "optim.decay_power": 1.0},
+        "cannot be lengthened, since with optim.decay_power=1.0 the learning rate depends on the number of steps",
+    ),
+    (
+        {"trainer.steps": 3, "actor.optim.lr_scheduler_type": "cosine"},
+        {"trainer.steps": 5, "actor.optim.lr_scheduler_type": "cosine"},
+        "cannot be lengthened, since with actor.optim.lr_scheduler_type=cosine",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "now", "goes_on"), LENGTHENED)
+def test_a_finished_run_is_lengthened_where_the_rate_does_not_depend_on_its_length(
+    tmp_path: Path, before: dict[str, object], now: dict[str, object], goes_on: bool | str
+) -> None:
+    longer = Recipe("train", now)
+    finished_run(tmp_path, Recipe("train", before))
+    untouched = contents(tmp_path)
+    if goes_on is not True:
+        for start in (is_finished, check_run):
+            with pytest.raises(UserError, match=re.escape(str(goes_on))):
+                start(tmp_path / "final" if start is is_finished else tmp_path, longer, force=False)
+        assert contents(tmp_path) == untouched
+        return
+    check_run(tmp_path, longer, force=False)
+    assert contents(tmp_path) == untouched
+    assert not is_finished(tmp_path / "final", longer, force=False)
+    assert resume(tmp_path, longer, force=False) == 3
+    assert not (tmp_path / "steps" / "finished").exists()
+    take_run_folder(tmp_path, longer, force=False)  # and again, after a kill
+    assert (tmp_path / "steps" / "global_step_3" / "weights").is_file()
+    assert contents(tmp_path)["wandb.id"] == untouched["wandb.id"]
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_lengthened(tmp_path: Path) -> None:
+    finished_run(tmp_path, Recipe("train", {"trainer.steps": 3}))
+    shutil.rmtree(tmp_path / "steps")
+    with pytest.raises(UserError, match=r"no checkpoint is left in .*steps to go on from; add --force"):
+        is_finished(tmp_path / "final", Recipe("train", {"trainer.steps": 5}), force=False)

@@ -97,7 +97,7 @@ def evaluate(settings: EvaluateSettings) -> Path:
 def check(settings: EvaluateSettings) -> None:
     """A dry run's: names, settings, and of the models and problem files those that are there."""
     models, files = named_paths("models", settings.models), named_paths("problems", settings.problems)
-    check_jobs(settings, models, files, settings.output)
+    check_jobs(settings, models, files, settings.output, force=settings.force)
 
 
 def _write_tables(settings: EvaluateSettings, files: Mapping[str, str], folders: Folders, recipe: Recipe) -> None:

@@ -152,7 +152,9 @@ def check(settings: PasskSettings) -> None:
     for path in files.values():
         if is_to_be_checked(path, dry=True):
             rows_of(Path(path), settings.levels, settings.per_level)
-    check_jobs(settings, models, files, settings.output)
+    if settings.prior and is_to_be_checked(settings.prior, dry=True):
+        read_prior(settings.prior)
+    check_jobs(settings, models, files, settings.output, force=settings.force)
 
 
 def _names(settings: PasskSettings) -> _Names:

@@ -12,7 +12,7 @@ from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
 from compositionality.rollout.forecast.check import check_sampling
-from compositionality.rollout.model_folder import read_config, resolve_model
+from compositionality.rollout.model_folder import FAMILIES, check_family, read_config, resolve_model
 from compositionality.rollout.settings import CollectSettings
 
 AUTO = "auto"
@@ -29,8 +29,6 @@ def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
         return engine
     if base_url:
         return "openai"
-    from compositionality.rollout.sampler.decoder import FAMILIES
-
     folders = [resolve_model(model) for model in models]
     installed = importlib.util.find_spec("vllm") is not None
     if installed and count_gpus():
@@ -50,6 +48,8 @@ def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) ->
     """UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
     if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
+    if settings.engine == "builtin":
+        check_family(model)
     check_sampling(settings, model, longest_prompt)
 
 

@@ -5,6 +5,7 @@ not: text that is no JSON, or JSON of another shape. Any other status above 299 
 """
 
 import base64
+import contextlib
 import json
 import random
 import threading
@@ -43,13 +44,7 @@ class JsonServer:
     ) -> None:
         import httpx
 
-        self.name = without_secrets(url)
-        try:
-            self._url = httpx.URL(url)
-        except httpx.InvalidURL as error:
-            raise UserError(f"{self.name}: no address of a server; give http://HOST:PORT") from error
-        if self._url.scheme not in ("http", "https") or not self._url.host:
-            raise UserError(f"{self.name}: no address of a server; give http://HOST:PORT")
+        self.name, self._url = without_secrets(url), address_of(url)
         if not (key.isascii() and key.isprintable()):
             raise UserError(f"{self.name}: the API key holds characters that no HTTP header can have; correct it")
         self._path = self._url.path.rstrip("/").removesuffix(base)
@@ -122,6 +117,17 @@ class JsonServer:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, HIDDEN)
         return f": {without_secrets(text)[:SHOWN]}" if text else ""
+
+
+def address_of(url: str) -> Any:
+    """``url`` in its parts (``httpx.URL``). UserError if it is none."""
+    import httpx
+
+    with contextlib.suppress(httpx.InvalidURL):
+        found = httpx.URL(url)
+        if found.scheme in ("http", "https") and found.host:
+            return found
+    raise UserError(f"{without_secrets(url)}: no address of a server; give http://HOST:PORT")
 
 
 def _whole(pieces: Iterator[bytes], deadline: float) -> bytes:

@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from compositionality.errors import UserError
-
-FAMILIES = ("llama", "qwen2", "qwen3")
+from compositionality.rollout.model_folder import FAMILIES
 
 
 class Attend(Protocol):

@@ -1,6 +1,8 @@
 """LoRA (arXiv 2106.09685): low-rank adapters beside frozen weights, by peft; what is exported has them merged."""
 
+import importlib.util
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,18 +25,35 @@ def add_adapters(model: Any, settings: LoraSettings) -> None:
     """
     if not settings.rank:
         return
+    targets = adapted_layers(model, settings)
     from peft import LoraConfig, inject_adapter_in_model
 
-    linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
-    for name in settings.targets:
-        if name not in linear:
-            raise UserError(f"model.lora.targets: no linear layers {name}; there are: {', '.join(sorted(linear))}")
-    targets = sorted(settings.targets or linear)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         inject_adapter_in_model(
             LoraConfig(r=settings.rank, lora_alpha=settings.alpha, target_modules=targets), model, ADAPTER
         )
+
+
+def adapted_layers(model: Any, settings: LoraSettings) -> list[str]:
+    """Names of the linear layers of ``model`` that get an adapter. UserError as ``add_adapters`` has it."""
+    if importlib.util.find_spec("peft") is None:
+        raise UserError("model.lora.rank: needs peft; run bash bash/setup.sh --full, or pip install peft")
+    linear = {name.rpartition(".")[2] for name, layer in model.named_modules() if isinstance(layer, nn.Linear)} - {HEAD}
+    for name in settings.targets:
+        if name not in linear:
+            raise UserError(f"model.lora.targets: no linear layers {name}; there are: {', '.join(sorted(linear))}")
+    return sorted(settings.targets or linear)
+
+
+def check_adapters(folder: Path, settings: LoraSettings) -> None:
+    """UserError as ``add_adapters`` has it for the model in ``folder``, of which only the config is read."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    if settings.rank:
+        with torch.device("meta"):
+            config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+            adapted_layers(AutoModelForCausalLM.from_config(config), settings)
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:

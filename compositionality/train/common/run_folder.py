@@ -3,16 +3,30 @@
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, check_place, is_done, remove, write_text
+from compositionality.data.artefact import (
+    Recipe,
+    check_place,
+    is_done,
+    is_to_be_checked,
+    read_manifest,
+    remove,
+    write_text,
+)
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 
 RECIPE = "recipe.json"
 WANDB_ID = "wandb.id"
 TRACKER = "latest_checkpointed_iteration.txt"
+FINISHED = "finished"
+"""In ``steps/``: verl's trainer has come to its end."""
+LENGTHS = ("trainer.steps", "trainer.epochs", "trainer.total_training_steps", "trainer.total_epochs")
+BY_LENGTH = ("decay_power", "lr_warmup_steps_ratio")
+"""Ends of settings with which, unless 0, the learning rate depends on the number of steps."""
 
 
 def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
@@ -28,8 +42,13 @@ def flatten(node: Any, prefix: str = "") -> dict[str, Any]:
 def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
     """True, with a line on the screen, if ``target`` was already made by this very recipe.
 
-    UserError if it was made from something else, unless ``force``.
+    UserError if it was made from something else, unless ``force``, or by a shorter run that can go on.
     """
+    old = None if force else read_manifest(target)
+    if old and old.step == recipe.step and is_lengthened(target.parent, old.settings, old.inputs, recipe):
+        if not latest_step(target.parent / "steps"):
+            raise UserError(f"{target}: no checkpoint is left in {target.parent / 'steps'} to go on from; add --force")
+        return False
     done = is_done(target, recipe, force=force)
     if done:
         print(f"{target} is already there", flush=True)
@@ -42,24 +61,67 @@ def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:
     UserError if it holds an unfinished run with another recipe, or files that are not a run's, unless ``force``: then a
     run's files are deleted.
     """
-    check_place(out, recipe)
-    step, settings, inputs = recipe.identity()
-    own = {"step": step, "settings": json.loads(settings), "inputs": inputs}
-    path = out / RECIPE
-    if not force:
-        if path.is_file():
-            before = read_json_object(path, "add --force to start over")
-            if before == own:
-                return
-            raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
-        for found in out.glob("[!.]*"):
-            if found.name != WANDB_ID:
-                raise UserError(f"{found}: not of a training run; choose another folder than {out}, or add --force")
-    for name in ("steps", "metrics.jsonl", "tensorboard", "train.log"):
+    before, own = owner(out, recipe, force=force), _identity(recipe)
+    if before == own:
+        return
+    left_over = ("steps/" + FINISHED,) if before else ("steps", "metrics.jsonl", "tensorboard", "train.log")
+    for name in left_over:
         remove(out / name)
     out.mkdir(parents=True, exist_ok=True)
-    write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
-    write_text(path, json.dumps(own, indent=1, sort_keys=True) + "\n")
+    if not before:
+        write_text(out / WANDB_ID, uuid.uuid4().hex[:16] + "\n")
+    write_text(out / RECIPE, json.dumps(own, indent=1, sort_keys=True) + "\n")
+
+
+def owner(out: Path, recipe: Recipe, *, force: bool) -> dict[str, Any]:
+    """What the run in ``out`` was started with, if this recipe may go on from it; else empty. Nothing is written.
+
+    UserError as ``take_run_folder`` has it.
+    """
+    check_place(out, recipe)
+    path = out / RECIPE
+    if force:
+        return {}
+    if path.is_file():
+        before, own = read_json_object(path, "add --force to start over"), _identity(recipe)
+        if before == own or is_lengthened(out, before.get("settings", {}), before.get("inputs", {}), recipe):
+            return before
+        raise UserError(f"{out}: an unfinished run was started differently ({_changes(before, own)}); add --force")
+    for found in out.glob("[!.]*"):
+        if found.name != WANDB_ID:
+            raise UserError(f"{found}: not of a training run; choose another folder than {out}, or add --force")
+    return {}
+
+
+def check_run(out: Path, recipe: Recipe, *, force: bool) -> None:
+    """What a start refuses of ``out``, in a dry run whose inputs are there: of others nothing is known yet."""
+    if is_to_be_checked(*recipe.inputs.values(), dry=True) and not is_finished(out / "final", recipe, force=force):
+        owner(out, recipe, force=force)
+
+
+def _identity(recipe: Recipe) -> dict[str, Any]:
+    step, settings, inputs = recipe.identity()
+    return {"step": step, "settings": json.loads(settings), "inputs": inputs}
+
+
+def is_lengthened(out: Path, before: Mapping[str, Any], inputs: Mapping[str, str], recipe: Recipe) -> bool:
+    """Whether ``recipe`` is that of the run in ``out`` (its settings ``before``, its ``inputs``), only longer.
+
+    UserError if it is and the learning rate depends on the length.
+    """
+    _, text, hashes = recipe.identity()
+    now = json.loads(text)
+    changed = [key for key in before.keys() | now.keys() if before.get(key) != now.get(key)]
+    longer = all(key in LENGTHS and (before.get(key) or now.get(key) or 0) < (now.get(key) or 0) for key in changed)
+    if not changed or not longer or hashes != inputs:
+        return False
+    for key, value in now.items():
+        if value != "constant" if key.endswith("lr_scheduler_type") else value and key.endswith(BY_LENGTH):
+            raise UserError(
+                f"{out}: cannot be lengthened, since with {key}={value} the learning rate depends on the number of "
+                "steps; add --force to start over"
+            )
+    return True
 
 
 def latest_step(steps: Path) -> int:

@@ -103,6 +103,13 @@ def check_mesh(mesh: MeshSettings, dtype: str, run: RunSettings, key: str = "mod
         raise UserError(f"{key}=bfloat16 needs a GPU or several processes (run.processes); else take {key}=float32")
 
 
+def check_split(config: Mapping[str, Any], ranks: int) -> None:
+    """UserError unless the ranks divide the heads, the KV heads and the MLP's width."""
+    for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size"):
+        if (config.get(name) or 0) % ranks:
+            raise UserError(f"mesh.tensor={ranks} does not divide {name}={config[name]} of the model")
+
+
 def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
     """UserError for adapters beside layers that ranks share, which the single-file trainers do not have."""
     if not model.lora.rank:

@@ -45,7 +45,7 @@ def grpo_needs(config: DictConfig, shape: ModelShape, tail: Tail | None = None) 
         engine, config.actor_rollout_ref.model, shape, run, tail or Tail(),
         rows=max(1, responses // ranks), limit=length, budget=actor.ppo_max_token_len_per_gpu,
         entropy=bool(actor.entropy_coeff or actor.get("calculate_entropy")), temperature=rollout.temperature,
-        reference=actor.use_kl_loss,
+        reference=actor.use_kl_loss or config.algorithm.use_kl_in_reward,
     )  # fmt: skip
     workers = 4 + rollout.agent.num_workers + config.reward.num_workers
     asked = run.generation_batch_size * rollout.n

@@ -12,7 +12,7 @@ from typing import Annotated
 from omegaconf import MISSING
 from torch.distributed.device_mesh import DeviceMesh
 
-from compositionality.data.artefact import Recipe, remove
+from compositionality.data.artefact import Recipe, check_target, remove
 from compositionality.errors import UserError
 from compositionality.ranges import (
     NonEmptyStr,
@@ -73,11 +73,9 @@ _NO_EFFECT = ("output", "mesh", "threads", "workers", "save_every", "log_every",
 
 def pretrain(settings: PretrainSettings) -> None:
     """Make the base model at ``settings.output`` unless it is already there."""
-    check(settings)
+    recipe = check(settings)
     mesh = start_processes(settings.mesh, settings.threads)
     out, run = Path(settings.output), progress_path(Path(settings.output))
-    kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
-    recipe = Recipe("pretrain_tiny", flatten(kept))
     if not on_first_rank(lambda: is_finished(out, recipe, force=settings.force)):
         with ExitStack() as held:
             start = on_first_rank(lambda: lock_and_resume(run, recipe, held, force=settings.force))
@@ -90,8 +88,8 @@ def progress_path(out: Path) -> Path:
     return out.with_name(f".{out.name}.progress")
 
 
-def check(settings: PretrainSettings) -> None:
-    """UserError for settings that no run can have, or that do not fit this machine."""
+def check(settings: PretrainSettings) -> Recipe:
+    """What the model is made from. UserError for settings that no run can have, or that do not fit this machine."""
     check_ranges(settings)
     check_mesh(settings.mesh, settings.dtype, settings.run, "dtype")
     if settings.optimizer == "muon" and (settings.mesh.shard or settings.mesh.tensor > 1):
@@ -99,6 +97,7 @@ def check(settings: PretrainSettings) -> None:
             "optimizer=muon: needs whole matrices; set mesh.shard=false and mesh.tensor=1, or optimizer=adamw"
         )
     prior_functions(settings.mix.prior_functions)
+    Corpus(settings.mix, settings.drop)
     shape = settings.model
     if shape.width % shape.heads or shape.head_width % 2:
         raise UserError(
@@ -112,6 +111,10 @@ def check(settings: PretrainSettings) -> None:
     model, packing = tiny_shape(shape, len(corpus_tokenizer(settings.mix))), settings.packing
     out = progress_path(Path(settings.output))
     check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run)
+    kept = {key: value for key, value in asdict(settings).items() if key not in _NO_EFFECT}
+    recipe = Recipe("pretrain_tiny", flatten(kept))
+    check_target(Path(settings.output), recipe, force=settings.force)
+    return recipe
 
 
 def _pretrain(

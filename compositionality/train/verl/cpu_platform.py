@@ -1,4 +1,4 @@
-"""verl on a CPU, from outside: a platform class and three patches, each with its reason.
+"""verl on a CPU, from outside: a platform class and four patches, each with its reason.
 
 verl imports this module by itself in every process (entry point ``verl.plugins``). It does nothing unless
 ``VERL_PLATFORM=cpu``. verl only logs a plugin that fails to import, so the launcher also names this module in
@@ -30,6 +30,7 @@ def install() -> None:
     accept_one_gloo()
     find_cpu_build_of_vllm()
     borrow_fsdp_engine()
+    leave_memory_unpinned()
 
 
 def accept_one_gloo() -> None:
@@ -60,6 +61,15 @@ def find_cpu_build_of_vllm() -> None:
 def borrow_fsdp_engine() -> None:
     """The FSDP engines are registered for cuda and npu only, yet run on a CPU; this variable is verl's own override."""
     os.environ.setdefault("VERL_ENGINE_DEVICE", "cuda")
+
+
+def leave_memory_unpinned() -> None:
+    """verl offloads a reference model into pinned memory, and torch pins none where there is no accelerator."""
+
+    def pin_memory(self: torch.Tensor, *_: Any) -> torch.Tensor:
+        return self
+
+    torch.Tensor.pin_memory = pin_memory
 
 
 class CpuDevice:

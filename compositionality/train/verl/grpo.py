@@ -13,14 +13,13 @@ from compositionality.rollout.cluster import worker_variables
 from compositionality.rollout.model_folder import check_model
 from compositionality.train.common.checkpoints import folder, publish_models, resume, scores
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import flatten, is_finished, latest_step
+from compositionality.train.common.run_folder import FINISHED, check_run, flatten, is_finished, latest_step
 from compositionality.train.rows import files_for_verl, row_format_of_run
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.grpo_preflight import check_everything, check_settings
 
 MODULE = "compositionality.train.verl.grpo_trainer"
-FINISHED = "finished"
 SETTINGS_OF_OURS = ("reward_shape", "generation_batch_size", "max_error_rate", "export_dtype", "rows")
 SETTINGS_OF_VERL = ("data", "algorithm", "actor_rollout_ref", "trainer.total_", "trainer.nnodes", "trainer.n_gpus")
 NOT_THE_RESULT = (
@@ -29,6 +28,8 @@ NOT_THE_RESULT = (
     "run.rows.prompt_template",
     "data.dataloader_num_workers",
     "actor_rollout_ref.model.path",
+    "critic.model.path",
+    "critic.model.tokenizer_path",
     "actor_rollout_ref.rollout.gpu_memory_utilization",
     "actor_rollout_ref.rollout.val_kwargs",
     "actor_rollout_ref.rollout.prometheus",  # verl puts the model's path there
@@ -44,6 +45,7 @@ def train(config: DictConfig) -> None:
     command = [sys.executable, "-m", MODULE, str(out / "config.yaml")]
     if config.run.dry_run:
         check_everything(config)
+        check_run(out, make_recipe(config), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.actor_rollout_ref.model)
@@ -60,7 +62,8 @@ def train(config: DictConfig) -> None:
 def make_recipe(config: DictConfig) -> Recipe:
     """What the trained weights depend on."""
     flat = flatten(OmegaConf.to_container(config, resolve=True))
-    chosen = (*SETTINGS_OF_VERL, *(f"run.{key}" for key in SETTINGS_OF_OURS))
+    critic = ("critic",) if config.algorithm.adv_estimator == "gae" else ()
+    chosen = (*SETTINGS_OF_VERL, *critic, *(f"run.{key}" for key in SETTINGS_OF_OURS))
     settings = {
         key: value
         for key, value in flat.items()

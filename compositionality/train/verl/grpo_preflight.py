@@ -15,7 +15,7 @@ from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
 from compositionality.train.forecast.check import check_verl_grpo
 from compositionality.train.rows import row_format_of_run
-from compositionality.train.verl.preflight import verls_refusals
+from compositionality.train.verl.preflight import check_targets, verls_refusals
 
 
 def check_settings(config: DictConfig) -> None:
@@ -30,6 +30,8 @@ def check_settings(config: DictConfig) -> None:
     if not bypass and actor.policy_loss.loss_mode == "on_policy":
         raise UserError("old log-probabilities would be computed and not used: bypass_mode=true goes with on_policy")
     check_sharing(config)
+    if not run.val_files and config.trainer.test_freq > 0:
+        raise UserError(f"verl.trainer.test_freq={config.trainer.test_freq} validates, and there is no data.val_files")
     if run.nodes > 1 and not run.ray_address:
         raise UserError(
             f"NNODES={run.nodes} needs a running Ray cluster: ray start --head on one machine, "
@@ -94,6 +96,7 @@ def check_everything(config: DictConfig) -> None:
         check_heads(model.path, "engine=single")
     check_layers(model.path, config.actor_rollout_ref.rollout.tensor_model_parallel_size)
     check_generation_prompt(model.path, model.tokenizer)
+    check_targets(model.path, config.actor_rollout_ref.model)
     longest = config.data.max_prompt_length + config.data.max_response_length
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
     rows = [
@@ -117,7 +120,7 @@ def check_amount(config: DictConfig, problems: int) -> None:
         raise UserError(
             f"{files}: {problems} problems are less than one generation batch; rollout.generation_batch={batch}"
         )
-    steps = config.trainer.total_training_steps
+    steps = None if config.run.epochs else config.trainer.total_training_steps
     check_problems_last(files, problems, config.trainer.total_epochs, batch, steps)
 
 

@@ -14,6 +14,8 @@ from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.common.chat_rows import Lengths, check_template, measure, read_rows
+from compositionality.train.common.lora import check_adapters
+from compositionality.train.common.settings import LoraSettings
 from compositionality.train.forecast.check import check_verl_sft
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
@@ -73,6 +75,12 @@ def verls_refusals() -> Iterator[None]:
         raise UserError(f"verl refuses its configuration: {' '.join(str(reason).split())}") from error
 
 
+def check_targets(folder: Path, model: DictConfig) -> None:
+    """UserError for layers to adapt that the model in ``folder`` does not have."""
+    targets = model.get("target_modules") or []
+    check_adapters(folder, LoraSettings(model.lora_rank, targets=[] if isinstance(targets, str) else list(targets)))
+
+
 def check_batches(config: DictConfig, rows: int) -> None:
     """There must be a whole batch."""
     batch = config.data.train_batch_size
@@ -88,6 +96,7 @@ def check_model_and_data(config: DictConfig) -> None:
     model = check_model(Path(config.run.model))
     check_context(model, config.data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
+    check_targets(model.path, config.model)
     columns = (config.data.messages_key, config.data.prompt_key, config.data.response_key)
     for path in filter(None, (config.run.train_file, config.run.val_file)):
         if not is_to_be_checked(path, dry=dry):

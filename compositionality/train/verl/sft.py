@@ -12,7 +12,7 @@ from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
-from compositionality.train.common.run_folder import is_finished, latest_step
+from compositionality.train.common.run_folder import check_run, is_finished, latest_step
 from compositionality.train.common.training_report import sft_report
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
@@ -34,6 +34,7 @@ def train(config: DictConfig) -> None:
     check_settings(config, ranks)
     if config.run.dry_run:
         check_model_and_data(config)
+        check_run(out, make_recipe(config, ranks), force=config.run.force)
         print(launch.shell_line(command, variables))
         return
     launch.settle_model(config.run, config.model)

@@ -128,11 +128,18 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
         refuse_nan(metrics, self.global_steps)
         return batch
 
+    def _compute_values(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        batch.extra_info.pop("no_lora_adapter", None)  # verl leaves it there for the critic, which has no adapter
+        return super()._compute_values(batch, metrics)
+
     def on_train_begin(self) -> None:
         """Of a resumed run: what was computed until now; the last step may already be known to its data stream."""
         row = folder(self.steps_folder, self.global_steps - 1) / STEP_ROW
         if row.is_file():
             self.compute.restore(read_json_object(row, DAMAGED))
+        stream = self.train_dataloader
+        if stream.left(self.config.trainer.total_epochs) >= self.generation_size:
+            stream.last_step = None  # of a run that has been given more epochs
         self._end_with_the_data(self.global_steps - 1)
 
     def _end_with_the_data(self, step: int) -> None:
@@ -169,7 +176,7 @@ def new_meter(config: DictConfig) -> ComputeMeter:
     return ComputeMeter(
         shape.layers * shape.block + shape.width,
         old=not config.algorithm.rollout_correction.bypass_mode,
-        reference=actor.actor.use_kl_loss,
+        reference=actor.actor.use_kl_loss or config.algorithm.use_kl_in_reward,
         frozen=actor.model.lora_rank > 0,
         critic=config.algorithm.adv_estimator == "gae",
     )

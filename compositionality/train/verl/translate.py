@@ -57,9 +57,11 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
     refuse_foreign_keys(settings, GRPO_LACKS)
     data, rollout, trainer, algorithm = settings.data, settings.rollout, settings.trainer, settings.algorithm
     actor = "actor_rollout_ref.actor"
+    validated = data.val_files or data.train_files[:1]  # verl reads a file even where it never validates
+    eval_every = trainer.eval_every if data.val_files else 0
     keys = {
         "data.train_files": [str(Path(path).absolute()) for path in data.train_files],  # on a cluster verl starts
-        "data.val_files": [str(Path(path).absolute()) for path in data.val_files],  # its processes elsewhere
+        "data.val_files": [str(Path(path).absolute()) for path in validated],  # its processes elsewhere
         "data.seed": data.seed,
         "data.shuffle": data.shuffle,
         "data.train_batch_size": data.prompts_per_step,
@@ -72,10 +74,11 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
         "trainer.experiment_name": Path(trainer.output).name,
-        "trainer.total_training_steps": trainer.steps,
-        "trainer.save_freq": trainer.save_every or trainer.steps,
-        "trainer.test_freq": trainer.eval_every or -1,
-        "trainer.val_before_train": trainer.eval_every > 0,
+        "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
+        "trainer.save_freq": trainer.save_every or trainer.last_step(),
+        "trainer.test_freq": eval_every or -1,
+        "trainer.val_before_train": eval_every > 0,
+        **({"trainer.total_epochs": trainer.epochs} if trainer.epochs else {}),
         "trainer.logger": ["console", *trainer.logger],
     }
     return {
@@ -127,6 +130,7 @@ def grpo_run(settings: GrpoSettings) -> dict[str, Any]:
         "max_error_rate": settings.reward.max_error_rate,
         "generation_batch_size": generation_batch(settings),
         "keep_best": settings.trainer.keep_best,
+        "epochs": settings.trainer.epochs,
     }
 
 

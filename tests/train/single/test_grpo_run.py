@@ -13,11 +13,12 @@ from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
 from compositionality.train.common.checkpoints import best_step, complete_steps, scores
-from compositionality.train.common.metrics import read_metrics, trained
+from compositionality.train.common.metrics import GROUPS, read_metrics, trained
 from compositionality.train.common.model_texts import with_old_config_keys
 from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.common.training_report import report_of, rl_report
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
+from compositionality.train.grpo_settings import settle_length
 from compositionality.types import PromptGroup
 
 
@@ -124,6 +125,47 @@ def test_p07_a_run_that_was_stopped_ends_with_the_same_bytes(small, whole, tmp_p
 
 
 evaluate_as_before = GrpoTrainer.evaluate
+
+
+def test_a_finished_run_that_is_lengthened_ends_with_the_same_bytes(small, whole, tmp_path, capsys):
+    out = train(settings(small, tmp_path / "run", "trainer.steps=2"))
+    train(settings(small, out))
+    assert "going on from step 2" in capsys.readouterr().out
+    for name in ("final", "best"):
+        assert verify(out / name).files == verify(whole / name).files
+    assert [row["step"] for row in read_metrics(out / "metrics.jsonl")] == [0, 1, 2, 3, 4]
+    with pytest.raises(UserError, match=r"trainer.steps: 4 then, 3 now"):
+        train(settings(small, out, "trainer.steps=3"))
+
+
+EPOCHS = [  # words, steps: whole ones of a pass (of 120 problems) times the passes, or the smaller trainer.steps
+    (("trainer.steps=null",), 100),
+    (("trainer.steps=null", "trainer.epochs=2"), 30),
+    (("trainer.steps=null", "trainer.epochs=2", "data.prompts_per_step=50"), 4),
+    (("trainer.steps=7", "trainer.epochs=2"), 7),
+    (("trainer.steps=70", "trainer.epochs=2"), 30),
+]
+
+
+@pytest.mark.parametrize(("words", "steps"), EPOCHS)
+def test_epochs_are_whole_steps_as_verl_counts_them(small, tmp_path, words, steps):
+    chosen = settings(small, tmp_path, *words)
+    settle_length(chosen)
+    assert chosen.trainer.last_step() == steps
+    prompts = chosen.data.prompts_per_step
+    ends = [step for step in range(200) if chosen.is_over(step, step * prompts, 120)]
+    assert ends[0] == steps
+
+
+def test_with_dynamic_sampling_a_run_ends_when_its_epoch_is_used_up(small, tmp_path):
+    words = ("trainer.steps=null", "trainer.epochs=1", "data.prompts_per_step=24", "algorithm.dynamic_sampling=true")
+    chosen = settings(small, tmp_path / "run", *words, "trainer.eval_every=0", "algorithm.max_generation_batches=30")
+    settle_length(chosen)
+    out = train(chosen)
+    rows = read_metrics(out / "metrics.jsonl")[1:]
+    asked = [row[GROUPS] for row in rows]
+    assert sum(asked) + 24 > 120 >= sum(asked[:-1]) + 24
+    assert verify(out / "final").facts["step"] == len(rows) < 5
 
 
 @pytest.mark.parametrize("changes", [["trainer.micro_batch_tokens=1"], ["trainer.micro_batch_tokens=200"]])

@@ -236,7 +236,7 @@ def settings(**changes):
 def test_no_server_and_no_such_engine_are_one_line(folder):
     for changes, message in (
         ({"server_url": "http://127.0.0.1:9"}, "the rollout server failed on /v1/models.*: no answer"),
-        ({}, "give rollout.server_url"),
+        ({}, "no address of a server; give http://HOST:PORT"),
         ({"engine": "llama.cpp"}, "known: builtin, vllm, server"),
     ):
         with pytest.raises(UserError, match=message):

@@ -1,0 +1,75 @@
+"""Settings by verl's names, answered by ours: which of our keys changes verl's is found by changing each once."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from functools import reduce
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from compositionality.errors import UserError
+from compositionality.train.common.run_folder import flatten
+from compositionality.train.grpo_settings import GAE, GrpoSettings
+from compositionality.train.sft_settings import SftSettings
+from compositionality.train.verl.configure import grpo_config, sft_config
+from compositionality.train.verl.translate import ADVANTAGES, DTYPES, LOSS_AGGREGATIONS, grpo_keys, sft_keys
+
+ELSEWHERE = {
+    "trainer.n_gpus_per_node": "run.processes",
+    "trainer.nnodes": "run.nodes",
+    "custom_reward_function.path": "reward.function",
+    "reward.custom_reward_function.path": "reward.function",
+}
+"""verl's key → ours, where ``translate.py`` does not say it."""
+WORDS = ("none", "k1", *DTYPES, *ADVANTAGES, *LOSS_AGGREGATIONS)
+
+
+def answer(schema: type[Any], key: str) -> str:
+    """``here KEY`` for a ``key`` of verl's that ``schema`` has by another name, or how to pass it on; else empty."""
+    if schema not in (GrpoSettings, SftSettings):
+        return ""
+    key, settings = key.lstrip("+~"), example(schema)
+    translate, config = (grpo_keys, grpo_config) if schema is GrpoSettings else (sft_keys, sft_config)
+    if ours := [ELSEWHERE[key]] if key in ELSEWHERE else list(decided_by(settings, translate, key)):
+        return f"here {' and '.join(ours)}"
+    known = key.startswith(("actor_rollout_ref.", "critic."))
+    with suppress(UserError):  # verl is not installed
+        known = known or OmegaConf.select(config(settings), key) is not None
+    return f"give it as verl.{key}=… with engine=verl" if known else ""
+
+
+def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
+    """Settings under which every key that we set of verl's is there."""
+    settings: Any = schema(engine="verl")
+    settings.model.path, settings.model.lora.rank, settings.trainer.output = "model", 1, "run"
+    settings.run.device, settings.run.processes, settings.run.nodes = "gpu", 1, 1
+    if isinstance(settings, GrpoSettings):
+        settings.data.train_files, settings.data.val_files = ["train"], ["val"]
+        settings.algorithm.advantage, settings.algorithm.kl = GAE, "k3"
+        settings.trainer.epochs, settings.trainer.micro_batch_tokens = 1, 1 << 20
+    else:
+        settings.data.train_file = "train"
+    return settings
+
+
+def decided_by(settings: Any, translate: Callable[[Any], dict[str, Any]], key: str) -> Iterator[str]:
+    """The keys of ``settings`` on which verl's ``key`` depends."""
+    before = translate(settings).get(key)
+    for name, value in flatten(asdict(settings)).items():
+        *path, last = name.split(".")
+        for other in _others(value):
+            changed = copy.deepcopy(settings)
+            setattr(reduce(getattr, path, changed), last, other)
+            with suppress(UserError, KeyError, ZeroDivisionError):  # what no run can have
+                if translate(changed).get(key, before) != before:
+                    yield name
+                    break
+
+
+def _others(value: Any) -> tuple[Any, ...]:
+    """Values that a setting may have instead."""
+    if isinstance(value, bool | int | float):
+        return (not value,) if isinstance(value, bool) else (2 * value or 1, 0)
+    return (["x"],) if isinstance(value, list) else (3,) if value is None else WORDS

@@ -1,0 +1,204 @@
+"""What a start refuses within its first minute, its dry run refuses in the same words (P26): a table, both ways.
+
+Every row runs in this process as a person would type it. Nothing may be left of a refused start.
+"""
+
+import os
+import re
+import runpy
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.data.problems import to_table
+
+ROOT = Path(__file__).resolve().parents[1]
+BASES = {  # words with which a dry run passes; what is in capitals is made below
+    "train_grpo": "model.path=MODEL data.train_files=[TRAIN] trainer.output=OUT data.max_prompt_tokens=32 rollout.n=4 "
+    "data.prompts_per_step=8 rollout.max_tokens=8 trainer.steps=1 run.device=cpu",
+    "train_sft": "model.path=MODEL data.train_file=ROWS trainer.output=OUT trainer.batch_rows=8 "
+    "data.max_length=64 run.device=cpu",
+    "collect_rollouts": "model=MODEL problems=TRAIN output=OUT max_tokens=8",
+    "evaluate": "models=[MODEL] problems=[TRAIN] output=OUT max_tokens=8",
+    "passk": "models=[MODEL] problems=[TRAIN] output=OUT n_samples=2 max_tokens=8 probe=0",
+    "create_problems": "task=string output=OUT.parquet count=8",
+    "filter_rollouts": "rollouts=[ROLLOUTS] problems=TRAIN output=OUT",
+    "filter_problems": "rollouts=ROLLOUTS problems=TRAIN output=OUT.parquet",
+    "split_chunks": "problems=TRAIN output=OUT chunks=2",
+    "merge_data": "inputs=[TRAIN,OTHER] output=OUT.parquet",
+    "write_solutions": "problems=TRAIN output=OUT",
+    "make_domain_sample": "output=OUT count=60",
+    "prepare_guru": "files=[TRAIN] output=OUT",
+    "pretrain_tiny": "output=OUT run.device=cpu",
+    "audit_data": "files=[TRAIN]",
+}
+REFUSALS = [  # entry point, words beside its base, what is said
+    ("train_grpo", "rollout.engine=server", "rollout.engine=server: give rollout.server_url"),
+    ("train_grpo", "rollout.engine=server rollout.server_url=here", "here: no address of a server"),
+    ("train_grpo", "rollout.engine=sglang", "rollout.engine=sglang: not one of builtin, vllm, server"),
+    ("train_grpo", "algorithm.advantage=gae", "algorithm.advantage=gae: engine=single has no critic"),
+    ("train_grpo", "algorithm.updates_per_step=3", "updates_per_step=3 does not divide data.prompts_per_step=8"),
+    ("train_grpo", "mesh.tensor=3", "mesh.tensor=3 does not divide the 1 processes"),
+    ("train_grpo", "model.path=STRANGE", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
+    ("train_grpo", "trainer.epochs=1 data.prompts_per_step=99", "24 problems are less than a step"),
+    ("train_grpo", "trainer.epochs=1 data.train_limit=9", "with data.train_limit give trainer.steps"),
+    ("train_grpo", "rollout.max_tokens=9999", "data.max_prompt_tokens + rollout.max_tokens"),
+    ("train_grpo", "data.train_files=[ROWS]", "has no column"),
+    ("train_grpo", "trainer.output=MODEL", "lies in the input"),
+    ("train_grpo", "trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("train_sft", "model.path=STRANGE", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
+    ("train_sft", "trainer.steps=1 trainer.tokens=9", "give trainer.steps or this, not both"),
+    ("train_sft", "data.max_length=4", "rows are longer than data.max_length=4"),
+    ("train_sft", "trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("collect_rollouts", "engine=openai", "engine=openai needs base_url"),
+    ("collect_rollouts", "engine=openai base_url=here", "here: no address of a server"),
+    ("collect_rollouts", "engine=builtin model=STRANGE", "model_type 'gpt2' is none of llama, qwen2, qwen3"),
+    ("collect_rollouts", "dtype=float8", "dtype=float8: must be one of auto"),
+    ("collect_rollouts", "max_tokens=9999", "the longest prompt + max_tokens"),
+    ("collect_rollouts", "output=TAKEN", "exists but was not made by this step"),
+    ("collect_rollouts", "output=ROLLOUTS n_samples=9", "n_samples: 2 then, 9 now"),
+    ("evaluate", "problems=[a:TRAIN,a:OTHER]", "are both called 'a'"),
+    ("passk", "n_samples=1", "pass@k needs at least 2 samples"),
+    ("passk", "levels=[77]", "has no level 77"),
+    ("passk", "prior=TAKEN", "no by_problem.parquet there"),
+    ("create_problems", "count=7 levels=[1,2]", "count=7: give a multiple of"),
+    ("create_problems", "ids=[999]", "no function has the id 999"),
+    ("create_problems", "split=nope", "split=nope: no such split"),
+    ("create_problems", "output=TAKEN", "exists but was not made by this step"),
+    ("filter_rollouts", "problems=OTHER", "its rollouts are of another problem file"),
+    ("filter_rollouts", "max_length=9", "give it together with tokenizer=MODEL_PATH"),
+    ("filter_rollouts", "output=TAKEN", "exists but was not made by this step"),
+    ("filter_problems", "min_correct_ratio=1", "the first must be below the second"),
+    ("split_chunks", "chunks=99", "24 rows are too few for 99 chunks"),
+    ("merge_data", "inputs=[TRAIN,ROWS]", "ROWS: has columns messages"),
+    ("write_solutions", "subgoals=true", "string problems have no subgoals"),
+    ("make_domain_sample", "count=1", "give 8 or more"),
+    ("make_domain_sample", "output=TAKEN", "exists but was not made by this step"),
+    ("prepare_guru", "holdout=24", "holdout=24: there are"),
+    ("prepare_guru", "rows_per_domain=99", "rows_per_domain=99: string has"),
+    ("prepare_guru", "min_pass_rate=0.5", "no row is left of 24"),
+    ("pretrain_tiny", "drop=[999]", "no function has the id 999"),
+    ("pretrain_tiny", "optimizer=muon mesh.shard=true", "optimizer=muon: needs whole matrices"),
+    ("pretrain_tiny", "output=TAKEN", "exists but was not made by this step"),
+    ("audit_data", "files=[ROWS]", "ROWS: has no column prompt"),
+]  # fmt: skip
+FULL = [  # what the full set-up alone can check
+    ("train_grpo", "engine=verl rollout.engine=sglang", "the package sglang is not installed"),
+    ("train_grpo", "engine=verl rollout.engine=builtin", "rollout.engine=builtin: not one of vllm, sglang"),
+    ("train_grpo", "engine=verl reward.control=format trainer.keep_best=false", "engine=verl does not have it"),
+    ("train_grpo", "engine=verl model.lora.rank=4 model.lora.targets=[nope]", "targets: no linear layers nope"),
+    ("train_grpo", "engine=verl run.processes=3", "32 responses (of a step) cannot be shared evenly by 3 processes"),
+    ("train_grpo", "engine=verl trainer.steps=99", "last for 3 of trainer.steps=99 steps"),
+    ("train_grpo", "engine=verl verl.trainer.test_freq=1", "test_freq=1 validates, and there is no data.val_files"),
+    ("train_grpo", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("train_sft", "engine=verl trainer.batch_rows=99", "20 rows are less than one batch; trainer.batch_rows=99"),
+    ("train_sft", "engine=verl trainer.output=TAKEN", "not of a training run; choose another folder"),
+    ("train_grpo", "model.lora.rank=4 model.lora.targets=[nope]", "targets: no linear layers nope"),
+    ("train_sft", "model.lora.rank=4 model.lora.targets=[nope]", "targets: no linear layers nope"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
+    from compositionality.tasks.string.clean import StringGenerator
+    from compositionality.tasks.string.options import StringOptions
+    from compositionality.train.tiny.model import TinyConfig, build_model
+    from compositionality.train.tiny.tokenizer import build_tokenizer
+
+    folder = tmp_path_factory.mktemp("refusals")
+    names = ("MODEL", "STRANGE", "TAKEN", "ROLLOUTS")
+    found = {name: folder / name for name in names} | {
+        name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS")
+    }
+    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1, 2), style="compact"))
+    for name, seed in (("TRAIN", 0), ("OTHER", 1)):
+        pq.write_table(to_table([task.problem("train", seed, row) for row in range(24)], "train"), found[name])
+    tokenizer = build_tokenizer([function.name for function in task.functions])
+    for part in (build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32), tokenizer, 0), tokenizer):
+        part.save_pretrained(found["MODEL"])
+    shutil.copytree(found["MODEL"], found["STRANGE"])
+    config = found["STRANGE"] / "config.json"
+    config.write_text(
+        config.read_text().replace('"qwen2"', '"gpt2"').replace('"llama"', '"gpt2"').replace('"qwen3"', '"gpt2"')
+    )
+    chat = [{"role": "user", "content": "reverse:abc"}, {"role": "assistant", "content": "cba"}]
+    pq.write_table(pa.table({"messages": [chat] * 20, "data_source": ["string-train-level1"] * 20}), found["ROWS"])
+    found["TAKEN"].mkdir()
+    (found["TAKEN"] / "thesis.tex").write_text("mine")
+    assert (
+        typed(
+            "collect_rollouts",
+            f"{BASES['collect_rollouts']} output=ROLLOUTS n_samples=2",
+            found | {"OUT": folder / "x"},
+        )
+        == 0
+    )
+    return found
+
+
+def typed(entry: str, words: str, places: Mapping[str, Path], *more: str) -> object:
+    """The exit code of a command; paths stand for the words in capitals."""
+    given = [re.sub("|".join(places), lambda name: str(places[name[0]]), word) for word in [*words.split(), *more]]
+    before, kept = sys.argv, dict(os.environ)
+    sys.argv = [str(ROOT / "examples" / f"{entry}.py"), *given]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        return end.code
+    finally:
+        sys.argv = before
+        os.environ.clear()
+        os.environ.update(kept)
+    return None
+
+
+def refused(
+    row: tuple[str, str, str], places: Mapping[str, Path], out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry, words, said = row
+    there = {**places, "OUT": out / "new"}
+    capsys.readouterr()
+    for more in (("--dry-run",), ()):
+        assert typed(entry, f"{BASES[entry]} {words}", there, *more) == 2, more
+        line = capsys.readouterr().err.strip().splitlines()[-1]
+        for name, path in there.items():
+            line = line.replace(str(path), name)
+        assert line.startswith("error: "), line
+        assert said in line, (more, line)
+        assert not [path for path in out.rglob("*") if not path.name.endswith((".lock", ".owner"))]
+
+
+@pytest.mark.parametrize("entry", BASES)
+def test_a_dry_run_without_a_fault_passes_and_writes_nothing(
+    entry: str, places: dict[str, Path], tmp_path: Path
+) -> None:
+    assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}, "--dry-run") in (0, None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_p26_a_dry_run_refuses_what_a_start_refuses(
+    row: tuple[str, str, str], places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(row, places, tmp_path, capsys)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("row", FULL, ids=lambda row: f"{row[0]} {row[1]}")
+def test_p26_with_all_packages_a_dry_run_refuses_what_a_start_refuses(
+    row: tuple[str, str, str], places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused(row, places, tmp_path, capsys)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("entry", ["train_grpo", "train_sft"])
+def test_a_dry_run_with_verl_and_no_validation_file_passes(entry: str, places: dict[str, Path], tmp_path: Path) -> None:
+    assert typed(entry, f"{BASES[entry]} engine=verl", {**places, "OUT": tmp_path / "new"}, "--dry-run") == 0
+    assert not list(tmp_path.iterdir())
