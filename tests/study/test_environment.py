@@ -32,7 +32,7 @@ from compositionality.study.run import RunStudySettings, gpus_of_lanes, variable
         ("DEVICE", "cuda", "choose cpu or gpu"),
         ("DATA_DIR", "a\\b", "a path with"),
         ("MODEL_PATH", "a\nb", "a path with"),
-        ("CHAT_TEMPLATE", "llama3", "choose own, text, llama-3.1, plain, qwen2.5, qwen3, or a file that ends in .jinja"),
+        ("CHAT_TEMPLATE", "llama3", "choose own, text, llama-3.1, plain, qwen2.5, qwen3, or a file that"),
         ("CHAT_TEMPLATE", "plain", "this profile makes has a chat template of its own"),
     ],
 )
