@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from compositionality.data.artefact import is_to_be_checked
-from compositionality.data.problems import RowFormat, read_problems
+from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.rollout.collect import check, collect
 from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
@@ -58,8 +58,8 @@ class SharedEngine:
         if self._settings.engine == "openai":
             return 0
         tokenizer = load_tokenizer(Path(self._settings.model))
-        rows = RowFormat(any_source=bool(self._settings.reward.function))
-        chats = (chat for file in self._files for chat in read_problems(Path(file), rows)["prompt"].to_pylist())
+        form = self._settings.form()
+        chats = (chat for file in self._files for chat in read_problems(Path(file), form)["prompt"].to_pylist())
         return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 

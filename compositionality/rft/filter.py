@@ -65,12 +65,8 @@ class FilterSettings:
     max_length: PositiveInt | None = None  # drop rows of more tokens with their prompt; null: keep all; needs tokenizer
     tokenizer: str | None = None  # model folder or Hub id: drop completions with characters that it does not write back
     deduplicate: bool = True  # keep one of equal completions of a problem
-    val_prompts: NonNegativeInt | None = (
-        None  # problems of test.parquet, of n kept at most n - 1; null: by val_fraction
-    )
-    val_fraction: FractionBelowOne = (
-        0.02  # share of problems of test.parquet, at least one; 0, as val_prompts=0: no such file
-    )
+    val_prompts: NonNegativeInt | None = None  # problems of test.parquet, at most all but one; null: by val_fraction
+    val_fraction: FractionBelowOne = 0.02  # share of problems of test.parquet, at least one; 0: no such file
     seed: Seed = 42  # of the choice
     force: bool = False  # replace a result that was made from something else
 

@@ -91,7 +91,7 @@ def check(settings: CollectSettings) -> None:
 
 
 def _problems(settings: CollectSettings) -> pa.Table:
-    problems = read_problems(settings.problems, settings.row_format(any_source=bool(settings.reward.function)))
+    problems = read_problems(settings.problems, settings.form())
     return problems.slice(0, settings.limit) if settings.limit else problems
 
 

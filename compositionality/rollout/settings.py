@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe
-from compositionality.data.problems import RowSettings
+from compositionality.data.problems import RowFormat, RowSettings
 from compositionality.errors import UserError, check_installed, public_url
 from compositionality.ranges import (
     Fraction,
@@ -69,7 +69,8 @@ class SamplingSettings:
 
     def collection(self, model: str, problems: str, output: Path) -> "CollectSettings":
         """How one model answers one problem file; never forced (see ``evaluate.completions.collected``)."""
-        shared = {entry.name: getattr(self, entry.name) for entry in fields(SamplingSettings)}
+        names = {entry.name for entry in fields(CollectSettings)} - {"problems", "output", "model", "force"}
+        shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
 
 
@@ -81,6 +82,10 @@ class CollectSettings(RowSettings, SamplingSettings):
     output: Path = MISSING  # folder of rollouts
     model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
     force: bool = False  # replace a result that was made from something else
+
+    def form(self) -> RowFormat:
+        """How the problem file is read."""
+        return self.row_format(any_source=bool(self.reward.function))
 
 
 def check_settings(settings: CollectSettings) -> None:

@@ -27,6 +27,12 @@ def distinct_problems(
         raise UserError("levels=[]: give at least one")
     share = count // len(levels) if evenly else count
     check_count(count, len(levels) if evenly else 1)
+    return _distinct(make, levels, count, share, workers, advice)
+
+
+def _distinct(
+    make: MakeChunk, levels: Sequence[int], count: int, share: int, workers: int, advice: str
+) -> Iterator[Problem]:
     seen: set[Hashable] = set()
     filled: Counter[int] = Counter()
     limit, tried, last = PATIENCE * count + CHUNK, 0, 0

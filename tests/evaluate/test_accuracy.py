@@ -166,10 +166,16 @@ def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list
 
 
 def test_every_setting_of_collect_is_one_of_evaluate_with_the_same_default() -> None:
-    mine = {entry.name: entry.default for entry in fields(EvaluateSettings)}
+    mine = {entry.name: (entry.default, entry.default_factory) for entry in fields(EvaluateSettings)}
     for entry in fields(CollectSettings):
         if entry.name not in ("model", "problems", "output"):
-            assert mine[entry.name] == entry.default, entry.name
+            assert mine[entry.name] == (entry.default, entry.default_factory), entry.name
+
+
+def test_columns_of_ones_own_reach_the_collection(tmp_path: Path) -> None:
+    words = ["models=[base:a/b]", "problems=[x.jsonl]", "output=out", "truth_key=[target,nums]", "source=countdown"]
+    collection = parse(EvaluateSettings, words).collection("a/b", "x.jsonl", tmp_path)
+    assert (collection.truth_key, collection.form().source) == (["target", "nums"], "countdown")
 
 
 def test_models_are_named_on_the_command_line() -> None:

@@ -22,7 +22,7 @@ from compositionality.data.artefact import (
     write_derived,
 )
 from compositionality.data.parquet import read_table, write_table
-from compositionality.data.problems import RowFormat, iterate_problems, read_problems
+from compositionality.data.problems import RowSettings, iterate_problems, read_problems
 from compositionality.evaluate.accuracy.rows import SCHEMA, Row, parts_of, rows_of
 from compositionality.evaluate.completions import Folders, all_collected, check_jobs, engine_for, jobs_of
 from compositionality.evaluate.counts import (
@@ -48,7 +48,7 @@ STEP = "evaluate_accuracy"
 
 
 @dataclass
-class EvaluateSettings(SamplingSettings):
+class EvaluateSettings(RowSettings, SamplingSettings):
     """Settings of ``evaluate``."""
 
     models: list[str] = MISSING  # NAME:PATH
@@ -158,7 +158,7 @@ def _count(settings: EvaluateSettings, files: Mapping[str, str], folders: Folder
     """Read every rollout folder once, problem file by problem file."""
     tallies, problems = {}, {}
     for name, path in files.items():
-        table = read_problems(Path(path), RowFormat(any_source=bool(settings.reward.function)))
+        table = read_problems(Path(path), settings.row_format(any_source=bool(settings.reward.function)))
         problems[name] = table.slice(0, settings.limit) if settings.limit else table
         rows = list(iterate_problems(problems[name]))
         for model in dict.fromkeys(model for model, _ in folders):

@@ -151,8 +151,8 @@ def paper_items(options: PaperFile) -> Iterator[PaperItem]:
 
 def paper_problems(options: PaperFile) -> Iterator[Problem]:
     """Rows of one file, in the published schema."""
-    for item in paper_items(options):
-        yield _problem(item, options.group(), show_definitions=options.stage == 1)
+    items, group = paper_items(options), options.group()
+    return (_problem(item, group, show_definitions=options.stage == 1) for item in items)
 
 
 def _problem(item: PaperItem, group: str, *, show_definitions: bool) -> Problem:

@@ -111,12 +111,11 @@ def check_split(config: Mapping[str, Any], ranks: int) -> None:
 
 
 def check_lora(model: ModelSettings, mesh: MeshSettings) -> None:
-    """UserError for adapters beside layers that ranks share, which the single-file trainers do not have."""
-    if not model.lora.rank:
-        return
-    check_installed("peft", f"model.lora.rank={model.lora.rank}")
-    if mesh.tensor > 1:
+    """UserError for adapters beside layers that ranks share, which the single-file trainers do not have, or no peft."""
+    if model.lora.rank and mesh.tensor > 1:
         raise UserError(f"model.lora.rank={model.lora.rank}: needs mesh.tensor=1, or engine=verl")
+    if model.lora.rank:
+        check_installed("peft", f"model.lora.rank={model.lora.rank}")
 
 
 def refuse_foreign_keys(settings: Any, keys: Mapping[str, str]) -> None:
