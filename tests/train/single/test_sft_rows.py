@@ -174,7 +174,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
             "row 1: the last of its messages must be",
         ),
         ('{"prompt": 1, "response": "b"}', "row 0: every one of its messages must have a role and a content of text"),
-        ('{"prompt": "a", "response": ', "not a readable JSON lines file"),
+        ('{"prompt": "a", "response": ', "line 1: damaged"),
         ("", "has no rows"),
     ],
 )
