@@ -18,7 +18,7 @@ for step in $(printf '%s\n' "$trained"/steps/global_step_* | sort -V); do
   model=$step/huggingface
   if [[ -d $step/actor ]]; then # of verl, in shards
     model=$step/exported
-    run export_checkpoint checkpoint="$step" output="$model" "${@:2}"
+    run export_checkpoint checkpoint="$step" output="$model"
   fi
   if [[ -d $model ]]; then models+=("step${step##*_}:$model"); fi
 done

@@ -100,7 +100,7 @@ def check(settings: CreateProblems) -> tuple[Task, Mode, Any, Recipe]:
     name, mode = _mode(task, settings.mode)
     options = mode.options(**{entry.name: _frozen(getattr(settings, entry.name)) for entry in fields(mode.options)})
     levels = len(getattr(options, "levels", ()))
-    few = min(settings.count, levels + settings.count % levels) if levels else settings.count  # refused if all are
+    few = levels if levels and settings.count % levels == 0 else settings.count  # refused if all are, by their number
     next(iter(task.problems(options, settings.split, settings.seed, few)), None)
     avoid = dict(zip(name_inputs("avoid", settings.avoid), map(Path, settings.avoid), strict=True))
     stream = {key: getattr(settings, key) for key in (*mode.uses, "count")}
