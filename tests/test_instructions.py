@@ -52,7 +52,13 @@ def settings(asked: Command, row: Row) -> dict[str, str]:
         return variables
     section = re.search(r"^export SECTION=(\w+)", (ROOT / asked.script).read_text(), re.MULTILINE)
     variables |= {"SECTION": section[1]} if section else {}
-    return variables | environment(variables)
+    return variables | of_the_scripts(tuple(variables.items()))
+
+
+@cache
+def of_the_scripts(given: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """What bash/env.sh would ask a process of its own for."""
+    return environment(dict(given))
 
 
 @cache
