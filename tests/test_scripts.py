@@ -340,6 +340,8 @@ def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> N
     done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "mine"), **folders)
     assert done.returncode == 2
     assert "makes it" not in done.stderr
+    assert maker("no model at checkpoints/tiny/stage1-rft/final").endswith("stage1_rft.sh makes it")
+    assert maker("bash/behavior_injection/thin.jinja: no such file") == ""
 
 
 def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def maker(message: str) -> str:
             for folder, place, script in _outputs()
             if re.match(rf"{re.escape(folder)}.*/{'[^/]*'.join(map(re.escape, place.split('*')))}(/|$)", path)
         ]
-        if making and not Path(path).exists():
+        if making and not Path(path).exists() and not Path(path).is_relative_to("bash"):
             return f"; bash {max(making, key=lambda one: one[:2])[-1].relative_to(BASH.parent).as_posix()} makes it"
     return ""
 

@@ -40,7 +40,7 @@ class CreateProblems:
     mode: str = ""  # of the task; empty: its first
     split: NonEmptyStr = TRAIN  # name of the stream
     seed: Seed = 1  # of the stream
-    count: PositiveInt = 1000  # problems, over all levels
+    count: PositiveInt = 1200  # problems, over all levels
     avoid: list[str] = field(default_factory=list)  # problem files to share nothing with
     workers: Workers = 1  # processes; changes the speed only
     force: bool = False  # replace a result that was made from something else
