@@ -151,7 +151,7 @@ class GrpoRewardSettings(FunctionSettings):
         if section == {}:
             del verl["reward"]
         if self.shape == "auto":
-            self.shape = Shape.SCORE if self.function else Shape.BINARY
+            self.shape = (Shape.SCORE if self.function else Shape.BINARY).value  # OmegaConf writes the name of a member
 
     def judges(self) -> JudgePool:
         """The process that judges the completions of a rank."""
