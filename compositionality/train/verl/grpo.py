@@ -133,8 +133,9 @@ def _train(config: DictConfig, recipe: Recipe, command: list[str], variables: di
         config.trainer.resume_from_path = str(folder(steps, resumed))
     if resumed in scores(steps):
         config.trainer.val_before_train = False
-    for name in ("train_files", "val_files"):
-        config.data[name] = files_for_verl(config.run[name], row_format_of_run(config.run), out / "rows" / name)
+    train, form = config.run.train_files, row_format_of_run(config.run)
+    for name, paths in (("train_files", train), ("val_files", config.run.val_files or train[:1])):  # as in grpo_keys
+        config.data[name] = files_for_verl(paths, form, out / "rows" / name)
     launch.write_config(config, out / "config.yaml")
     launch.run_trainer(
         command,
