@@ -2,7 +2,7 @@
 # Set-up, then lint, types and tests. Writes nothing but .venv and caches.
 #   bash bash/test.sh          everything that two CPU cores can run in minutes; installs verl, Ray and vLLM
 #   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
-#                              about 5 minutes on 2 cores after set-up
+#                              about 10 minutes of processor time, set-up included
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
