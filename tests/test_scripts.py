@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bash_runs import ROOT, dry, run, values
 
+from compositionality.config.makers import maker
 from compositionality.config.profile import load_profile, profile_names
 
 SECTION = "bash/section41_42"
@@ -329,14 +330,14 @@ def test_a_model_of_ones_own_writes_beside_nothing_of_the_study() -> None:
 
 def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
     folders = {"PROFILE": "tiny", "CKPT_DIR": str(tmp_path / "c"), "DATA_DIR": str(tmp_path / "d")}
-    for script, maker in (
+    for script, makes in (
         (f"{SECTION}/stage2_rl_level2", "section41_42/stage1_rft"),
         (f"{SECTION}/stage1_rft", "section41_42/stage0_pretrain"),
         (f"{SECTION}/stage1_create_train_data", "section41_42/stage0_pretrain"),
     ):
         done = run(f"{script}.sh", **folders)
         assert done.returncode == 2
-        assert done.stderr.splitlines()[-1].endswith(f"; bash bash/{maker}.sh makes it"), done.stderr
+        assert done.stderr.splitlines()[-1].endswith(f"; bash bash/{makes}.sh makes it"), done.stderr
     done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "mine"), **folders)
     assert done.returncode == 2
     assert "makes it" not in done.stderr

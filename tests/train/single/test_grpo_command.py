@@ -135,7 +135,7 @@ def test_bad_settings_are_one_line(small, tmp_path, changes, told):
     ("column", "value", "told"),
     [
         ("data_source", "nobody/knows", "row 0: unknown data_source 'nobody/knows'; known: "),
-        ("prompt", "What is 1+1?", "row 0: the prompt is string"),
+        ("prompt", ["What is 1+1?"], "row 0: the prompt is list<"),
         ("prompt", [{"role": "user", "content": "func_16:é"}], "row 0: the tokenizer has no tokens for é"),
     ],
 )
