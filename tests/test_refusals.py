@@ -36,10 +36,14 @@ BASES = {  # words with which a dry run passes; what is in capitals is made belo
     "prepare_guru": "files=[TRAIN] output=OUT",
     "pretrain_tiny": "output=OUT run.device=cpu",
     "audit_data": "files=[TRAIN]",
+    "failure_modes": "rollouts=[m:ROLLOUTS] problems=[TRAIN] output=OUT level=1",
+    "export_checkpoint": "checkpoint=NOWHERE output=OUT",
 }
 REFUSALS = [  # entry point, words beside its base, what is said
     ("train_grpo", "rollout.engine=server", "rollout.engine=server: give rollout.server_url"),
     ("train_grpo", "rollout.engine=server rollout.server_url=here", "here: no address of a server"),
+    ("train_grpo", "model.attention=flash_attention_2", "model.attention=flash_attention_2: needs a GPU"),
+    ("train_sft", "model.attention=flash_attention_2", "model.attention=flash_attention_2: needs a GPU"),
     ("train_grpo", "rollout.engine=sglang", "rollout.engine=sglang: not one of builtin, vllm, server"),
     ("train_grpo", "algorithm.advantage=gae", "algorithm.advantage=gae: engine=single has no critic"),
     ("train_grpo", "algorithm.updates_per_step=3", "updates_per_step=3 does not divide data.prompts_per_step=8"),
@@ -62,6 +66,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("collect_rollouts", "max_tokens=9999", "the longest prompt + max_tokens"),
     ("collect_rollouts", "output=TAKEN", "exists but was not made by this step"),
     ("collect_rollouts", "output=ROLLOUTS n_samples=9", "n_samples: 2 then, 9 now"),
+    ("collect_rollouts", "output=HALF n_samples=9", "holds half-finished rollouts of other settings or inputs"),
     ("evaluate", "problems=[a:TRAIN,a:OTHER]", "are both called 'a'"),
     ("passk", "n_samples=1", "pass@k needs at least 2 samples"),
     ("passk", "levels=[77]", "has no level 77"),
@@ -76,6 +81,14 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("filter_problems", "min_correct_ratio=1", "the first must be below the second"),
     ("split_chunks", "chunks=99", "24 rows are too few for 99 chunks"),
     ("merge_data", "inputs=[TRAIN,ROWS]", "ROWS: has columns messages"),
+    ("merge_data", "inputs=[TRAIN,COPY]", "row 0 has a prompt of TRAIN too"),
+    ("merge_data", "output=TAKEN", "exists but was not made by this step"),
+    ("failure_modes", "judge=true", "judge=true: set JUDGE_BASE_URL=http://HOST:PORT/v1 and JUDGE_MODEL=NAME"),
+    ("failure_modes", "judge=true judge_base_url=here judge_model=j", "here: no address of a server"),
+    ("failure_modes", "judge=true judge_base_url=http://x judge_model=j level=9", "level=9: the problems have levels"),
+    ("failure_modes", "levels=[9]", "levels=[9]: the problems have levels [1, 2]"),
+    ("failure_modes", "problems=[OTHER]", "answers none of the files in problems"),
+    ("export_checkpoint", "checkpoint=MODEL", "MODEL: no checkpoint of verl"),
     ("write_solutions", "subgoals=true", "string problems have no subgoals"),
     ("make_domain_sample", "count=1", "give 8 or more"),
     ("make_domain_sample", "output=TAKEN", "exists but was not made by this step"),
@@ -112,13 +125,14 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
     folder = tmp_path_factory.mktemp("refusals")
-    names = ("MODEL", "STRANGE", "TAKEN", "ROLLOUTS")
+    names = ("MODEL", "STRANGE", "TAKEN", "ROLLOUTS", "HALF", "NOWHERE")
     found = {name: folder / name for name in names} | {
-        name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS")
+        name: folder / f"{name}.parquet" for name in ("TRAIN", "OTHER", "ROWS", "COPY")
     }
     task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1, 2), style="compact"))
     for name, seed in (("TRAIN", 0), ("OTHER", 1)):
         pq.write_table(to_table([task.problem("train", seed, row) for row in range(24)], "train"), found[name])
+    shutil.copy(found["TRAIN"], found["COPY"])
     tokenizer = build_tokenizer([function.name for function in task.functions])
     for part in (build_model(TinyConfig(layers=2, width=32, heads=2, head_width=32), tokenizer, 0), tokenizer):
         part.save_pretrained(found["MODEL"])
@@ -131,14 +145,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pq.write_table(pa.table({"messages": [chat] * 20, "data_source": ["string-train-level1"] * 20}), found["ROWS"])
     found["TAKEN"].mkdir()
     (found["TAKEN"] / "thesis.tex").write_text("mine")
-    assert (
-        typed(
-            "collect_rollouts",
-            f"{BASES['collect_rollouts']} output=ROLLOUTS n_samples=2",
-            found | {"OUT": folder / "x"},
-        )
-        == 0
-    )
+    collected = f"{BASES['collect_rollouts']} n_samples=2 output="
+    there = found | {"OUT": folder / "new"}
+    assert typed("collect_rollouts", f"{collected}ROLLOUTS", there) == 0
+    with pytest.MonkeyPatch.context() as patch:  # stopped before its first completion
+        patch.setattr("compositionality.rollout.collect._Job.run", lambda *_: sys.exit(9))
+        assert typed("collect_rollouts", f"{collected}HALF", there) == 9
     return found
 
 

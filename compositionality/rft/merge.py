@@ -1,7 +1,7 @@
 """Several data sets joined to one: problem files, or SFT data (files, or folders of train and test)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, name_inputs, new_artefact
+from compositionality.data.artefact import (
+    Recipe,
+    check_target,
+    exclusive,
+    is_done,
+    is_to_be_checked,
+    name_inputs,
+    new_artefact,
+)
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
@@ -33,9 +41,7 @@ class MergeSettings:
 def merge_data(settings: MergeSettings) -> Path:
     """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
     inputs, output = named_inputs(settings), Path(settings.output)
-    shown = {key: value for key, value in asdict(settings).items() if key == "allow_shared_prompts"}
-    names = name_inputs("inputs", inputs)
-    recipe = Recipe(STEP, {**shown, "inputs": names}, dict(zip(names, inputs, strict=True)))  # in the order of the rows
+    recipe = _recipe(settings, inputs)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
@@ -49,10 +55,17 @@ def merge_data(settings: MergeSettings) -> Path:
 
 
 def check(settings: MergeSettings) -> None:
-    """A dry run's: the settings, and the columns of the inputs where all are there."""
+    """Dry run: check the settings, the place of the result, and columns and prompts of the inputs if all exist."""
     inputs = named_inputs(settings)
+    check_target(Path(settings.output), _recipe(settings, inputs), force=settings.force)
     if is_to_be_checked(*inputs, dry=True):
-        checked_parts(inputs)
+        check_prompts(checked_parts(inputs), allow=settings.allow_shared_prompts)
+
+
+def _recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:
+    names = name_inputs("inputs", inputs)  # in the order of the rows
+    kept = {"allow_shared_prompts": settings.allow_shared_prompts, "inputs": names}
+    return Recipe(STEP, kept, dict(zip(names, inputs, strict=True)))
 
 
 def named_inputs(settings: MergeSettings) -> list[Path]:

@@ -24,7 +24,14 @@ from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
-from compositionality.rollout.store import ROWS_PER_SHARD, ShardPlan, WorkingFolder, shard_table, working_path
+from compositionality.rollout.store import (
+    ROWS_PER_SHARD,
+    ShardPlan,
+    WorkingFolder,
+    check_unfinished,
+    shard_table,
+    working_path,
+)
 from compositionality.rollout.summary import RolloutSummary
 from compositionality.types import Completion
 
@@ -88,6 +95,8 @@ def check(settings: CollectSettings) -> None:
         return
     _check_prompts(settings, problems)
     check_target(settings.output, recipe(settings), force=settings.force)
+    if not settings.force:
+        check_unfinished(settings.output, recipe(settings))
 
 
 def _problems(settings: CollectSettings) -> pa.Table:

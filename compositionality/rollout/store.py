@@ -5,6 +5,7 @@ Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples`
 collection was begun: the working folder records it, and elsewhere it goes on with the same cut.
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 from compositionality.data.artefact import (
     Manifest,
+    Recipe,
     beside,
     file_hash,
     input_hash,
@@ -32,6 +34,10 @@ from compositionality.types import Completion, Verdict
 STEP = "collect_rollouts"
 CUT = "rows_per_shard.json"
 OURS = {"recipe.json", CUT, "shards", "hashes"}
+OF_OTHERS = (
+    "{}: holds half-finished rollouts of other settings or inputs; run those again to finish them, "
+    "or pass --force to drop them"
+)
 ROWS_PER_SHARD = 8192
 SCHEMA = pa.schema(
     [
@@ -174,10 +180,7 @@ class WorkingFolder:
         recipe_file = self.path / "recipe.json"
         if recipe_file.is_file() and recipe_file.read_text() != recipe:
             if not force:
-                raise UserError(
-                    f"{self.path}: holds half-finished rollouts of other settings or inputs; "
-                    f"run those again to finish them, or pass --force to drop them"
-                )
+                raise UserError(OF_OTHERS.format(self.path))
             remove(self.path)
         for path in self.path.glob("[!.]*"):
             if path.name not in OURS:
@@ -202,6 +205,18 @@ class WorkingFolder:
 def working_path(output: Path) -> Path:
     """The folder of the half-finished rollouts of ``output``."""
     return beside(output, "working")
+
+
+def check_unfinished(output: Path, recipe: Recipe) -> None:
+    """UserError if half-finished rollouts of ``output`` are of other settings; inputs are not hashed."""
+    begun = working_path(output) / "recipe.json"
+    if not begun.is_file():
+        return
+    with contextlib.suppress(ValueError):
+        step, settings, _ = json.loads(begun.read_text())
+        if step == recipe.step and json.loads(settings) == json.loads(json.dumps(recipe.settings, default=str)):
+            return
+    raise UserError(OF_OTHERS.format(begun.parent))
 
 
 def write_shard(table: pa.Table, path: Path, recorded: Path) -> None:

@@ -95,6 +95,7 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
     run.nodes = run.nodes or int(os.environ.get("NNODES", "1"))
     if not imagined and not run.ray_address:
         check_a_gpu_each(run.device, run.processes)
+    check_attention(settings, imagined=imagined or elsewhere)
     settle_attention(settings)
     if settings.engine == "verl" and run.device == "gpu" and not imagined and settings.model.attention == "sdpa":
         print(SLOW_ATTENTION, file=sys.stderr)
@@ -114,10 +115,25 @@ def settle_attention(settings: GrpoSettings | SftSettings) -> None:
         settings.model.attention = "flash_attention_2" if flash else "sdpa"
 
 
+def check_attention(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
+    """UserError for ``model.attention=flash_attention_2`` on a CPU, or on GPUs of this machine without flash-attn."""
+    if settings.model.attention != "flash_attention_2":
+        return
+    fix = "give model.attention=auto, which takes it where it can"
+    device, gpus = settings.run.device, count_gpus()
+    if device == "cpu" or (device == "auto" and not gpus and not imagined):
+        raise UserError(f"model.attention=flash_attention_2: needs a GPU; {fix}")
+    if (gpus or not imagined) and importlib.util.find_spec("flash_attn") is None:
+        raise UserError(
+            f"model.attention=flash_attention_2: flash-attn is not installed; bash bash/setup.sh --flash-attn, or {fix}"
+        )
+
+
 def _on_ranks(
     settings: Any, body: Callable[[], object], read_inputs: Callable[[Any], object], recipe: Callable[[Any], Recipe]
 ) -> None:
     """Run ``body`` on every rank; in a dry run, which begins with the same checks, print the settings."""
+    check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
         if read_inputs(settings):
             check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)

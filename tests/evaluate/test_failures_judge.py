@@ -195,7 +195,7 @@ def test_the_judge_may_say_six_classes() -> None:
 def test_p18_a_judge_without_address_is_one_line(home: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"set JUDGE_BASE_URL=.* and JUDGE_MODEL"):
         asked(home, judge, judge_base_url="")
-    with pytest.raises(UserError, match="judge_concurrency: too small"):
+    with pytest.raises(UserError, match="judge_concurrency=0: must be at least 1"):
         asked(home, judge, judge_concurrency=0)
     monkeypatch.setenv("JUDGE_BASE_URL", judge.url)
     monkeypatch.setenv("JUDGE_MODEL", "j")

@@ -119,7 +119,7 @@ def test_models_and_levels_can_be_narrowed(home: Path) -> None:
     output = find_failures(settings(home, models=["slip", "good"], levels=[2]))
     assert summary_of(output)["models"] == ["slip", "good"]
     assert {row["level"] for row in summary_of(output)["shares"]} == {2}
-    with pytest.raises(UserError, match=r"levels=\[7\]: no response to problems of these levels"):
+    with pytest.raises(UserError, match=r"levels=\[7\]: the problems have levels"):
         find_failures(settings(home, levels=[7]))
     assert {row["level"] for row in summary_of(output)["shares"]} == {2}  # the old result is still there
 

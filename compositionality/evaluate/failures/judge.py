@@ -22,7 +22,7 @@ from compositionality.data.artefact import Recipe, write_derived
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.labels import responses_of
-from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source
+from compositionality.evaluate.failures.sources import FailureSettings, Problems, Source, judge_server
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.rollout.engines.openai import read_text
 from compositionality.rollout.engines.server import JsonServer, ServerError
@@ -30,7 +30,6 @@ from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
 from compositionality.types import Failure, Message, Problem
 
-URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
 RETRIES, TIMEOUT_S = 5, 600.0
 Question = tuple[Message, ...]
@@ -49,14 +48,8 @@ class JudgeClient:
     @classmethod
     def of_settings(cls, settings: FailureSettings, schema: Mapping[str, Any], answers: Path) -> Self:
         """UserError unless address and name of the judge are given, as settings or in the environment."""
-        base_url = settings.judge_base_url or os.environ.get(URL_VARIABLE, "")
-        model = settings.judge_model or os.environ.get(MODEL_VARIABLE, "")
-        if not base_url or not model:
-            raise UserError(f"judge=true: set {URL_VARIABLE}=http://HOST:PORT/v1 and {MODEL_VARIABLE}=NAME")
+        base_url, model = judge_server(settings)
         limits = {"max_tokens": settings.judge_max_tokens, "concurrency": settings.judge_concurrency}
-        for name, value in (*limits.items(), ("responses", settings.judge_responses + 1)):
-            if value < 1:
-                raise UserError(f"judge_{name}: too small; give a whole number from {int(name != 'responses')} on")
         return cls(base_url, model, schema, answers, **limits)
 
     def answers(self, questions: Sequence[Question]) -> list[str]:

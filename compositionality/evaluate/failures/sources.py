@@ -1,5 +1,7 @@
 """Settings of the classification, and the rollouts and problem files that they name."""
 
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,9 +12,12 @@ from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.ranges import NonNegativeInt, PositiveInt
+from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
+from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
+
+URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 
 
 @dataclass
@@ -61,10 +66,26 @@ def find_sources(settings: FailureSettings) -> list[Source]:
     """The rollouts, model by model; UserError if one is missing or answers another problem file."""
     files = check_settings(settings)
     if settings.rollouts:
-        return _of_rollouts(settings, files)
-    folder = Path(settings.evaluation)
-    models = settings.models or _models_in(folder)
-    return [_checked(model, name, folder / "rollouts" / model / name, files) for model in models for name in files]
+        sources = _of_rollouts(settings, files)
+    else:
+        folder = Path(settings.evaluation)
+        models = settings.models or _models_in(folder)
+        sources = [
+            _checked(model, name, folder / "rollouts" / model / name, files) for model in models for name in files
+        ]
+    _check_levels(settings, {source.path for source in sources})
+    return sources
+
+
+def _check_levels(settings: FailureSettings, files: Iterable[Path]) -> None:
+    wanted = {*settings.levels, *([settings.level] if settings.judge else [])}
+    if not wanted:
+        return
+    there = {stratum.level for path in files for stratum in Problems(path).strata}
+    if settings.levels and not there.intersection(settings.levels):
+        raise UserError(f"levels={settings.levels}: the problems have levels {sorted(there)}; leave levels out for all")
+    if settings.judge and settings.level not in there:
+        raise UserError(f"level={settings.level}: the problems have levels {sorted(there)}; choose one to be judged")
 
 
 def check(settings: FailureSettings) -> None:
@@ -82,7 +103,20 @@ def check_settings(settings: FailureSettings) -> dict[str, Path]:
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
     for name in settings.models:
         check_name("models", name)
+    check_ranges(settings)
+    if settings.judge:
+        judge_server(settings)
     return files
+
+
+def judge_server(settings: FailureSettings) -> tuple[str, str]:
+    """Address and name of the judge, from the settings or the environment. UserError if one is missing."""
+    base_url = settings.judge_base_url or os.environ.get(URL_VARIABLE, "")
+    model = settings.judge_model or os.environ.get(MODEL_VARIABLE, "")
+    if not base_url or not model:
+        raise UserError(f"judge=true: set {URL_VARIABLE}=http://HOST:PORT/v1 and {MODEL_VARIABLE}=NAME")
+    address_of(base_url)
+    return base_url, model
 
 
 def _of_rollouts(settings: FailureSettings, files: dict[str, Path]) -> list[Source]:

@@ -7,14 +7,22 @@ memory-mapped shards one after the other, written, and compared with what transf
 import json
 import logging
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING
 
-from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_text
+from compositionality.data.artefact import (
+    Recipe,
+    check_target,
+    exclusive,
+    is_done,
+    is_to_be_checked,
+    new_artefact,
+    write_text,
+)
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
@@ -39,16 +47,17 @@ class ExportSettings:
 
 
 def check(settings: ExportSettings) -> None:
-    """A dry run's: the checkpoint, if it is there, is one of verl."""
+    """Dry run: check the place of the result, and the checkpoint if it exists."""
+    inputs = {"checkpoint": Path(settings.checkpoint)}
     if is_to_be_checked(settings.checkpoint, dry=True):
-        find_state(Path(settings.checkpoint))
+        inputs = _inputs(find_state(Path(settings.checkpoint)))
+    check_target(Path(settings.output), _recipe(settings, inputs), force=settings.force)
 
 
 def export_step(settings: ExportSettings) -> None:
     """Export one checkpoint as an artefact of its own."""
     source, target = find_state(Path(settings.checkpoint)), Path(settings.output)
-    inputs = {path.name: path for path in [*state_files(source), source / "huggingface"]}
-    recipe = Recipe("export_checkpoint", {"dtype": settings.dtype}, inputs)
+    recipe = _recipe(settings, _inputs(source))
     facts: dict[str, Any] = {}
     with exclusive(target):
         if is_done(target, recipe, force=settings.force):
@@ -57,6 +66,14 @@ def export_step(settings: ExportSettings) -> None:
         with new_artefact(target, recipe, facts) as partial:
             facts |= export(source, partial, settings.dtype)
     print(f"{target}: {facts['parameters']:,} parameters, {settings.dtype}, verified")
+
+
+def _inputs(source: Path) -> dict[str, Path]:
+    return {path.name: path for path in [*state_files(source), source / "huggingface"]}
+
+
+def _recipe(settings: ExportSettings, inputs: Mapping[str, Path]) -> Recipe:
+    return Recipe("export_checkpoint", {"dtype": settings.dtype}, inputs)
 
 
 def export(source: Path, target: Path, dtype: str = "float32") -> dict[str, Any]:
