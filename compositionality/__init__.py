@@ -1,3 +1,3 @@
 """A laboratory for one question: does RL teach language models new skills, or only re-rank old ones?"""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

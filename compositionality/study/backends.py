@@ -124,7 +124,8 @@ class Ray:
 class Slurm:
     """Slurm: every job is one ``sbatch --wait``; ``options`` are added to it. Logs are in $RESULTS_DIR/slurm.
 
-    A run that is killed leaves the jobs that it has submitted to Slurm.
+    A run that is killed leaves its jobs to Slurm. Started again it submits them again, under the same names: each waits
+    until the one that was left has ended (``singleton``), and then finds its work done.
     """
 
     options: list[str] = field(default_factory=list)
@@ -132,13 +133,15 @@ class Slurm:
 
     async def run(self, job: Job, lane: int, write: Write | None) -> int:  # noqa: ARG002
         """See Backend."""
-        log = Path(job.variables["RESULTS_DIR"], "slurm", f"{job.label.replace('/', '-').replace(' ', '-')}.log")
+        results, label = Path(job.variables["RESULTS_DIR"]), job.label.replace("/", "-").replace(" ", "-")
+        log = results / "slurm" / f"{label}.log"
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
         cpus, gpus = needs_of(job)
         wanted = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
-            *(f"--job-name={job.label}", *wanted, *self.options, f"--wrap={shlex.join(command_of(job))}"),
+            *(f"--job-name={results.name}-{label}", "--dependency=singleton", "--requeue", *wanted),
+            *(*self.options, f"--wrap={shlex.join(command_of(job))}"),
         ]
         ids: list[str] = []
 

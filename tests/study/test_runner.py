@@ -308,17 +308,21 @@ def test_p18_a_study_that_does_not_fit_is_one_line(change: tuple[str, str], name
 # ---- Slurm and Ray
 
 SBATCH = r"""#!/usr/bin/env bash
-# sbatch --wait --parsable as Slurm does it: the job's number at once, then the job, whose exit code it returns.
+# sbatch --wait --parsable as Slurm does it: the job's number at once, then the job, whose exit code it returns. The job
+# outlives this command, and with --dependency=singleton waits for those of its name.
 echo "$@" >>"$FOLDER/sbatch.log"
 echo "$$;stub"
+alone=$$
 for word in "$@"; do
   case $word in
+    --job-name=*) name=${word#--job-name=} ;;
+    --dependency=singleton) alone=$name ;;
     --wrap=*) command=${word#--wrap=} ;;
     --output=*) log=${word#--output=} ;;
     --chdir=*) cd "${word#--chdir=}" ;;
   esac
 done
-bash -c "$command" >"$log" 2>&1
+setsid --wait flock "$FOLDER/job-$alone" bash -c "$command" >"$log" 2>&1
 """
 
 # scancel ends the job's processes, wherever they run: here the one that would not end by itself.
@@ -367,6 +371,38 @@ def test_a_failed_slurm_job_cancels_the_others(tmp_path: Path, monkeypatch: pyte
     assert asyncio.run(Runner(cluster_jobs(tmp_path, "long", "bad"), Slurm()).run()) == 7
     assert (tmp_path / "scancel.log").read_text().strip().isdecimal()
     assert_gone(int((tmp_path / "child.pid").read_text()))
+
+
+LEFT = r"""
+if [[ -f $FOLDER/done ]]; then exit 0; fi
+echo start >>"$FOLDER/starts"
+echo "$$" >"$FOLDER/left.pid"
+sleep 2
+touch "$FOLDER/done"
+"""
+
+
+def test_slurm_jobs_that_a_killed_run_left_are_waited_for_and_not_started_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub_slurm(tmp_path, monkeypatch)
+    script = lane_script(tmp_path)
+    (tmp_path / "lane.sh").write_text(LEFT)
+    variables = {"FOLDER": str(tmp_path), "RESULTS_DIR": str(tmp_path / "results"), "DEVICE": "cpu"}
+    code = (
+        "import asyncio, sys; from compositionality.study.backends import Slurm\n"
+        "from compositionality.study.jobs import Job; from compositionality.study.runner import Runner\n"
+        f"asyncio.run(Runner([Job({script!r}, ('left',), {variables!r}, one_lane=True)], Slurm()).run())"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    wait_for(tmp_path, "left")
+    run.kill()
+    run.wait()
+    again = [Job(script, ("left",), variables, one_lane=True)]
+    assert asyncio.run(Runner(again, Slurm()).run()) == 0
+    assert (tmp_path / "done").is_file()
+    assert (tmp_path / "starts").read_text() == "start\n"
+    assert len((tmp_path / "sbatch.log").read_text().splitlines()) == 2
 
 
 def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
