@@ -3,14 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import file_hash, is_to_be_checked, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.ranges import NonNegativeInt, PositiveInt
+from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
 
@@ -19,8 +17,8 @@ from compositionality.types import Problem
 class FailureSettings:
     """Settings of ``find_failures``: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
 
-    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
-    output: Path = MISSING  # folder of the results
+    problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
+    output: Path = REQUIRED  # folder of the results
     evaluation: str = ""  # folder of examples/evaluate.py
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
     models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
