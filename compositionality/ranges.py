@@ -93,12 +93,13 @@ def _given(values: Any) -> Any:
 
 def _not_by_pydantic(kind: Any, value: Any, key: str = "") -> Iterator[str]:
     """Faults that pydantic would pass over: unknown keys, numbers that are not finite, truth values as numbers."""
-    plain, inner = _plain(kind), get_args(_plain(kind))
-    if is_dataclass(plain) and isinstance(value, Mapping):
+    plain: Any = _plain(kind)
+    inner, kinds = get_args(plain), _kinds(plain) if hasattr(plain, "__dataclass_fields__") else None
+    if kinds is not None and isinstance(value, Mapping):
         for name, part in value.items():
             at = f"{key}.{name}" if key else str(name)
-            if name in _kinds(plain):
-                yield from _not_by_pydantic(_kinds(plain)[name], part, at)
+            if name in kinds:
+                yield from _not_by_pydantic(kinds[name], part, at)
             else:
                 yield f"{at}: {no_such_setting(plain, str(name))}"
     elif get_origin(plain) is dict and isinstance(value, Mapping):
