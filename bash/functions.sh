@@ -74,7 +74,7 @@ hold_out() {
 list() {
   local LC_ALL=C word words=()
   for word in "$@"; do
-    if [[ $word == *[!A-Za-z0-9_./:-]* ]]; then word="'${word//\'/\\\'}'"; fi
+    if [[ $word == *[!A-Za-z0-9_./:-]* ]]; then word="'${word//\'/\'\'}'"; fi
     words+=("$word")
   done
   (IFS=,; echo "${words[*]}")

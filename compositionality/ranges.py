@@ -1,20 +1,22 @@
-"""Types of settings that hold their range, and the check of a whole dataclass against them.
+"""Types of settings that hold their range, and the check of values against a dataclass of them by pydantic."""
 
-``Annotated[int, Ge(1)]`` is an ``int`` to mypy and to OmegaConf; ``check_ranges`` reads the rest. Every float must be
-finite, whatever its range.
-"""
-
+import difflib
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Interval, MinLen
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 from compositionality.errors import UserError
+
+Settings = TypeVar("Settings")
+REQUIRED: Any = "???"
+"""The default of a setting that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,15 @@ class OneOf:
     """The values that a key may have."""
 
     choices: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
+        """Validate the plain type, then membership."""
+        return core_schema.no_info_after_validator_function(self._member, handler(source))
+
+    def _member(self, value: str) -> str:
+        if value not in self.choices:
+            raise ValueError
+        return value
 
 
 PositiveInt = Annotated[int, Ge(1)]
@@ -39,58 +50,134 @@ Workers = Annotated[int, Interval(ge=1, le=1024)]
 """Processes on this machine."""
 Port = Annotated[int, Interval(ge=1, le=65535)]
 
+NEEDED = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "one text, in quotes if it looks like a number",
+}
 
-def check_ranges(settings: object, source: str = "") -> None:
-    """UserError for the first value of a settings object (nested ones too) that is out of its type's range.
 
-    ``source``, a file, is named first.
+def check_ranges(settings: object) -> None:
+    """Raise UserError for the first value of a settings object (nested ones too) that its type does not allow."""
+    validated(type(settings), asdict(settings))  # type: ignore[call-overload]
+
+
+def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "", prefix: str = "") -> Settings:
+    """Return a ``schema`` (a dataclass) with ``values``, nested mappings; those that are REQUIRED count as not given.
+
+    Raises UserError for an unknown key and for the first value that its type does not allow; the message begins with
+    ``source``, a file, and ``prefix``, what stands before the keys there.
     """
-    assert is_dataclass(settings)
-    assert not isinstance(settings, type)
-    values = {entry.name: getattr(settings, entry.name) for entry in fields(settings)}
-    check_values(type(settings), values, source)
+    fault = next(_not_by_pydantic(schema, values), "")
+    if not fault:
+        try:
+            found: Settings = _adapter(schema).validate_python(_given(values))  # type: ignore[arg-type]
+            return found
+        except ValidationError as error:
+            fault = _fault(schema, error)
+    raise UserError(f"{source}: {prefix}{fault}" if source else f"{prefix}{fault}")
 
 
-def check_values(schema: type[Any], values: Mapping[str, Any], source: str = "", prefix: str = "") -> None:
-    """As ``check_ranges``, of the ``values`` by name that are there."""
-    for found in _out_of_range(schema, values, prefix):
-        raise UserError(f"{source}: {found}" if source else found)
+@cache
+def _adapter(schema: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(schema)
 
 
-def range_of(kind: Any) -> str:
-    """The range of a type in words, such as ``be at least 1``; empty if it has none."""
-    return " and ".join(_words(bound) for bound in _bounds(kind))
+def _given(values: Any) -> Any:
+    """``values`` without what is REQUIRED."""
+    if not isinstance(values, Mapping):
+        return values
+    return {key: _given(value) for key, value in values.items() if not (isinstance(value, str) and value == REQUIRED)}
 
 
-def _out_of_range(schema: type[Any], values: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for name, kind in _kinds(schema).items():  # type: ignore[arg-type]
-        value, key = values.get(name), f"{prefix}{name}"
-        if value is None or str(value) == "???":
-            continue
-        if is_dataclass(value) and not isinstance(value, type):
-            inner = {entry.name: getattr(value, entry.name) for entry in fields(value)}
-            yield from _out_of_range(type(value), inner, f"{key}.")
-        elif is_dataclass(kind) and isinstance(kind, type) and isinstance(value, Mapping):
-            yield from _out_of_range(kind, value, f"{key}.")
-        elif isinstance(value, list | tuple):
-            elements = next((get_args(part)[0] for part in _parts(kind) if get_origin(part) in (list, tuple)), Any)
-            yield from (f"{key}: {one}: each must {why}" for one in value for why in _faults(elements, one))
-        else:
-            yield from (f"{key}={_shown(value)}: must {why}" for why in _faults(kind, value))
-
-
-def _faults(kind: Any, value: Any) -> Iterator[str]:
-    if isinstance(value, list | dict) and _plain(kind) in (int, float, str):
-        yield "be one value"
+def _not_by_pydantic(kind: Any, value: Any, key: str = "") -> Iterator[str]:
+    """Faults that pydantic would pass over: unknown keys, numbers that are not finite, truth values as numbers."""
+    plain: Any = _plain(kind)
+    inner, kinds = get_args(plain), _kinds(plain) if hasattr(plain, "__dataclass_fields__") else None
+    if kinds is not None and isinstance(value, Mapping):
+        for name, part in value.items():
+            at = f"{key}.{name}" if key else str(name)
+            if name in kinds:
+                yield from _not_by_pydantic(kinds[name], part, at)
+            else:
+                yield f"{at}: {no_such_setting(plain, str(name))}"
+    elif get_origin(plain) is dict and isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _not_by_pydantic(inner[1], part, f"{key}.{name}")
+    elif get_origin(plain) is list and isinstance(value, list):
+        for part in value:
+            yield from _not_by_pydantic(inner[0], part, key)
+    elif isinstance(value, bool) and plain in (int, float):
+        yield f"{key}={_shown(value)}: give {NEEDED[plain]}"
     elif isinstance(value, float) and not math.isfinite(value):
-        yield " and ".join(filter(None, ["be finite", range_of(kind).removeprefix("be ")]))
-    elif not isinstance(value, Enum):
-        yield from (_words(bound) for bound in _bounds(kind) if not _holds(bound, value))
+        limits = range_of(kind).removeprefix("be ")
+        yield f"{key}={value}: must be finite{' and ' + limits if limits else ''}"
+
+
+def _fault(schema: Any, error: ValidationError) -> str:
+    """Return the first fault of a validation in one line: key, value, what it must be."""
+    first = error.errors(include_url=False)[0]
+    kind, key, value, element = schema, "", first["input"], isinstance(first["loc"][-1], int)
+    for part in first["loc"]:
+        inner = get_args(_plain(kind))
+        kind = _kinds(_plain(kind))[str(part)] if is_dataclass(_plain(kind)) else inner[-1] if inner else Any
+        key += "" if isinstance(part, int) else f".{part}" if key else str(part)
+    if first["type"] == "missing":
+        return f"no value for {key}"
+    plain, limits = _plain(kind), range_of(kind)
+    if value is None:
+        return f"{key}=null: may not be null; leave it out or give a value"
+    if is_dataclass(plain) or get_origin(plain) is dict or plain is dict:
+        return f"{key}={_shown(value)}: holds several keys; give {key}.KEY=VALUE"
+    if get_origin(plain) is list:
+        return f"{key}={_shown(value)}: a list is needed: {key}=[{_shown(value)}]"
+    other_type = first["type"].endswith(("_type", "_parsing", "_from_float"))
+    why = f"give {NEEDED.get(plain, first['msg'])}" if other_type else ""
+    if element:
+        return f"{key}: {_shown(value)}: {f'each: {why}' if why else f'each must {limits}'}"
+    return f"{key}={_shown(value)}: {why or f'must {limits}'}"
+
+
+def no_such_setting(schema: Any, key: str) -> str:
+    """Return what to say of a key that ``schema`` does not have, with the nearest that it has."""
+    if ":" in key:
+        return f"no such setting; in {{key: value}} a space stands after the colon: {key.replace(':', ': ')}"
+    known = list(keys_of(schema))
+    near = difflib.get_close_matches(key, known, n=3) or [name for name in known if name.endswith(f".{key}")]
+    return f"no such setting; {'did you mean ' + ' or '.join(near) + '?' if near else '--help lists them'}"
+
+
+def keys_of(schema: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the keys of a dataclass and of those in it, with dots."""
+    for name, kind in _kinds(schema).items():
+        if is_dataclass(kind):
+            yield from keys_of(kind, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def kind_of(schema: Any, key: str) -> Any:
+    """Return what a dotted key takes (int, str, Path, list[str] …; dict: any key below it), without None and range.
+
+    None if ``schema`` has no such key.
+    """
+    name, _, rest = key.partition(".")
+    if name not in _kinds(schema):
+        return None
+    kind = _plain(_kinds(schema)[name])
+    if get_origin(kind) is dict:
+        return dict
+    if rest:
+        return kind_of(kind, rest) if is_dataclass(kind) else None
+    return list[_plain(get_args(kind)[0])] if get_origin(kind) is list else kind  # type: ignore[misc]
 
 
 @cache
 def _kinds(schema: Any) -> dict[str, Any]:
-    return get_type_hints(schema, include_extras=True)
+    """Types by field, with their ranges."""
+    hints = get_type_hints(schema, include_extras=True)
+    return {entry.name: hints[entry.name] for entry in fields(schema)}
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
@@ -101,32 +188,15 @@ def _parts(kind: Any) -> tuple[Any, ...]:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without its range."""
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    """A type without its None and its range."""
+    part = _parts(kind)[0]
+    return _plain(get_args(part)[0]) if get_origin(part) is Annotated else part
 
 
-def _bounds(kind: Any) -> list[Any]:
-    found = []
-    for part in _parts(kind):
-        if get_origin(part) is Annotated:
-            found += [*part.__metadata__, *_bounds(get_args(part)[0])]
-    return found
-
-
-def _holds(bound: Any, value: Any) -> bool:
-    match bound:
-        case Ge(ge=low):
-            return bool(value >= low)
-        case Gt(gt=low):
-            return bool(value > low)
-        case Interval():
-            above = (bound.ge is None or value >= bound.ge) and (bound.gt is None or value > bound.gt)
-            return bool(above and (bound.le is None or value <= bound.le) and (bound.lt is None or value < bound.lt))
-        case MinLen(min_length=least):
-            return len(str(value)) >= least
-        case OneOf(choices=choices):
-            return value in choices
-    raise TypeError(f"no such range: {bound!r}")
+def range_of(kind: Any) -> str:
+    """Return the range of a type in words, such as ``be at least 1``; empty if it has none."""
+    bounds = [bound for part in _parts(kind) if get_origin(part) is Annotated for bound in part.__metadata__]
+    return " and ".join(map(_words, bounds))
 
 
 def _words(bound: Any) -> str:
@@ -149,4 +219,6 @@ def _words(bound: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{','.join(map(_shown, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

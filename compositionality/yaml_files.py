@@ -1,13 +1,29 @@
 """YAML files written by people, read so that a mistake is one line that names the file and the place in it."""
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-from yaml import MarkedYAMLError, SafeLoader, YAMLError, compose  # type: ignore[import-untyped]
+import yaml  # type: ignore[import-untyped]
+from yaml import MarkedYAMLError, YAMLError
 
 from compositionality.errors import UserError
+
+
+class Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML with plain scalars as in version 1.2: 1e-4 is a number; no dates, no numbers to other bases, no ``on``."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+for tag, pattern, first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.?inf|\.?nan", "-+.0123456789in"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("merge", r"<<", "<"),
+):
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})$"), list(first))
 
 
 def yaml_path(folder: Path, name: str) -> Path:
@@ -27,15 +43,17 @@ def named_yaml(folder: Path, key: str, name: str) -> Path:
 def read_yaml(path: Path) -> Any:
     """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
     try:
-        _refuse_repeated_keys(compose(path.read_text(encoding="utf-8"), SafeLoader), [])
-        return OmegaConf.to_container(OmegaConf.load(path))
+        text = path.read_text(encoding="utf-8")
+        _refuse_repeated_keys(yaml.compose(text, Loader), [])
+        content = yaml.load(text, Loader)
+        return {} if content is None else content
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
     except RecursionError as error:
         raise UserError(f"{path}: not readable as YAML: nested too deeply") from error
-    except (YAMLError, OmegaConfBaseException, OSError, ValueError) as error:
+    except (YAMLError, OSError, ValueError) as error:
         raise UserError(f"{path}: not readable as YAML: {_reason(error)}") from error
 
 
@@ -48,7 +66,7 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
 
 
 def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
-    """MarkedYAMLError for a key that a mapping has twice: OmegaConf keeps the last of two numbers."""
+    """MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
     if node is None or any(node is one for one in above) or isinstance(node.value, str):
         return
     known: set[str] = set()
@@ -66,3 +84,9 @@ def _reason(error: Exception) -> str:
         mark = error.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
     return " ".join(str(error).split())
+
+
+def as_yaml(values: Any) -> str:
+    """Write plain values as YAML, keys in their order."""
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10_000)
+    return text

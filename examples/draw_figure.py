@@ -6,8 +6,8 @@ each with a manifest that holds the hash of what it shows; a seeds.json that was
     python examples/draw_figure.py seeds=results/tiny/section41_42/seeds.json \
         output=results/tiny/section41_42/accuracy_by_level title="tiny profile"
 
-models=[stage1,rl-level2] draws these arms only; arms={my-arm:{title:My arm,colour:"#0072B2"}} gives an arm its title
-and colour. The paper's panel shows what its text states; other tasks have no such panel.
+models=[stage1,rl-level2] draws these arms only; arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its
+title and colour. The paper's panel shows what its text states; other tasks have no such panel.
 """
 
 from compositionality.config.cli import run

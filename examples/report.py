@@ -9,7 +9,7 @@ OUTPUT/manifest.json; prints the page's path.
     python examples/report.py study=results/tiny output=results/tiny/report countdown=results/tiny-countdown \
         checkpoints=checkpoints/tiny data=data/tiny
 
-arms={my-arm:{title:My arm,colour:"#0072B2"}} gives an arm its title and colour; other arms need nothing.
+arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its title and colour; other arms need nothing.
 
 A report follows its inputs: run again, it is written anew if one of them has changed. --check writes nothing: it exits
 with code 2 and names the file if a figure, a table or the page is altered or stale.

@@ -17,8 +17,8 @@ from bash_runs import OF_A_PERSON
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
 
-from compositionality.config.overrides import keys_of
 from compositionality.config.profile import SCHEMAS, schema_of
+from compositionality.ranges import keys_of
 from compositionality.study.dry_run import STEPS, check_steps
 from compositionality.study.environment import environment
 from compositionality.study.overrides import ScriptStep, listed

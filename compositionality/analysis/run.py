@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-from omegaconf import MISSING
 
 from compositionality.analysis.projection import ProjectionSettings
 from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
-from compositionality.ranges import NonNegativeInt, OneOf, PositiveFloat, PositiveInt, check_ranges
+from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt, check_ranges
 from compositionality.rollout.model_folder import check_model, resolve_model
 from compositionality.rollout.store import check_answers
 
@@ -42,10 +41,10 @@ SCHEMA = pa.schema(
 class InfluenceSettings:
     """Settings of ``influence``. What decides an update has the names of train_grpo.py."""
 
-    model: str = MISSING  # a model folder or a Hub id
-    rollouts: Path = MISSING  # folder of its completions (collect_rollouts.py), several a problem
-    problems: Path = MISSING  # the problem file that they answer
-    output: Path = MISSING  # folder of the results
+    model: str = REQUIRED  # a model folder or a Hub id
+    rollouts: Path = REQUIRED  # folder of its completions (collect_rollouts.py), several a problem
+    problems: Path = REQUIRED  # the problem file that they answer
+    output: Path = REQUIRED  # folder of the results
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
     advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo, queries with signal alone
     loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # what one token weighs

@@ -1,1 +1,1 @@
-"""The Hydra tree, and the one way in which an entry point is run."""
+"""Profiles, studies, claims and problem sets as YAML, and the one reader of settings."""

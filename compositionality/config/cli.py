@@ -2,35 +2,34 @@
 
 Settings come from five places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
 profile says of this entry point, see config/profile.py); ``experiment=SECTION/STEP`` (what it says of one script of
-``bash/``); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command line.
+``bash/``); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command line, where the value is
+in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
 """
 
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
-from hydra import compose, initialize
-from hydra.core.config_store import ConfigStore
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+import yaml  # type: ignore[import-untyped]
 
 from compositionality.config.makers import maker
-from compositionality.config.overrides import hydra_word
-from compositionality.config.profile import Layer, layers_of, leaves, merge_layer, named_layer
+from compositionality.config.profile import Layer, layers_of, leaves, merge, named_layer
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
-from compositionality.ranges import check_ranges, range_of
+from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, validated
+from compositionality.yaml_files import Loader, as_yaml
 
 Settings = TypeVar("Settings")
 ALGORITHM = "algorithm"
 """Keys that a file of config/algorithm sets, all by its name."""
 SWITCHES = {f"--{name.replace('_', '-')}": f"{name}=true" for name in ("force", "check", "post_hoc")}
+TEXTS = (str, Path)
 
 
 def run(
@@ -94,40 +93,70 @@ def of_the_machine(error: OSError | MemoryError) -> str:
 
 
 def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:
-    """Settings of type ``schema``: its defaults, then ``layers``, then Hydra overrides.
+    """Settings of type ``schema``: its defaults, then ``layers``, then ``overrides``, each ``key=value``.
 
     A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value, a value out
     of its type's range.
     """
-    name = schema.__name__
-    node = OmegaConf.structured(schema)
+    defaults = _defaults(schema)  # not of an instance, which may settle one of its values by another
+    values = {key: asdict(value) if is_dataclass(value) else value for key, value in defaults.items()}  # type: ignore[arg-type]
     for layer in layers:
-        node = merge_layer(node, layer)
-    words = [hydra_word(schema, word) for word in overrides]
-    ConfigStore.instance().store(name=name, node=node)
+        file, _, where = layer.source.partition(": ")
+        validated(schema, layer.values, file, f"{where}." if where else "")
+        values = merge(values, layer.values)
+    for word in overrides:
+        key, value = _read_word(schema, word)
+        for name in reversed(key.split(".")):
+            value = {name: value}
+        values = merge(values, value)
+    missing = sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED)
+    if missing:
+        raise UserError(f"no value for {', '.join(missing)}; give it as key=value")
+    return validated(schema, values)
+
+
+def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
+    """Key and value of ``key=value``. UserError for a key that ``schema`` does not have, or a value that is no YAML."""
+    key, equals, text = word.partition("=")
+    plain = re.sub("^[+~]+|@.*", "", key)
+    kind = kind_of(schema, plain)
+    if kind is None:
+        raise UserError(f"{plain}: {_verls(schema, plain) or no_such_setting(schema, plain)}")
+    if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
+        key = key.lstrip("+")
+    if key != plain:
+        raise UserError(f"{word}: the signs +, ~ and @ of Hydra have no meaning here; give {plain}=VALUE")
+    if not equals:
+        raise UserError(f"{word}: no value; give it as {key}=VALUE")
+    if (kind is dict or is_dataclass(kind)) and "." not in key and not text.startswith("{"):
+        raise UserError(f"{word}: holds several keys; give {key}.KEY=VALUE")
+    if kind is Path and not text:
+        raise UserError(f"{key}: is empty; give a path")
+    of_texts = get_origin(kind) is list and get_args(kind)[0] in TEXTS
+    if text != "null" and (kind in TEXTS or (of_texts and not text.startswith("["))):
+        if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+            text = _read_value(word, text, yaml.BaseLoader)
+        return key, [text] if of_texts else text
+    if not text:
+        return key, text
+    return key, _read_value(word, text, yaml.BaseLoader if of_texts and text != "null" else Loader)
+
+
+def _read_value(word: str, text: str, loader: Any) -> Any:
     try:
-        with initialize(version_base="1.3", config_path=None):
-            config = compose(config_name=name, overrides=words)
-        missing = OmegaConf.missing_keys(config)
-        if missing:
-            raise UserError(f"no value for {', '.join(sorted(missing))}; give it as key=value")
-        settings: Any = OmegaConf.to_object(config)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(in_one_line(error)) from error
-    check_ranges(settings)
-    return settings  # type: ignore[no-any-return]
+        return yaml.load(text, loader)
+    except yaml.YAMLError as error:
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise UserError(f'{word}: {problem}; quote what has letters of YAML: key=["a, b",c]') from error
 
 
-def in_one_line(error: HydraException | OmegaConfBaseException) -> str:
-    """Hydra's message without its line breaks, the offending override first, then what OmegaConf says of it."""
-    message = str(error).splitlines()[0]
-    word = getattr(error, "override", None) or message.removeprefix("Error merging override ")
-    if error.__cause__ is not None:
-        message = str(error.__cause__).splitlines()[0]
-    if "is not a ListConfig" in message:
-        key, _, value = str(word).partition("=")
-        message = f"a list is needed: {key}=[{value}]"
-    return f"{word}: {message}" if word != message else message
+def _verls(schema: type[Any], key: str) -> str:
+    """What to give instead of a ``key`` of verl's; empty for others."""
+    if "." not in key:
+        return ""
+    from compositionality.train.verl.names import answer
+
+    return answer(schema, key)
 
 
 def help_text(schema: type[Any], doc: str) -> str:
@@ -148,7 +177,7 @@ def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterat
         if is_dataclass(value) and not isinstance(value, type):
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
-            default = "required" if str(value) == "???" else f"default {_as_typed(value)}"
+            default = "required" if str(value) == REQUIRED else f"default {_as_typed(value)}"
             yield key, f"{_type_name(schema, entry.name)}, {default}", comments.get(entry.name, "")
 
 
@@ -204,8 +233,8 @@ def entry_point() -> str:
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
     """The settings as YAML, each with a comment on where its value comes from."""
     sources = {key: layer.source for layer in layers for key, _ in leaves(layer.values)}
-    sources |= {word.partition("=")[0].lstrip("+~"): "command line" for word in overrides}
-    return "\n".join(_yaml_lines(OmegaConf.to_container(OmegaConf.structured(settings)), sources))
+    sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
+    return "\n".join(_yaml_lines(asdict(settings), sources))  # type: ignore[call-overload]
 
 
 def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "") -> Iterator[str]:
@@ -216,10 +245,8 @@ def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "") -> Iter
             yield f"{indent}{key}:"
             yield from _yaml_lines(value, sources, f"{name}.")
         else:
-            line = OmegaConf.to_yaml({key: value}, resolve=False).rstrip() if not isinstance(value, list) else ""
-            shown = (
-                line if line and "\n" not in line else f"{key}: {json.dumps(value, default=str, ensure_ascii=False)}"
-            )
+            text = json.dumps(value, default=str, ensure_ascii=False)
+            shown = as_yaml({key: value}).rstrip() if isinstance(value, str) else f"{key}: {text}"
             yield f"{indent}{shown:<48}  # {_source(name, sources)}"
 
 

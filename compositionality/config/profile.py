@@ -7,16 +7,13 @@ build on; ``engines`` holds what is different with an engine, and so which engin
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from omegaconf import MISSING, DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from typing import Annotated, Any
 
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import NonNegativeInt, PositiveFloat, PositiveInt, check_ranges, check_values
+from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
@@ -64,9 +61,9 @@ def in_training(engine: str) -> str:
 class Sampling:
     """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
 
-    engine: str = MISSING
-    max_prompt_tokens: PositiveInt = MISSING
-    max_tokens: PositiveInt = MISSING
+    engine: str = REQUIRED
+    max_prompt_tokens: PositiveInt = REQUIRED
+    max_tokens: PositiveInt = REQUIRED
 
     def settings(self, entry_point: str) -> dict[str, Any]:
         """The same as keys of an entry point."""
@@ -93,17 +90,17 @@ class StringProblems:
     and 2 reads.
     """
 
-    mode: str = MISSING
-    levels: PositiveInt = MISSING
-    test_levels: list[PositiveInt] = MISSING
-    ordered_levels: list[PositiveInt] = MISSING
-    stage1_count: PositiveInt = MISSING
-    stage2_count: PositiveInt = MISSING
-    test_per_level: PositiveInt = MISSING
-    validation_per_level: NonNegativeInt = MISSING
-    train_level1to2: list[str] = MISSING
-    validation_files: list[str] = MISSING
-    test_files: list[str] = MISSING
+    mode: Annotated[str, OneOf(("clean", "paper"))] = REQUIRED
+    levels: PositiveInt = REQUIRED
+    test_levels: list[PositiveInt] = REQUIRED
+    ordered_levels: list[PositiveInt] = REQUIRED
+    stage1_count: PositiveInt = REQUIRED
+    stage2_count: PositiveInt = REQUIRED
+    test_per_level: PositiveInt = REQUIRED
+    validation_per_level: NonNegativeInt = REQUIRED
+    train_level1to2: list[str] = REQUIRED
+    validation_files: list[str] = REQUIRED
+    test_files: list[str] = REQUIRED
 
 
 @dataclass
@@ -114,12 +111,12 @@ class CountdownProblems:
     ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
     """
 
-    train_count: NonNegativeInt = MISSING
-    level2_count: NonNegativeInt = MISSING
-    samples: NonNegativeInt = MISSING
-    validation_per_level: NonNegativeInt = MISSING
-    test_per_level: NonNegativeInt = MISSING
-    test_samples: NonNegativeInt = MISSING
+    train_count: NonNegativeInt = REQUIRED
+    level2_count: NonNegativeInt = REQUIRED
+    samples: NonNegativeInt = REQUIRED
+    validation_per_level: NonNegativeInt = REQUIRED
+    test_per_level: NonNegativeInt = REQUIRED
+    test_samples: NonNegativeInt = REQUIRED
 
 
 @dataclass
@@ -164,11 +161,11 @@ class Rft:
     study/budgets.py), ``matched_samples`` of a problem.
     """
 
-    stage1_samples: PositiveInt = MISSING
-    iterations: PositiveInt = MISSING
-    prompts: PositiveInt = MISSING
-    samples: PositiveInt = MISSING
-    matched_samples: PositiveInt = MISSING
+    stage1_samples: PositiveInt = REQUIRED
+    iterations: PositiveInt = REQUIRED
+    prompts: PositiveInt = REQUIRED
+    samples: PositiveInt = REQUIRED
+    matched_samples: PositiveInt = REQUIRED
     rl_rollouts: PositiveInt | None = None
 
 
@@ -185,8 +182,8 @@ class Controls:
 class Passk:
     """Who answers which files for pass@k; differences are to the first model."""
 
-    models: list[str] = MISSING
-    files: list[str] = MISSING
+    models: list[str] = REQUIRED
+    files: list[str] = REQUIRED
 
 
 @dataclass
@@ -208,14 +205,14 @@ class Profile:
     another model, or have arms that depend on the profile.
     """
 
-    title: str = MISSING
+    title: str = REQUIRED
     base: str = ""
-    device: str = ""
-    engine: str = MISSING
+    device: Annotated[str, OneOf(("", "cpu", "gpu"))] = ""
+    engine: str = REQUIRED
     base_model: str = ""
     chat_template: str = ""
     studies: dict[str, OfStudy] = field(default_factory=dict)
-    arms: list[str] = MISSING
+    arms: list[str] = REQUIRED
     lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
@@ -264,19 +261,17 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
         raise UserError(f"no engine {chosen}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
     if not any(chosen in (data.get("engines") or {}) for _, data in files):
         raise UserError(f"{path}: engines: profile {name} has no numbers for ENGINE={chosen}")
-    config = OmegaConf.structured(Profile)
+    values = asdict(Profile())
     for file, data in files:
-        config = _merge(config, {key: value for key, value in data.items() if key != "engines"}, file, "")
-        own = (data.get("engines") or {}).get(chosen) or {}
-        config = _merge(config, own, file, f"engines.{chosen}.")
-    config.engine, config.engines = chosen, {key: {} for _, data in files for key in data.get("engines") or {}}
-    missing = sorted(OmegaConf.missing_keys(config))
+        for where, part in (("", data), (f"engines.{chosen}.", (data.get("engines") or {}).get(chosen) or {})):
+            validated(Profile, part, _shown(file), where)
+            values = merge(values, part)
+    values |= {"engine": chosen, "engines": {key: {} for _, data in files for key in data.get("engines") or {}}}
+    missing = sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED)
     if missing:
         raise UserError(f"{path}: no value for {', '.join(missing)}")
-    _check_names(config, path)
-    profile = OmegaConf.to_object(config)
-    assert isinstance(profile, Profile)
-    check_ranges(profile, _shown(path))
+    profile = validated(Profile, values, _shown(path))
+    _check_names(profile, path)
     return profile
 
 
@@ -305,9 +300,7 @@ def check_profile(profile: Profile, path: Path) -> None:
     for step, parts in profile.steps.items():
         sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
     for where, name, values in sections:
-        schema = schema_of(name)
-        _merge(OmegaConf.structured(schema), values or {}, path, f"{where}.")
-        check_values(schema, values or {}, _shown(path), f"{where}.")
+        validated(schema_of(name), values or {}, _shown(path), f"{where}.")
 
 
 def schema_of(entry_point: str) -> type[Any]:
@@ -319,10 +312,13 @@ def schema_of(entry_point: str) -> type[Any]:
     return schema
 
 
-def merge_layer(config: DictConfig, layer: Layer) -> DictConfig:
-    """``layer`` on top of ``config``; UserError names the layer's source and the key."""
-    file, _, where = layer.source.partition(": ")
-    return _merge(config, layer.values, file, f"{where}." if where else "")
+def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested ``values`` with those of ``above`` on top; a list takes the place of a list."""
+    merged = dict(values)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -367,29 +363,14 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-def _merge(config: Any, values: Mapping[str, Any], file: Path | str, where: str) -> DictConfig:
-    try:
-        merged = OmegaConf.merge(config, dict(values))
-    except OmegaConfBaseException as error:
-        key = f"{where}{error.full_key or ''}".rstrip(".")
-        reason = str(error.msg or error).splitlines()[0]
-        raise UserError(f"{_shown(Path(file))}: {key}: {reason}") from error
-    assert isinstance(merged, DictConfig)
-    return merged
-
-
-def _check_names(config: DictConfig, path: Path) -> None:
+def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    sections = [(f"settings.{name}", name) for name in config.settings]
-    sections += [(f"steps.{step}.{name}", name) for step, parts in config.steps.items() for name in parts]
+    sections = [(f"settings.{name}", name) for name in profile.settings]
+    sections += [(f"steps.{step}.{name}", name) for step, parts in profile.steps.items() for name in parts]
     for where, name in sections:
         if name not in SCHEMAS and not name.startswith(CREATE):
             known = ", ".join([*SCHEMAS, f"{CREATE}TASK"])
             raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {known}")
-    for key, choices in (("device", ("", "cpu", "gpu")), ("string.mode", ("clean", "paper"))):
-        value = OmegaConf.select(config, key)
-        if value not in choices:
-            raise UserError(f"{_shown(path)}: {key}: {value} is not one of {', '.join(filter(None, choices))}")
 
 
 def _shown(path: Path) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omegaconf import MISSING
-
 from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Recipe, check_place, exclusive, is_to_be_checked, name_inputs, write_derived
 from compositionality.data.ledger import SplitLedger
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED
 from compositionality.tasks.registry import task_of
 from compositionality.tasks.task import Column, Task
 from compositionality.types import Problem
@@ -34,7 +33,7 @@ LAST_COLUMNS = (
 class AuditData:
     """``files`` are audited; overlap with ``against`` is counted; ``output`` takes the report as JSON, if given."""
 
-    files: list[str] = MISSING  # problem files to audit
+    files: list[str] = REQUIRED  # problem files to audit
     against: list[str] = field(default_factory=list)  # files to count the overlap with
     output: str = ""  # the report as JSON; empty: none
     force: bool = False  # replace a result that was made from something else

@@ -2,12 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING as NO_DEFAULT
-from dataclasses import Field, dataclass, field, fields, make_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
-
-from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, name_inputs, new_artefact
 from compositionality.data.ledger import SplitLedger
@@ -15,7 +12,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.phrases import phrases
-from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, Workers
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers
 from compositionality.tasks.registry import all_tasks, find_task
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem
@@ -35,8 +32,8 @@ class CreateProblems:
 
     entry_point: ClassVar[str] = "create_problems"  # the name of these settings in a profile
 
-    task: str = MISSING  # name of the task
-    output: NonEmptyStr = MISSING  # problem file (parquet)
+    task: str = REQUIRED  # name of the task
+    output: NonEmptyStr = REQUIRED  # problem file (parquet)
     mode: str = ""  # of the task; empty: its first
     split: NonEmptyStr = TRAIN  # name of the stream
     seed: Seed = 1  # of the stream
@@ -136,7 +133,7 @@ def _plain(kind: Any) -> Any:
 
 
 def _default(entry: Field[Any], phrase: str) -> Any:
-    value = entry.default if entry.default_factory is NO_DEFAULT else entry.default_factory()
+    value = entry.default if entry.default_factory is MISSING else entry.default_factory()
     metadata = {"help": phrase}
     if isinstance(value, tuple | list):
         return field(default_factory=lambda: list(value), metadata=metadata)

@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
-from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, Workers, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, Workers, check_ranges
 from compositionality.tasks.registry import find_task
 from compositionality.types import Problem
 
@@ -23,7 +22,7 @@ DOMAINS = ("math", "code", "logic", "simulation", "stem", "table")
 class DomainSampleSettings:
     """Settings of ``make_domain_sample``."""
 
-    output: NonEmptyStr = MISSING  # folder: one parquet file for each domain
+    output: NonEmptyStr = REQUIRED  # folder: one parquet file for each domain
     count: PositiveInt = 200  # problems of each domain, the same number of each kind and level
     split: NonEmptyStr = "train"  # name of the stream
     seed: Seed = 0  # of the stream

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
@@ -22,6 +21,7 @@ from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_
 from compositionality.evaluate.frames import Row, grid, rich_table, write_between_marks
 from compositionality.evaluate.frames import markdown_lines as markdown_of
 from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.ranges import REQUIRED
 from compositionality.stats.intervals import Floats
 from compositionality.stats.ranks import rank_correlation
 from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
@@ -37,9 +37,9 @@ AGAIN = "run bash/behavior_injection/rank.sh again with --force"
 class RankSettings:
     """Settings of ``rank_arms``; seeds have the same names in both lists."""
 
-    accuracy: list[str] = MISSING  # SEED:PATH of accuracy.json
-    influence: list[str] = MISSING  # SEED:FOLDER with MODEL/influence.parquet
-    output: Path = MISSING  # ranks.json
+    accuracy: list[str] = REQUIRED  # SEED:PATH of accuracy.json
+    influence: list[str] = REQUIRED  # SEED:FOLDER with MODEL/influence.parquet
+    output: Path = REQUIRED  # ranks.json
     markdown: str = ""  # file for the table, or with a place for it
     place: str = "ranks"  # name of that place
     force: bool = False  # replace a result that was made from something else

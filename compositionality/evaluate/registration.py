@@ -5,19 +5,16 @@ recipe. A study that runs under it keeps a copy of both files, its *frozen* regi
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
-
-from omegaconf import MISSING, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import FOLDER as CLAIMS
-from compositionality.ranges import NonEmptyStr, OneOf, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, OneOf, Seed, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 
 FOLDER = Path(__file__).parents[1] / "config" / "registrations"
@@ -33,20 +30,20 @@ TUNING = range(10, 20)
 class Registration:
     """The keys of a registration."""
 
-    title: NonEmptyStr = MISSING
-    study: NonEmptyStr = MISSING  # one of config/study/
-    profile: NonEmptyStr = MISSING
+    title: NonEmptyStr = REQUIRED
+    study: NonEmptyStr = REQUIRED  # one of config/study/
+    profile: NonEmptyStr = REQUIRED
     engine: str = ""  # empty: the profile's
-    claims: NonEmptyStr = MISSING  # file of config/claims without .yaml, or a path
-    primary: list[str] = MISSING  # claims that the study is for
+    claims: NonEmptyStr = REQUIRED  # file of config/claims without .yaml, or a path
+    primary: list[str] = REQUIRED  # claims that the study is for
     secondary: list[str] = field(default_factory=list)  # claims registered beside them; all others are exploratory
-    arms: list[str] = MISSING  # trained in every replicate
+    arms: list[str] = REQUIRED  # trained in every replicate
     controls: list[str] = field(default_factory=list)  # arms of the first split of each seed alone
-    replicates: dict[int, list[int]] = MISSING  # seed: its function splits
-    test_seed: Seed = MISSING
+    replicates: dict[int, list[int]] = REQUIRED  # seed: its function splits
+    test_seed: Seed = REQUIRED
     split: Annotated[str, OneOf(("test",))] = "test"
     stopping: Annotated[str, OneOf(("none",))] = "none"  # all replicates are run, whatever they show
-    failed: NonEmptyStr = MISSING  # what counts as a failed replicate, in words
+    failed: NonEmptyStr = REQUIRED  # what counts as a failed replicate, in words
     claims_sha256: str = ""  # of the claims' file; examples/register.py writes both
     recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
 
@@ -58,16 +55,9 @@ def registration_path(name: str) -> Path:
 
 def read_registration(path: Path) -> Registration:
     """The file's content. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
-    try:
-        config = OmegaConf.merge(OmegaConf.structured(Registration), read_yaml_mapping(path))
-        missing = sorted(OmegaConf.missing_keys(config))
-        found = None if missing else OmegaConf.to_object(config)
-    except OmegaConfBaseException as error:
-        raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
-    if missing:
-        raise UserError(f"{path}: no value for {', '.join(missing)}")
-    assert isinstance(found, Registration)
-    check_ranges(found, str(path))
+    found = validated(Registration, read_yaml_mapping(path), str(path))
+    if missing := [entry.name for entry in fields(found) if getattr(found, entry.name) == REQUIRED]:
+        raise UserError(f"{path}: no value for {', '.join(sorted(missing))}")
     for fault in _faults(found):
         raise UserError(f"{path}: {fault}")
     return found

@@ -6,13 +6,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.failures.run import SUMMARY as FAILURES
+from compositionality.ranges import REQUIRED
 from compositionality.report import failure_figures, figures
 from compositionality.report.drawing import FORMATS, save
 from compositionality.report.styles import Styles, arm_styles
@@ -54,11 +53,11 @@ class FigureSettings:
     """Settings of ``draw_accuracy``: ``seeds`` is a seeds.json, ``output`` a path without suffix.
 
     ``models``: only these, in this order. ``arms``: title and colour of arms,
-    ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``.
+    ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``.
     """
 
-    seeds: Path = MISSING  # seeds.json, or a summary of failures
-    output: Path = MISSING  # path without suffix
+    seeds: Path = REQUIRED  # seeds.json, or a summary of failures
+    output: Path = REQUIRED  # path without suffix
     title: str = ""  # above the figure
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names

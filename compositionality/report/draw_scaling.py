@@ -6,12 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
-
 from compositionality.analysis.scaling.run import STEP as FIT_STEP
 from compositionality.data.artefact import Recipe, is_to_be_checked, verify
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED
 from compositionality.report.draw import write_figure
 from compositionality.report.drawing import FORMATS
 from compositionality.report.scaling_figures import Row, scaling
@@ -36,8 +35,8 @@ SHAPE: Shape = {
 class ScalingFigureSettings:
     """Settings of ``draw_scaling``."""
 
-    fits: Path = MISSING  # scaling.json of fit_scaling
-    output: Path = MISSING  # path without suffix
+    fits: Path = REQUIRED  # scaling.json of fit_scaling
+    output: Path = REQUIRED  # path without suffix
     fitted: str = ""  # law of the fit; empty: that with the least AIC and no parameter on a bound
     predicting: str = ""  # law of the predictions; empty: that with the least error on the most that was left out
     force: bool = False  # replace a result that was made from something else

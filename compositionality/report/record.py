@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import code_version, file_hash, read_manifest, write_text
 from compositionality.data.git import check_ancestor, hash_at
 from compositionality.data.json_files import check_shape, read_json_object, read_text
@@ -17,6 +15,7 @@ from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import read_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
+from compositionality.ranges import REQUIRED
 from compositionality.report.draw import read_summary
 from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.train.common.metrics import read_metrics
@@ -40,8 +39,8 @@ _PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 class RecordSettings:
     """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
 
-    seeds: Path = MISSING  # seeds.json
-    output: Path = MISSING  # JSON
+    seeds: Path = REQUIRED  # seeds.json
+    output: Path = REQUIRED  # JSON
     command: str = ""  # what was run
     config: list[str] = field(default_factory=list)  # NAME:PATH of YAML files
     runs: list[str] = field(default_factory=list)  # NAME:PATH of run folders

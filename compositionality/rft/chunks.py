@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
 
 STEP = "split_chunks"
 
@@ -20,8 +19,8 @@ STEP = "split_chunks"
 class ChunkSettings:
     """Settings of ``split_chunks``; with ``rollout_budget`` the chunk size follows from it and ``n_samples``."""
 
-    problems: NonEmptyStr = MISSING  # problem file (parquet)
-    output: NonEmptyStr = MISSING  # folder for 0.parquet, 1.parquet …
+    problems: NonEmptyStr = REQUIRED  # problem file (parquet)
+    output: NonEmptyStr = REQUIRED  # folder for 0.parquet, 1.parquet …
     chunks: PositiveInt = 6  # how many
     rows_per_chunk: PositiveInt | None = None  # problems of a chunk; null: as many as there are
     rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from omegaconf import MISSING
 
 from compositionality.data.artefact import (
     Recipe,
@@ -28,6 +27,7 @@ from compositionality.data.artefact import (
 from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import (
+    REQUIRED,
     FractionBelowOne,
     NonEmptyStr,
     NonNegativeInt,
@@ -55,9 +55,9 @@ REPLACEMENT = "\ufffd"
 class FilterSettings:
     """Settings of ``filter_rollouts``; null switches a rule off."""
 
-    rollouts: list[str] = MISSING  # folders of collect_rollouts
-    problems: NonEmptyStr = MISSING  # the problem file that they answer
-    output: NonEmptyStr = MISSING  # folder for train.parquet and test.parquet
+    rollouts: list[str] = REQUIRED  # folders of collect_rollouts
+    problems: NonEmptyStr = REQUIRED  # the problem file that they answer
+    output: NonEmptyStr = REQUIRED  # folder for train.parquet and test.parquet
     hide_definitions: bool = False  # take the definitions out of the prompts
     max_correct_ratio: PositiveFraction | None = 1.0  # drop problems that are solved more often; null: keep all
     max_per_prompt: PositiveInt | None = None  # correct completions to keep of a problem; null: all

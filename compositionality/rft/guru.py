@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from omegaconf import MISSING
 
 from compositionality.data.artefact import (
     Recipe,
@@ -28,6 +27,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
 from compositionality.errors import UserError
 from compositionality.ranges import (
+    REQUIRED,
     Fraction,
     NonEmptyStr,
     NonNegativeInt,
@@ -63,7 +63,7 @@ class Order(StrEnum):
 class PrepareGuruSettings:
     """Settings of ``prepare_guru``."""
 
-    files: list[str] = MISSING  # parquet files with guru's columns, or verl's, or folders of such files
+    files: list[str] = REQUIRED  # parquet files with guru's columns, or verl's, or folders of such files
     output: str = ""  # folder: train.parquet, holdout.parquet, subset-N.parquet, refused.csv
     pass_rate: NonEmptyStr = "qwen2.5_7b_pass_rate"  # column with the share of samples that a model solves
     min_pass_rate: Fraction = 0.0  # keep rows with at least this pass rate …

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from omegaconf import MISSING
 
 from compositionality.data.artefact import (
     Recipe,
@@ -20,7 +19,7 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr
+from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.rft.rows import prompt_key
 from compositionality.types import Message
 
@@ -32,8 +31,8 @@ SPLITS = ("train.parquet", "test.parquet")
 class MergeSettings:
     """Settings of ``merge_data``."""
 
-    inputs: list[str] = MISSING  # two or more files, or folders of train and test
-    output: NonEmptyStr = MISSING  # of the same kind
+    inputs: list[str] = REQUIRED  # two or more files, or folders of train and test
+    output: NonEmptyStr = REQUIRED  # of the same kind
     allow_shared_prompts: bool = False  # keep rows whose prompt an earlier input has
     force: bool = False  # replace a result that was made from something else
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, check_ranges
+from compositionality.ranges import REQUIRED, Fraction, check_ranges
 from compositionality.rollout.store import check_answers, read_by_problem
 from compositionality.types import Reason
 
@@ -23,9 +22,9 @@ STEP = "filter_problems"
 class FilterProblemsSettings:
     """Settings of ``filter_problems``."""
 
-    rollouts: Path = MISSING  # folder of collect_rollouts, several completions a problem
-    problems: Path = MISSING  # the problem file that they answer
-    output: Path = MISSING  # the problems that are kept, a parquet file
+    rollouts: Path = REQUIRED  # folder of collect_rollouts, several completions a problem
+    problems: Path = REQUIRED  # the problem file that they answer
+    output: Path = REQUIRED  # the problems that are kept, a parquet file
     min_correct_ratio: Fraction = 0.0  # keep problems of which a larger share of completions is right …
     max_correct_ratio: Fraction = 1.0  # … and a smaller one than this
     force: bool = False  # replace a result that was made from something else

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from annotated_types import Interval
-from omegaconf import MISSING
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, Fraction, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, check_ranges
 from compositionality.rft.rows import to_table
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours, flat
 from compositionality.tasks.registry import task_of
@@ -26,8 +25,8 @@ STEP = "write_solutions"
 class SolutionSettings:
     """Settings of ``write_solutions``. Without behaviours and orders: the plain solution of each problem."""
 
-    problems: NonEmptyStr = MISSING  # problem file
-    output: NonEmptyStr = MISSING  # folder for train.parquet
+    problems: NonEmptyStr = REQUIRED  # problem file
+    output: NonEmptyStr = REQUIRED  # folder for train.parquet
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
     subgoals: bool = False  # steps worked out one operation at a time
     analysis: Annotated[int, Interval(ge=0, le=4)] = 0  # level of how often the problem's words are repeated

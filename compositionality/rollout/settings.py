@@ -4,12 +4,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import Recipe
 from compositionality.data.problems import RowFormat, RowSettings
 from compositionality.errors import UserError, check_installed, public_url
 from compositionality.ranges import (
+    REQUIRED,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
@@ -78,9 +77,9 @@ class SamplingSettings:
 class CollectSettings(RowSettings, SamplingSettings):
     """Settings of ``collect``."""
 
-    problems: Path = MISSING  # problem file (parquet or .jsonl)
-    output: Path = MISSING  # folder of rollouts
-    model: str = MISSING  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
+    problems: Path = REQUIRED  # problem file (parquet or .jsonl)
+    output: Path = REQUIRED  # folder of rollouts
+    model: str = REQUIRED  # a model folder or a Hub id (owner/name); engine=openai: the name that the server knows
     force: bool = False  # replace a result that was made from something else
 
     def form(self) -> RowFormat:

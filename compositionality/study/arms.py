@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from compositionality.errors import UserError
+from compositionality.ranges import validated
 from compositionality.study.replicates import VARIABLE, Replicate, read_replicates
 from compositionality.study.types import Arm, Study
 from compositionality.yaml_files import read_yaml_mapping
@@ -29,12 +27,7 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
     path = folder / f"{name}.yaml"
     if not path.is_file():
         raise UserError(f"no study {name}; there are: {' '.join(study_names(folder))}")
-    content = read_yaml_mapping(path)
-    try:
-        study = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Study), content))
-    except OmegaConfBaseException as error:
-        raise UserError(f"{path}: {error.full_key}: {str(error).splitlines()[0]}") from error
-    assert isinstance(study, Study)
+    study = validated(Study, read_yaml_mapping(path), str(path))
     for arm_name, arm in study.arms.items():
         for key, other in (("start", arm.start), ("budget_of", arm.budget_of), *(("after", one) for one in arm.after)):
             if other and other not in study.arms:

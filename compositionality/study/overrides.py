@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config.cli import SWITCHES, parse, split_layers
-from compositionality.config.overrides import keys_of, kind_of
 from compositionality.config.profile import schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
+from compositionality.ranges import keys_of, kind_of
 
 ROOT = Path(__file__).parents[2]
 OF_EVERY_STEP = ("--cfg", "--dry-run")

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from omegaconf import MISSING
-
-from compositionality.ranges import NonEmptyStr
+from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.study.confirmatory import registered_study
 from compositionality.study.registration import register, registered
 
@@ -13,7 +11,7 @@ from compositionality.study.registration import register, registered
 class RegisterSettings:
     """Settings of ``register_study``."""
 
-    registration: NonEmptyStr = MISSING  # one of compositionality/config/registrations/ without .yaml, or a path
+    registration: NonEmptyStr = REQUIRED  # one of compositionality/config/registrations/ without .yaml, or a path
     check: bool = False  # write nothing; refuse what the study's start would refuse
 
 

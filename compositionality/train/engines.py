@@ -4,10 +4,9 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-from omegaconf import OmegaConf
 
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
@@ -20,6 +19,7 @@ from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
+from compositionality.yaml_files import as_yaml
 
 SLOW_ATTENTION = (
     "model.attention=sdpa: rows are packed, and the attention of a micro-batch grows with the square of "
@@ -58,6 +58,8 @@ def show_grpo(settings: GrpoSettings) -> str:
     """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
     if settings.engine != "verl":
         return ""
+    from omegaconf import OmegaConf
+
     from compositionality.train.verl.configure import grpo_config
 
     settle_cluster(settings, imagined=True)
@@ -68,6 +70,8 @@ def show_sft(settings: SftSettings) -> str:
     """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
     if settings.engine != "verl":
         return ""
+    from omegaconf import OmegaConf
+
     from compositionality.train.verl.configure import sft_config
 
     settle_cluster(settings, imagined=True)
@@ -137,7 +141,7 @@ def _on_ranks(
     if settings.dry_run:
         if read_inputs(settings):
             check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
-        print(OmegaConf.to_yaml(OmegaConf.structured(settings)), end="")
+        print(as_yaml(asdict(settings)), end="")
         return
     if int(os.environ.get("NNODES", "1")) > 1 and "RANK" not in os.environ:
         print(

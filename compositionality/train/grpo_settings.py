@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
 from compositionality.data.problems import RowSettings, read_problems
 from compositionality.errors import UserError, check_installed
 from compositionality.ranges import (
+    REQUIRED,
     Fraction,
     NonEmptyStr,
     NonNegativeFloat,
@@ -59,7 +58,7 @@ ControlName = Annotated[str, OneOf(tuple(Control))]
 class GrpoDataSettings(RowSettings):
     """Problem files, how their rows are read, and how many problems a step takes from them."""
 
-    train_files: list[str] = MISSING  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
+    train_files: list[str] = REQUIRED  # problem files (parquet or .jsonl), "[a.parquet,b.parquet]"
     val_files: list[str] = field(default_factory=list)  # problem files; accuracy is reported by data_source
     seed: Seed = 1  # order of the problems
     shuffle: bool = True  # anew in every pass; false: in the order of the files
@@ -162,7 +161,7 @@ class GrpoRewardSettings(FunctionSettings):
 class GrpoTrainerSettings:
     """The run: its folder, its length in updates, and what is written how often (in steps; 0: never)."""
 
-    output: NonEmptyStr = MISSING  # run folder: final/ and best/ are models
+    output: NonEmptyStr = REQUIRED  # run folder: final/ and best/ are models
     steps: PositiveInt | None = None  # updates (with updates_per_step=1); null: 100, or as many as epochs gives
     epochs: PositiveInt | None = None  # passes over the problems, in whole steps; beside steps the smaller wins
     save_every: NonNegativeInt = 25  # steps between checkpoints (0: one at the end)

@@ -4,11 +4,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import Recipe
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
@@ -35,7 +33,7 @@ NOT_THE_RESULT = (
 class SftDataSettings:
     """Rows to learn from: files of whole chats, or of prompts and responses."""
 
-    train_file: NonEmptyStr = MISSING  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
+    train_file: NonEmptyStr = REQUIRED  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
     val_file: str | None = None  # a file of the same form; its loss is reported after each epoch
     messages_key: NonEmptyStr = "messages"  # column of whole chats
     prompt_key: NonEmptyStr = "prompt"  # of files without it: the column of prompts, text or chats
@@ -49,7 +47,7 @@ class SftDataSettings:
 class SftTrainerSettings:
     """The run: its folder, its length, and what is written how often. Steps count updates."""
 
-    output: NonEmptyStr = MISSING  # run folder: final/ is the trained model
+    output: NonEmptyStr = REQUIRED  # run folder: final/ is the trained model
     epochs: PositiveInt = 2  # times that every row is seen
     steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
     tokens: PositiveInt | None = None  # single: instead, updates that come nearest to so many tokens, prompts too

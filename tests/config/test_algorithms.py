@@ -55,7 +55,7 @@ def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     mine = tmp_path / "mine.yaml"
     mine.write_text("algorithm: {advantage: rloo, clip_high: 0.4}\n")
     assert settings_of(f"algorithm={mine}").algorithm.advantage == "rloo"
-    assert settings_of("algorithm={clip_high:0.5}").algorithm.clip_high == 0.5
+    assert settings_of("algorithm={clip_high: 0.5}").algorithm.clip_high == 0.5
 
 
 def test_p18_an_unknown_algorithm_or_key_is_one_line(tmp_path: Path) -> None:

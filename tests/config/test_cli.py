@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
-from omegaconf import MISSING
 
 from compositionality.config.cli import help_text, parse
-from compositionality.config.overrides import keys_of
 from compositionality.config.profile import SCHEMAS, schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.phrases import phrases
-from compositionality.ranges import Fraction, OneOf, PositiveInt, range_of
+from compositionality.ranges import REQUIRED, Fraction, OneOf, PositiveInt, keys_of, range_of
 from compositionality.tasks.registry import all_tasks
 
 
@@ -28,7 +26,7 @@ class Inner:
 
 @dataclass
 class Settings:
-    output: str = MISSING
+    output: str = REQUIRED
     folder: Path = Path("folder")
     count: PositiveInt = 3
     levels: list[PositiveInt] = field(default_factory=lambda: [1])
@@ -67,8 +65,10 @@ def test_a_path_may_hold_any_letters(path: str) -> None:
 
 
 def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None:
-    settings = parse(Settings, ["output=x", """files=[é (1).parquet, it's, "a,b", 'c d', {e}]"""])
-    assert settings.files == ["é (1).parquet", "it's", "a,b", "c d", "{e}"]
+    settings = parse(
+        Settings, ["output=x", """files=[é (1).parquet, it's, "a,b", 'c d', "{e}", 2024-01-01, on, 010]"""]
+    )
+    assert settings.files == ["é (1).parquet", "it's", "a,b", "c d", "{e}", "2024-01-01", "on", "010"]
     assert parse(Settings, ["output=x", "files=a, b.parquet"]).files == ["a, b.parquet"]  # one needs no brackets
 
 
@@ -79,7 +79,7 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "colour=red"], "colour: no such setting"),
         (["output=x", "cuont=1"], "did you mean count"),
         (["output=x", "share=1"], "did you mean inner.share"),
-        (["output=x", "count=many"], "count=many: Value 'many' of type 'str' could not be converted to Integer"),
+        (["output=x", "count=many"], "count=many: give a whole number"),
         (["output=x", "levels=[1"], "levels"),
         (["output=x", "levels=1"], r"levels=1: a list is needed: levels=\[1\]"),
         (["output=x", "levels=[1,0]"], "levels: 0: each must be at least 1"),
@@ -95,6 +95,15 @@ def test_the_files_of_a_list_may_hold_any_letters_and_commas_in_quotes() -> None
         (["output=x", "folder="], "folder: is empty"),
         (["output=x", "count"], "count: no value"),
         (["output=x", "arms=3"], "arms=3: holds several keys"),
+        (["output=x", "+count=3"], r"\+count=3: the signs \+, ~ and @ of Hydra have no meaning here; give count=VALUE"),
+        (["output=x", "~count"], "~count: the signs"),
+        (["output=x", "count@inner=3"], "count@inner=3: the signs"),
+        (["output=x", "count=1,2"], "count=1,2: give a whole number"),
+        (["output=x", "count=true"], "count=true: give a whole number"),
+        (["output=x", "count=null"], "count=null: may not be null"),
+        (["output=x", "inner={share:1}"], r"inner.share:1: no such setting; in {key: value} a space stands after"),
+        (["output=x", "files=[a"], r"files=\[a: .*; quote what has letters of YAML"),
+        (["output=x", "rate={a: 1}"], r"rate={.*}: give a number"),
     ],
 )
 def test_p18_bad_settings_are_one_line(overrides: list[str], named: str) -> None:
@@ -142,7 +151,7 @@ def settings_of(schema: Any, prefix: str = "") -> Iterator[tuple[str, Any, str]]
 
 def test_a_mapping_takes_any_key_below_it_or_all_at_once() -> None:
     arms = {"my-arm": {"title": "My arm", "colour": "#0072B2"}}
-    assert parse(Settings, ["output=x", 'arms={my-arm:{title:My arm,colour:"#0072B2"}}']).arms == arms
+    assert parse(Settings, ["output=x", 'arms={my-arm: {title: My arm, colour: "#0072B2"}}']).arms == arms
     assert parse(Settings, ["output=x", "arms.my-arm.title=My arm", 'arms.my-arm.colour="#0072B2"']).arms == arms
 
 
@@ -174,6 +183,18 @@ def outcome(*lines: str) -> tuple[int, str]:
 )
 def test_what_the_machine_refuses_is_one_line_and_exit_code_2(line: str, said: str) -> None:
     assert outcome(line) == (2, said)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path("examples").glob("*.py")))
+def test_an_entry_point_reads_its_settings_without_hydra(name: str) -> None:
+    """Another package's antlr4 would keep it from starting; only verl's configuration is composed with them."""
+    code = (
+        f"import runpy, sys; sys.argv = ['{name}.py', '--help']\n"
+        f"try: runpy.run_path('examples/{name}.py', run_name='__main__')\nexcept SystemExit: pass\n"
+        "print([name for name in ('hydra', 'omegaconf', 'antlr4') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_user_errors_exit_with_2_and_one_line() -> None:

@@ -40,7 +40,7 @@ def test_a_key_is_left_out_where_it_is_not_known() -> None:
 
 
 def test_flags_and_keys_below_a_mapping() -> None:
-    words = ["--force", "--cfg", "+verl.trainer.x=1", "optim={lr:1}"]
+    words = ["--force", "--cfg", "+verl.trainer.x=1", "optim={lr: 1}"]
     assert left_out(words, steps(*words), "x.sh").split() == [
         f"{step}:{key}"
         for step in ("create_problems/countdown", "create_problems/string", "evaluate")

@@ -133,7 +133,7 @@ def test_changed_claims_and_recipes_are_refused(committed: Path) -> None:
     with pytest.raises(UserError, match=r"small.yaml: claims_sha256: the claims' file is not what was registered"):
         registered(str(committed))
     git(committed.parent, "checkout", "-q", "claims.yaml")
-    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 0", committed.read_text()))
+    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", committed.read_text()))
     with pytest.raises(UserError, match=r"recipe_sha256: the profile, a stage or an arm is not what was registered"):
         registered(str(committed))
     write(committed.parent)

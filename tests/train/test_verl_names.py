@@ -3,8 +3,8 @@
 import pytest
 
 from compositionality.config.cli import parse
-from compositionality.config.overrides import keys_of
 from compositionality.errors import UserError
+from compositionality.ranges import keys_of
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl.names import ELSEWHERE, answer

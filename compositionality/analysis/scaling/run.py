@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 from annotated_types import Ge
-from omegaconf import MISSING
 
 from compositionality.analysis.scaling.extrapolate import Prediction, Region, extrapolate, predict
 from compositionality.analysis.scaling.fit import (
@@ -30,7 +29,7 @@ from compositionality.data.artefact import Recipe, exclusive, write_all_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.frames import markdown_lines as markdown_of
 from compositionality.evaluate.frames import rich_table, write_between_marks
-from compositionality.ranges import NonEmptyStr, NonNegativeFloat, PositiveFraction, Seed, check_ranges
+from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeFloat, PositiveFraction, Seed, check_ranges
 
 STEP = "fit_scaling"
 FITS, POINTS = "scaling.json", "scaling_points.csv"
@@ -43,8 +42,8 @@ _NOTHING: Mapping[str, Any] = {"held_out": [], "held_out_on_bound": [], "not_pre
 class ScalingSettings:
     """Settings of ``fit_scaling``; ``points``: see analysis/scaling/read.py."""
 
-    points: list[str] = MISSING  # CSV files, exports of wandb, NAME:FOLDER of runs
-    output: Path = MISSING  # folder for scaling.json and scaling_points.csv
+    points: list[str] = REQUIRED  # CSV files, exports of wandb, NAME:FOLDER of runs
+    output: Path = REQUIRED  # folder for scaling.json and scaling_points.csv
     resource: NonEmptyStr = "flops"  # column of a file; of our runs flops, flops_paper, prompts, completions
     metric: str = ""  # of our runs: accuracies to average, * for any text: val-core/string-level3/acc/mean@1
     sizes: list[str] = field(default_factory=list)  # of runs in an export of wandb, RUN:PARAMETERS

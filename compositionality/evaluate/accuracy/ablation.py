@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Manifest, Recipe, exclusive, manifest_path, verify, write_derived
@@ -17,7 +16,7 @@ from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_
 from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import share_cell
-from compositionality.ranges import NonNegativeInt
+from compositionality.ranges import REQUIRED, NonNegativeInt
 from compositionality.stats.intervals import columns_by_seed
 
 STEP, PLACE = "summarise_ablation", "ablation"
@@ -28,9 +27,9 @@ Row = dict[str, Any]
 class AblationSettings:
     """Settings of ``summarise_ablation``: the same variants, in one order, for base models and for accuracy.json."""
 
-    bases: list[str] = MISSING  # VARIANT:PATH of base models, of one seed each
-    inputs: list[str] = MISSING  # VARIANT/SEED:PATH of accuracy.json
-    output: Path = MISSING  # JSON
+    bases: list[str] = REQUIRED  # VARIANT:PATH of base models, of one seed each
+    inputs: list[str] = REQUIRED  # VARIANT/SEED:PATH of accuracy.json
+    output: Path = REQUIRED  # JSON
     models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])  # in this order
     level: NonNegativeInt = 3  # the one that is compared
     markdown: str = ""  # file with a place for the table

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import (
@@ -36,6 +35,7 @@ from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_results
 from compositionality.evaluate.training import print_training
+from compositionality.ranges import REQUIRED
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.settings import recipe as collection_recipe
@@ -51,9 +51,9 @@ STEP = "evaluate_accuracy"
 class EvaluateSettings(RowSettings, SamplingSettings):
     """Settings of ``evaluate``."""
 
-    models: list[str] = MISSING  # NAME:PATH
-    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
-    output: Path = MISSING  # folder of the results
+    models: list[str] = REQUIRED  # NAME:PATH
+    problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
+    output: Path = REQUIRED  # folder of the results
     answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
     by_skill: bool = False  # print accuracy by skill too; the files hold it always
     force: bool = False  # replace a result that was made from something else

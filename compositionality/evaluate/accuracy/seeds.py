@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_all_derived
@@ -20,6 +19,7 @@ from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.replicate import SPLIT
 from compositionality.evaluate.tables import print_summary, summary_markdown
+from compositionality.ranges import REQUIRED
 from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
 from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import COMPOSED, CORRECT
@@ -57,8 +57,8 @@ TABLES = ("accuracy", "composed", "differences", "composed_differences")
 class SummariseSettings:
     """Settings of ``summarise``: ``markdown`` is a file for the tables, or one with a (named) place marked for them."""
 
-    inputs: list[str] = MISSING  # NAME:PATH of accuracy.json, one for each seed
-    output: Path = MISSING  # seeds.json; the same rows as parquet lie beside it
+    inputs: list[str] = REQUIRED  # NAME:PATH of accuracy.json, one for each seed
+    output: Path = REQUIRED  # seeds.json; the same rows as parquet lie beside it
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
     markdown: str = ""  # file for the tables, or with a place for them
     place: str = ""  # name of that place

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
@@ -22,6 +21,7 @@ from compositionality.evaluate.evaluations import Evaluations, read_evaluations,
 from compositionality.evaluate.frames import write_between_marks
 from compositionality.evaluate.quantities import read_quantities
 from compositionality.evaluate.registration import Frozen, Registration
+from compositionality.ranges import REQUIRED
 from compositionality.stats.intervals import CONFIDENCE
 from compositionality.stats.random_effects import INTERVALS
 from compositionality.types import Metric
@@ -43,7 +43,7 @@ class ClaimsSettings:
     """
 
     results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed
-    output: Path = MISSING  # claims.json; claims.csv lies beside it
+    output: Path = REQUIRED  # claims.json; claims.csv lies beside it
     claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
     markdown: str = ""  # file with a place for the table
     place: str = "claims"  # name of that place

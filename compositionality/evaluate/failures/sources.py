@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import file_hash, is_to_be_checked, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
+from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.store import rollout_manifest
 from compositionality.types import Problem
@@ -24,8 +22,8 @@ URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
 class FailureSettings:
     """Settings of ``find_failures``: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
 
-    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
-    output: Path = MISSING  # folder of the results
+    problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
+    output: Path = REQUIRED  # folder of the results
     evaluation: str = ""  # folder of examples/evaluate.py
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
     models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import pyarrow as pa
 from annotated_types import Ge
-from omegaconf import MISSING
 
 from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, tree_hash, write_derived
@@ -40,7 +39,7 @@ from compositionality.evaluate.passk.samples import (
 )
 from compositionality.evaluate.replicate import replicate_of
 from compositionality.evaluate.tables import print_curves
-from compositionality.ranges import NonNegativeInt, PositiveInt, check_ranges
+from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 from compositionality.train.common.training_report import run_until
@@ -72,8 +71,8 @@ class PasskSettings(SamplingSettings):
 
     models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here
     rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
-    problems: list[str] = MISSING  # problem files, PATH or NAME:PATH
-    output: Path = MISSING  # folder of the results
+    problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
+    output: Path = REQUIRED  # folder of the results
     n_samples: PositiveInt = 1000  # completions of a problem, at least 2
     levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
     per_level: NonNegativeInt = 0  # the first so many problems of each level; 0: all

@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import (
     Manifest,
     config_hash,
@@ -21,7 +19,7 @@ from compositionality.data.artefact import (
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.tables import plural
-from compositionality.ranges import OneOf, check_ranges
+from compositionality.ranges import REQUIRED, OneOf, check_ranges
 from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
 from compositionality.report.draw_scaling import SHAPE as SCALING_SHAPE
 
@@ -115,11 +113,11 @@ class ReportSettings:
     The folders of seed N are those with ``-seedN`` behind their names, of its splits ``-seedN-splitM``, beside what the
     splits of a seed share; problem files and their audit are those of the first. ``others``: their
     claims.json alone is read. ``arms``: title and colour of arms that the report does not know,
-    ``arms={my-arm:{title:My arm,colour:"#0072B2"}}``; without, their names and spare colours.
+    ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their names and spare colours.
     """
 
-    study: Path = MISSING  # results folder with seeds.json in the folder of its section, of seed 0
-    output: Path = MISSING  # folder of the page
+    study: Path = REQUIRED  # results folder with seeds.json in the folder of its section, of seed 0
+    output: Path = REQUIRED  # folder of the page
     countdown: str = ""  # results folder of section 4.3; empty: not shown
     checkpoints: str = ""  # folder of the checkpoints; empty: not shown
     data: str = ""  # folder of the problems; empty: not shown

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_text
 from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr
+from compositionality.ranges import REQUIRED, NonEmptyStr
 
 FOLDER = Path(__file__).parent / "chat_templates"
 OWN, TEXT = "own", "text"
@@ -36,9 +34,9 @@ DAMAGED = "download or export the model again"
 class ChatTemplateSettings:
     """Settings of ``examples/set_chat_template.py``."""
 
-    model: NonEmptyStr = MISSING  # model folder or Hub id
-    output: NonEmptyStr = MISSING  # model folder to make, whose weights are links
-    chat_template: NonEmptyStr = MISSING  # own, text (adds nothing), llama-3.1, plain, qwen2.5, qwen3, or FILE.jinja
+    model: NonEmptyStr = REQUIRED  # model folder or Hub id
+    output: NonEmptyStr = REQUIRED  # model folder to make, whose weights are links
+    chat_template: NonEmptyStr = REQUIRED  # own, text (adds nothing), llama-3.1, plain, qwen2.5, qwen3, or FILE.jinja
     eos_token: str = ""  # that ends an answer; empty: the format's; of a file and of own: the tokenizer's
     force: bool = False  # replace a result that was made from something else
 

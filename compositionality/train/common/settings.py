@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Annotated, Any
 
-from omegaconf import MISSING
-
 from compositionality.errors import UserError, check_installed
 from compositionality.gpus import count_gpus
 from compositionality.ranges import (
+    REQUIRED,
     FractionBelowOne,
     NonNegativeFloat,
     NonNegativeInt,
@@ -48,7 +47,7 @@ class LoraSettings:
 class ModelSettings:
     """Where to start from, and how to compute. Weights and Adam's moments are float32 in any case."""
 
-    path: str = MISSING  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
+    path: str = REQUIRED  # folder or Hub id; single: Llama, Qwen2 or Qwen3; with a chat template
     dtype: FloatType = "float32"  # of the computation; bfloat16 on GPUs
     attention: Attention = "sdpa"  # auto: flash_attention_2 where a GPU and flash-attn are, else sdpa
     activation_checkpointing: bool = False  # compute activations twice instead of keeping them
@@ -67,7 +66,7 @@ class MeshSettings:
 class OptimSettings:
     """AdamW. The rate rises over ``warmup_steps``, then falls as (1 - step/steps)^``decay_power``."""
 
-    lr: PositiveFloat = MISSING  # highest learning rate
+    lr: PositiveFloat = REQUIRED  # highest learning rate
     beta1: FractionBelowOne = 0.9  # of AdamW
     beta2: FractionBelowOne = 0.999  # of AdamW
     weight_decay: NonNegativeFloat = 0.01  # of AdamW

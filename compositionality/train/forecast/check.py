@@ -2,8 +2,7 @@
 
 import os
 from pathlib import Path
-
-from omegaconf import DictConfig
+from typing import Any
 
 from compositionality.gpus import count_gpus
 from compositionality.rollout.forecast.machine import this_machine
@@ -36,14 +35,14 @@ def check_pretraining(
     _check(single.pretraining_needs(shape, mesh, dtype, rows, length, ranks_of(run)), out, run.device)
 
 
-def check_verl_sft(config: DictConfig) -> None:
+def check_verl_sft(config: Any) -> None:
     """UserError unless verl's SFT fits this machine; of a Ray cluster elsewhere only the disk is known here."""
     from compositionality.train.forecast.of_verl import sft_needs
 
     _check(sft_needs(config, shape_of_model(config.run.model)), Path(config.run.output), config.run.device)
 
 
-def check_verl_grpo(config: DictConfig) -> None:
+def check_verl_grpo(config: Any) -> None:
     """UserError unless verl's GRPO fits this machine; of a Ray cluster elsewhere only the disk is known here."""
     from compositionality.train.forecast.of_verl import grpo_needs
 

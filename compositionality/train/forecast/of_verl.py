@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from omegaconf import DictConfig
-
 from compositionality.rollout.forecast.need import DISK, GPU, HOST, Need
 from compositionality.rollout.forecast.sampling import CONTEXT, GRAPHS, PYTHON, VLLM_HOST, Vllm
 from compositionality.rollout.forecast.shape import ModelShape
@@ -20,7 +18,7 @@ CPU_CACHE = 1 << 30
 """VLLM_CPU_KVCACHE_SPACE that grpo.py sets."""
 
 
-def sft_needs(config: DictConfig, shape: ModelShape, tail: Tail | None = None) -> list[Need]:
+def sft_needs(config: Any, shape: ModelShape, tail: Tail | None = None) -> list[Need]:
     """Of supervised fine-tuning."""
     run, data = config.run, config.data
     rows = max(1, data.train_batch_size // (run.processes * run.nodes))
@@ -35,7 +33,7 @@ def sft_needs(config: DictConfig, shape: ModelShape, tail: Tail | None = None) -
     ]
 
 
-def grpo_needs(config: DictConfig, shape: ModelShape, tail: Tail | None = None) -> list[Need]:
+def grpo_needs(config: Any, shape: ModelShape, tail: Tail | None = None) -> list[Need]:
     """Of GRPO: sampling with vLLM, the update while vLLM sleeps, host memory, the run folder."""
     run, actor, rollout = config.run, config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
     engine, ranks = actor.fsdp_config, run.processes * run.nodes
@@ -145,6 +143,6 @@ def memory_needs(
     return [Need(step, GPU, {**update, "CUDA": CONTEXT}, lower), Need(step, HOST, on_node, lower_host)]
 
 
-def data_units(config: DictConfig) -> int:
+def data_units(config: Any) -> int:
     """Processes of verl's store of data."""
     return int(config.transfer_queue.backend.SimpleStorage.num_data_storage_units)

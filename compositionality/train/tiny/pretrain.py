@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from omegaconf import MISSING
 from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import Recipe, check_target, remove
 from compositionality.errors import UserError
 from compositionality.ranges import (
+    REQUIRED,
     NonEmptyStr,
     NonNegativeFloat,
     NonNegativeInt,
@@ -45,7 +45,7 @@ OptimizerName = Annotated[str, OneOf(("adamw", "muon"))]
 class PretrainSettings:
     """What ``examples/pretrain_tiny.py`` takes. ``workers`` make text ahead of time, where there are cores to spare."""
 
-    output: NonEmptyStr = MISSING  # model folder
+    output: NonEmptyStr = REQUIRED  # model folder
     steps: PositiveInt = 14000  # updates
     optimizer: OptimizerName = "adamw"  # adamw, or muon for the hidden matrices (mesh.shard=false)
     learning_rate: PositiveFloat = 4e-3  # highest, of AdamW; Muon's is five times as high

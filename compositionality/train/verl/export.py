@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
-
 from compositionality.data.artefact import (
     Recipe,
     check_target,
@@ -25,7 +23,7 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.ranges import NonEmptyStr
+from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.train.common.lora import merged, stored
 from compositionality.train.common.model_texts import write_for_both_generations
 from compositionality.train.common.settings import FloatType
@@ -40,8 +38,8 @@ PEFT, LORA = "base_model.model.", "lora_train_meta.json"
 class ExportSettings:
     """Settings of ``examples/export_checkpoint.py``."""
 
-    checkpoint: NonEmptyStr = MISSING  # OUT/steps/global_step_N of SFT or RL
-    output: NonEmptyStr = MISSING  # model folder to make
+    checkpoint: NonEmptyStr = REQUIRED  # OUT/steps/global_step_N of SFT or RL
+    output: NonEmptyStr = REQUIRED  # model folder to make
     dtype: FloatType = "float32"  # of the weights
     force: bool = False  # replace a result that was made from something else
 
