@@ -20,7 +20,7 @@ from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.counts import ProblemCounts, Stratum
 from compositionality.evaluate.evaluations import Evaluation, Evaluations
 from compositionality.evaluate.passk.curves import curves_of
-from compositionality.stats.ranks import rank_correlation
+from compositionality.stats.significance import rank_correlation
 from compositionality.types import COMPOSED, CORRECT, FAILURES, Metric
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "statistics.json"
@@ -115,7 +115,7 @@ def _curves() -> dict[str, Numbers]:
     chances = {"sure": np.where(np.arange(n) % 4, 0.01, 0.95), "rare": np.full(n, 0.15), "none": np.zeros(n)}
     counts = {name: rng.binomial(16, chance) for name, chance in chances.items()}
     answers = {(name, "f"): ProblemCounts(strata, np.full(n, 16), correct) for name, correct in counts.items()}
-    curves, differences, reranking = curves_of(answers, [("rare", "sure"), ("sure", "none")], 200, 0)
+    curves, differences, reranking = curves_of(answers, [("rare", "sure"), ("sure", "none")])
     ks = (0, 3, 15)
     found: dict[str, Numbers] = {}
     for row in curves:
@@ -136,7 +136,7 @@ def _ranks() -> dict[str, Numbers]:
         rng = np.random.default_rng(arms)
         one = rng.normal(size=(seeds, arms))
         correlation = rank_correlation(one, np.round(one + rng.normal(size=(seeds, arms)), 1))
-        ends = list(correlation.over_seeds or ())
+        ends = list(correlation.interval or ())
         found[f"{arms} arms, {seeds} seeds"] = [correlation.value, *correlation.by_seed, *ends, correlation.p]
     return found
 
