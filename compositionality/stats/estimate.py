@@ -66,10 +66,7 @@ def difference(factors: Sequence[float], models: Sequence[ByProblem]) -> ByProbl
 def over_problems(
     values_P: Values, weights_P: Values, clusters_P: Counts | None = None, low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
-    """Estimate Σ values / Σ weights of one model; a ``low`` below 0 makes it a difference.
-
-    None if nothing was judged, or a difference has fewer than two problems.
-    """
+    """Estimate Σ values / Σ weights; a difference if ``low`` < 0. None: nothing, or of a difference one, was judged."""
     if low < 0:
         judged_P = weights_P > 0
         values_P, weights_P = values_P[judged_P], weights_P[judged_P]
@@ -170,11 +167,13 @@ def band(
         return _difference_band(value_K, values_GK, weights_G, residual_GK, low, high)
     n = int(np.count_nonzero(weights_G))
     n_alike = total**2 / float(weights_G @ weights_G)  # clusters, if each counted once
-    variance_K = (residual_GK**2).sum(axis=0) / total**2
+    squares_K = (residual_GK**2).sum(axis=0)
+    variance_K = squares_K / total**2
     if len(weights_G) < len(weights_P) and n > 1:
         variance_K = variance_K * n / (n - 1) * (student(n - 1) / Z) ** 2
     n_K = np.clip(value_K * (1 - value_K) / np.maximum(variance_K, TIE**2), min(1.0, total), total)
-    n_K = n_K - few_events(residual_GK) * np.maximum(n_K - n_alike, 0)
+    few_K = np.where(squares_K > TIE, few_events(residual_GK), 0)  # equal shares of several samples are not few events
+    n_K = n_K - few_K * np.maximum(n_K - n_alike, 0)
     n_K = np.where((value_K > 0) & (value_K < 1) & (len(weights_G) > 1), n_K, n_alike)
     return Band(value_K, *wilson(value_K, n_K))
 
