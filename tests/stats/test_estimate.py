@@ -28,6 +28,7 @@ from compositionality.stats.estimate import (
     over_splits,
     student,
     tango,
+    wilson,
 )
 from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, Estimate
 
@@ -132,6 +133,18 @@ def test_problems_of_their_own_are_their_own_clusters() -> None:
     correct, judged = np.array([3, 0, 1, 4]), np.full(4, 4)
     assert share(correct, judged, np.array([7, 2, 9, 4])).interval == pytest.approx(share(correct, judged).interval)
     assert change(correct / judged, np.arange(4)).interval == pytest.approx(change(correct / judged).interval)
+
+
+def test_problems_of_a_cluster_that_agree_count_once() -> None:
+    """20 clusters of three: a difference is that of 20 problems; a share is Wilson's, with Student's quantile."""
+    values_SP, clusters = np.random.default_rng(0).integers(0, 2, (3, 20)), np.repeat(np.arange(20), 3)
+    for seeds in (1, 3):
+        rows, tripled = values_SP[:seeds], np.repeat(values_SP[:seeds], 3, axis=1)
+        whole = known(over_seeds(tripled, ones(tripled), clusters, -1))
+        assert whole.interval == pytest.approx(known(over_seeds(rows, ones(rows), None, -1)).interval)
+    half_right = share(np.repeat([0, 1], 30), None, clusters)
+    low, high = wilson(0.5, 19 * (1.959964 / student(19)) ** 2)
+    assert half_right.interval == pytest.approx((low, high), abs=1e-6)
 
 
 def test_one_cluster_says_nothing() -> None:
@@ -279,7 +292,9 @@ def test_where_nothing_varies_the_number_of_problems_decides(value: int) -> None
 
 def test_what_was_not_judged_is_left_out() -> None:
     correct_SP, judged_SP = np.array([[1, 0, 0], [1, 1, 0]]), np.array([[1, 1, 0], [1, 1, 1]])
-    assert known(over_seeds(correct_SP, judged_SP)).by_seed == (0.5, 2 / 3)
+    estimate = known(over_seeds(correct_SP, judged_SP))
+    assert estimate.by_seed == (0.5, 2 / 3)
+    assert 0 < estimate.low < estimate.value < estimate.high < 1
     assert known(over_seeds(correct_SP, judged_SP, None, -1)).by_seed == (0.5, 1.0)  # the third problem is out
 
 
