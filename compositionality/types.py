@@ -181,43 +181,36 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """The variances behind an estimate over k seeds and n problems, or n of the clusters that problems share."""
-
-    k: int
-    n: int
-    seeds: float  # of the mean of one seed; 0 for one seed
-    problems: float  # of the value of one problem in any seed
-    pooled: float  # of the value of one problem in the mean over these seeds
-    clustered: bool = False  # n counts clusters
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """A share, or a difference of shares, of ``n_problems`` problems (a replicate) with its 95 % intervals.
 
-    ``over_problems``: these seeds, other problems. ``over_both``: other seeds and other problems (None for one seed).
-    ``by_seed``: the value in each seed, of which ``value`` is the mean; ``spread`` is None under two problems.
-    ``by_split``: where every seed has splits and problems of its own, the value in each of its splits.
+    ``over_problems``: the same models on other problems. ``over_seeds``: other seeds too; None for one seed. ``df``:
+    degrees of freedom of Student's t for ``interval``; NaN: not known. ``by_replicate``: the value by seed and split,
+    ``value`` is the mean of the seeds; ``nested``: every replicate has problems of its own.
     """
 
     value: float
     n_problems: int
     over_problems: Interval
-    over_both: Interval | None = None
-    by_seed: tuple[float, ...] = ()
-    spread: Spread | None = None
-    by_split: tuple[tuple[float, ...], ...] = ()
+    over_seeds: Interval | None = None
+    df: float = float("nan")
+    by_replicate: tuple[tuple[float, ...], ...] = ()
+    nested: bool = False
 
     @property
     def interval(self) -> Interval:
         """The interval that covers most: over seeds and problems where there are several seeds."""
-        return self.over_both or self.over_problems
+        return self.over_seeds or self.over_problems
 
     @property
-    def covers(self) -> str:
+    def source(self) -> str:
         """The sources of chance that ``interval`` covers."""
-        return PROBLEMS if not self.over_both else NESTED if self.by_split else SEEDS_AND_PROBLEMS
+        return PROBLEMS if not self.over_seeds else NESTED if self.nested else SEEDS_AND_PROBLEMS
+
+    @property
+    def by_seed(self) -> tuple[float, ...]:
+        """The mean of each seed over its splits."""
+        return tuple(sum(splits) / len(splits) for splits in self.by_replicate)
 
     @property
     def low(self) -> float:

@@ -12,7 +12,7 @@ file; prints the table. RESULTS/SEED:PATH names an input; RESULTS are the keys o
 Decisions: supported, contradicted, undecided (with about how many seeds or problems would decide it), not testable
 (with the gate that fails), not run. A claim holds if all its comparisons do. Primary claims are decided after Holm's
 procedure too. The claims are compositionality/config/claims/composition.yaml (claims=NAME or a path takes others);
-stats/random_effects.py says how the intervals are made. A table that is there follows its inputs.
+stats/estimate.py says how the intervals are made. A table that is there follows its inputs.
 
 registration=FOLDER, which bash/claims.sh gives where a study ran under one, marks each claim as primary, secondary or
 exploratory (not registered). Registered files that changed since the study began are refused; with --post-hoc they are

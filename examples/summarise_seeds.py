@@ -7,7 +7,7 @@ OUTPUT (a .json) and the same rows as .parquet, with markdown=FILE the tables fo
         seed1:results/tiny-seed1/section41_42/accuracy.json] output=results/tiny/section41_42/seeds.json
 
 Seeds that answered other problems, or were sampled with other settings than the seed, are refused. Two intervals, both
-95 %: over problems (these seeds), and over seeds and problems; compositionality/stats/random_effects.py says how.
+95 %: over problems (these seeds), and over seeds and problems; compositionality/stats/estimate.py says how.
 models=[stage1,rl-level2] takes these arms only, in that order. markdown=FILE makes FILE, or replaces what stands
 between the two marks in it; place=section43 are the marks of that name, in a file with several. A summary that is there
 follows its inputs. examples/claims.py says what all this means for the paper's claims.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
-from compositionality.stats.intervals import Counts, Values
+from compositionality.stats.estimate import Counts, Values
 from compositionality.tasks.registry import known_task
 from compositionality.types import FAILURES, Reason
 

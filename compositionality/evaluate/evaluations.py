@@ -18,9 +18,7 @@ from compositionality.evaluate.counts import BY_PROBLEM, Counted, Stratum, read_
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.parts import counted, is_pass_at_k, ks_of, passed
 from compositionality.evaluate.query_values import read_query_values, tables_of
-from compositionality.stats.intervals import Counts, Values, scaled
-from compositionality.stats.nested import Answers, contrast_nested, mean_of_both, share_nested
-from compositionality.stats.random_effects import contrast_over_seeds, share_over_seeds
+from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits
 from compositionality.train.common.training_report import report_from
 from compositionality.types import CORRECT, DEEPEST, QUERY_VALUES, Estimate, Metric, TrainingReport
 
@@ -86,12 +84,12 @@ class Evaluation:
         """That of the problems; 0: the paper's."""
         return int(self.settings.get("replicate", {}).get("function_split", 0))
 
-    def answers(self, model: str, problems: ProblemSet, part: str = CORRECT) -> Answers:
+    def answers(self, model: str, problems: ProblemSet, part: str = CORRECT) -> ByProblem:
         """Responses of a kind to the problems of one set, and out of how many."""
         counts = self.counts[model, problems.problems]
         rows = counts.rows(problems.stratum)
         found, judged = counted(counts, part)
-        return Answers(found[rows], judged[rows], counts.cluster_numbers[rows])
+        return ByProblem(found[rows], judged[rows], counts.cluster_numbers[rows])
 
     def size(self, problems: ProblemSet) -> int:
         """The number of problems."""
@@ -156,7 +154,7 @@ class Evaluations:
 
     def samples(self, problems: ProblemSet) -> int:
         """N, the samples that every model and replicate has of every problem that was judged at all."""
-        judged = [one.answers(model, problems).judged for model in self.models for one in self.seeds]
+        judged = [one.answers(model, problems).weights for model in self.models for one in self.seeds]
         return int(min((counts[counts > 0].min() for counts in judged if counts.any()), default=0))
 
     def why_not(self, model: str) -> str:  # noqa: ARG002
@@ -168,10 +166,10 @@ class Evaluations:
 
         None if nothing was judged, or a k is above the number of samples.
         """
-        mine = self._answers(model, problems, part)
-        if mine is None or part in QUERY_VALUES:  # these are no shares
+        answers = self._answers(model, problems, part)
+        if answers is None or part in QUERY_VALUES:  # these are no shares
             return None
-        return share_nested(mine) if self.nested else share_over_seeds(*_crossed(mine))
+        return self._estimate(answers)
 
     def contrast(
         self,
@@ -187,50 +185,43 @@ class Evaluations:
 
         ``over``, a model and its base: less their difference (without ``times`` and ``base_part``).
         """
-        mine, theirs = self._answers(model, problems, part), self._answers(base, problems, base_part or part)
-        if mine is None or theirs is None:
-            return None
+        names = [(1.0, model, part), (-times, base, base_part or part)]
         if over:
-            other, other_base = (self._answers(name, problems, part) for name in over)
-            if other is None or other_base is None:
-                return None
-            half = self._contrast(mean_of_both(mine, other_base), mean_of_both(theirs, other), 1.0)
-            return half and scaled(half, 2.0 * self._unit(part))
-        found = self._contrast(mine, theirs, times)
-        return found and scaled(found, self._unit(part))
+            names = [(1.0, model, part), (-1.0, base, part), (-1.0, over[0], part), (1.0, over[1], part)]
+        answers = [self._answers(name, problems, measure) for _, name, measure in names]
+        models = [one for one in answers if one is not None]
+        if len(models) < len(names):
+            return None
+        factors = [factor for factor, *_ in names]
+        largest = self._largest(part)
+        low, high = (largest * sum(factor for factor in factors if factor * sign > 0) for sign in (-1, 1))
+        seeds = zip(*models, strict=True)
+        differences = [[difference(factors, each) for each in zip(*splits, strict=True)] for splits in seeds]
+        return self._estimate(differences, low, high)
 
-    def _unit(self, part: str) -> float:
-        """In which ``_answers`` are, so that no difference is above 1: of what is no share twice the largest value."""
-        counts = (one for seed in self.seeds for one in seed.counts.values()) if part in QUERY_VALUES else ()
-        return 2 * max((float(np.abs(one.classes[part]).max(initial=0.0)) for one in counts), default=0.5) or 1.0
-
-    def _contrast(
-        self, mine: Sequence[Sequence[Answers]], theirs: Sequence[Sequence[Answers]], times: float
-    ) -> Estimate | None:
+    def _estimate(self, seeds: Sequence[Sequence[ByProblem]], low: float = 0.0, high: float = 1.0) -> Estimate | None:
         if self.nested:
-            return contrast_nested(mine, theirs, times)
-        (found, judged, clusters), (of_base, base_judged, _) = _crossed(mine), _crossed(theirs)
-        return contrast_over_seeds(found, judged, of_base, base_judged, times, clusters)
+            return over_splits([[over_problems(*one, low, high) for one in splits] for splits in seeds], low, high)
+        values, weights, clusters = zip(*(one for splits in seeds for one in splits), strict=True)
+        return over_seeds(np.stack(values), np.stack(weights), clusters[0], low, high)
 
-    def _answers(self, model: str, problems: ProblemSet, part: str) -> list[list[Answers]] | None:
+    def _largest(self, part: str) -> float:
+        """The largest difference: 1 of shares, twice the largest value of others."""
+        if part not in QUERY_VALUES:
+            return 1.0
+        values = [one.classes[part] for seed in self.seeds for one in seed.counts.values()]
+        return 2 * max((float(np.abs(one).max(initial=0.0)) for one in values), default=0.0) or 1.0
+
+    def _answers(self, model: str, problems: ProblemSet, part: str) -> list[list[ByProblem]] | None:
         """By seed and split; of pass@k its value out of one."""
         seeds = [group.seeds for group in self.each_seed()]
         if not is_pass_at_k(part):
-            found = [[one.answers(model, problems, part) for one in splits] for splits in seeds]
-            unit = self._unit(part)
-            return found if unit == 1 else [[one._replace(counted=one.counted / unit) for one in of] for of in found]
+            return [[one.answers(model, problems, part) for one in splits] for splits in seeds]
         ks = ks_of(part, self.samples(problems))
         found = [[one.answers(model, problems) for one in splits] for splits in seeds]
-        if not all((one.judged >= max(ks)).any() for splits in found for one in splits):
+        if not all((one.weights >= max(ks)).any() for splits in found for one in splits):
             return None
         return [[passed(one, ks) for one in splits] for splits in found]
-
-
-def _crossed(answers: Sequence[Sequence[Answers]]) -> tuple[Values, Counts, Counts | None]:
-    """Counted and judged, (seeds, problems), and the clusters, (problems,)."""
-    found = [one for splits in answers for one in splits]
-    values = np.stack([np.asarray(one.counted, float) for one in found])
-    return values, np.stack([one.judged for one in found]), found[0].clusters
 
 
 def read_evaluations(

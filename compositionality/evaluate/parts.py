@@ -5,9 +5,8 @@ import re
 import numpy as np
 
 from compositionality.evaluate.counts import ProblemCounts, known_composed
-from compositionality.stats.intervals import Counts, Values
-from compositionality.stats.nested import Answers
-from compositionality.stats.pass_at_k import pass_at_one_k
+from compositionality.stats.estimate import ByProblem, Counts, Values
+from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, GROWTH
 
 PASS_AT = re.compile(r"pass@([1-9]\d*)")
@@ -32,9 +31,12 @@ def counted(counts: ProblemCounts, part: str) -> tuple[Values, Counts]:
     return counts.correct if part == CORRECT else counts.classes[part], counts.judged
 
 
-def passed(answers: Answers, ks: list[int]) -> Answers:
+def passed(answers: ByProblem, ks: list[int]) -> ByProblem:
     """pass@k of every problem (less that of the second k), each out of one; of none with fewer judged than k."""
-    judged = np.maximum(answers.judged, max(ks))
-    values: list[Values] = [pass_at_one_k(answers.counted.astype(np.int64), judged, k) for k in ks]
-    value = values[0] - values[1] if len(values) > 1 else values[0]
-    return Answers(value, (answers.judged >= max(ks)).astype(np.int64), answers.clusters)
+    known = answers.weights >= max(ks)
+    judged, correct = (
+        np.where(known, counts, max(ks)).astype(np.int64) for counts in (answers.weights, answers.values)
+    )
+    value = pass_at_k(correct, judged, ks)
+    values = value[:, 0] - value[:, 1] if len(ks) > 1 else value[:, 0]
+    return ByProblem(values * known, known.astype(np.int64), answers.clusters)

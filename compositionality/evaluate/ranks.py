@@ -22,8 +22,8 @@ from compositionality.evaluate.frames import Row, grid, rich_table, write_betwee
 from compositionality.evaluate.frames import markdown_lines as markdown_of
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.ranges import REQUIRED
-from compositionality.stats.intervals import Floats
-from compositionality.stats.ranks import rank_correlation
+from compositionality.stats.estimate import Floats
+from compositionality.stats.significance import rank_correlation
 from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
 
 STEP = "rank_arms"
@@ -104,7 +104,7 @@ def ranks_of(accuracy: Evaluations, known: Evaluations) -> dict[str, Any]:
         of = {"group": problems.group, "level": problems.level}
         for name, values in predicted.items():
             found = rank_correlation(values, gains)
-            interval = found.over_seeds
+            interval = found.interval
             correlations.append(
                 {**of, "of": str(problems.stratum), "predictor": name, "correlation": found.value,
                  "low": interval and interval.low, "high": interval and interval.high,
@@ -150,7 +150,7 @@ def _gain(found: Evaluations, arm: str, problems: ProblemSet) -> tuple[float, ..
 def _by_seed(found: Evaluations, arms: Sequence[str], queries: ProblemSet, part: str) -> Floats:
     """Means over queries, (S, A)."""
     answers = [[seed.answers(BEFORE + arm, queries, part) for arm in arms] for seed in found.seeds]
-    return np.array([[one.counted.sum() / max(one.judged.sum(), 1) for one in of_seed] for of_seed in answers])
+    return np.array([[one.values.sum() / max(one.weights.sum(), 1) for one in of_seed] for of_seed in answers])
 
 
 def _rows(found: Evaluations, arms: Sequence[str], values: dict[str, Floats], of: Row) -> Iterator[Row]:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from rich.table import Table
 
 from compositionality.console import new_table
-from compositionality.stats.intervals import share
+from compositionality.stats.estimate import over_problems
 from compositionality.types import Estimate, Reason
 
 Cell = tuple[str, int]
@@ -49,7 +49,7 @@ class RolloutSummary:
     def accuracy(self, cell: Cell) -> Estimate | None:
         """Share of correct among judged completions, with problems as clusters; None if nothing was judged."""
         rows = (self._groups == cell[0]) & (self._levels == cell[1])
-        return share(self._correct[rows], self._judged[rows])
+        return over_problems(self._correct[rows], self._judged[rows])
 
     def total(self, cell: Cell) -> int:
         """Completions of one group and level."""

@@ -1,1 +1,1 @@
-"""Numbers about numbers: intervals, random effects, bootstrap, pass@k, sample sizes. Arrays in, arrays out."""
+"""Estimates with their intervals, p-values, sample sizes and pass@k. Arrays in, ``Estimate`` out."""

@@ -5,7 +5,7 @@ import numpy as np
 from compositionality.analysis.scaling.fit import Frame, frame_for
 from compositionality.analysis.scaling.laws import Law
 from compositionality.analysis.scaling.points import Points
-from compositionality.stats.intervals import Floats
+from compositionality.stats.estimate import Floats
 
 SIZES = (1e4, 3e4, 1e5, 3e5, 1e6)
 STEPS = range(1, 13)

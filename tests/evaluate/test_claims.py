@@ -144,7 +144,7 @@ def test_twice_on_every_seed(rl: list[float], expected: Decision, by_seed: tuple
     judged = judge(comparison, study({"stage1": [0.20, 0.20, 0.20], "rl": rl}))
     assert (judged.decision, judged.these_seeds, judged.by_seed) == (expected, expected, by_seed)
     assert judged.ratios == pytest.approx([value / 0.2 for value in rl])
-    assert (judged.required is None) == (expected is not OPEN)
+    assert bool(judged.needs) == (expected is OPEN)
 
 
 @pytest.mark.parametrize(

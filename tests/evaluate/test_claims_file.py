@@ -162,7 +162,7 @@ def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) 
 
 
 def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -> None:
-    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0, **{"stage1": 10, "rl-level1": 13})])
+    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0, **{"stage1": 10, "rl-level1": 12})])
     row = next(row for row in found["claims"] if row["claim"] == "H1")
     assert row["decision"] == "undecided"
     assert row["needs"].startswith("about ")

@@ -3,16 +3,15 @@
 import pytest
 
 from compositionality.evaluate.claims.primary import Primary, after_holm
-from compositionality.stats.multiple import p_value
-from compositionality.types import Comparison, Decision, Estimate, Interval, Rule, Spread
+from compositionality.stats.significance import p_value
+from compositionality.types import Comparison, Decision, Estimate, Interval, Rule
 
 YES, NO, OPEN, NOT_TESTABLE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED, Decision.NOT_TESTABLE
 
 
 def gain(value: float) -> Estimate:
     """± 10 points over 8 seeds and 400 problems."""
-    spread = Spread(8, 400, 0.0137, 0.0, 0.0)
-    return Estimate(value, 400, Interval(value - 0.01, value + 0.01), Interval(value - 0.1, value + 0.1), (), spread)
+    return Estimate(value, 400, Interval(value - 0.01, value + 0.01), Interval(value - 0.1, value + 0.1), df=7)
 
 
 def above(value: float, rule: Rule = Rule.ABOVE, threshold: float = 0.0) -> tuple[Comparison, Estimate]:

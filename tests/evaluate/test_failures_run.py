@@ -23,7 +23,7 @@ from compositionality.evaluate.failures.labels import count_labels
 from compositionality.evaluate.failures.run import find_failures
 from compositionality.evaluate.failures.sources import FailureSettings
 from compositionality.evaluate.failures.summary import summarise
-from compositionality.stats.intervals import share
+from compositionality.stats.estimate import over_problems
 from compositionality.types import FAILURES
 
 MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
@@ -73,7 +73,7 @@ def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) 
     import numpy as np
 
     deep = [row for row in counts if row["data_source"].endswith("level3")]
-    interval = share(np.array([row["correct"] for row in deep]), np.array([row["responses"] for row in deep]))
+    interval = over_problems(np.array([row["correct"] for row in deep]), np.array([row["responses"] for row in deep]))
     assert interval is not None
     found = next(row for row in rows if row["class"] == "correct")
     assert (found["share"], found["low"], found["high"]) == (interval.value, interval.low, interval.high)

@@ -19,7 +19,7 @@ from compositionality.evaluate.parts import passed
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.store import read_by_problem
-from compositionality.stats.nested import Answers
+from compositionality.stats.estimate import ByProblem
 from compositionality.types import Completion
 
 LEVELS = [1, 2, 1, 2, 1, 2]
@@ -37,7 +37,7 @@ def folder(tmp_path: Path, problems: Path, name: str, correct: Sequence[int], **
 
 
 def settings(tmp_path: Path, test_file: Path, rollouts: list[str], **changes: Any) -> PasskSettings:
-    given = {"problems": [f"test:{test_file}"], "output": tmp_path / "out", "n_samples": N, "draws": 300}
+    given = {"problems": [f"test:{test_file}"], "output": tmp_path / "out", "n_samples": N}
     return PasskSettings(**{**given, "rollouts": rollouts, **changes})
 
 
@@ -158,7 +158,6 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
     [
         ({"ks": [1, 5]}, r"ks: 5 does not lie between 1 and n_samples=4"),
         ({"n_samples": 1}, r"n_samples=1: pass@k needs at least 2"),
-        ({"draws": 10}, r"draws=10: must be at least 200"),
         ({"levels": [3]}, r"has no level 3; its levels are \[1, 2\]"),
         ({"per_level": 9}, r"has 3 problems of heldout L1; lower per_level=9"),
         ({"pairs": ["rl:sft"]}, r"pairs: rl:sft is no MODEL:BASE of base, rl"),
@@ -265,10 +264,10 @@ def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None
 
 
 def test_a_problem_with_a_verdict_missing_has_no_pass_at_all_samples_and_the_others_have() -> None:
-    answers = Answers(np.array([1, 1, 0]), np.array([4, 3, 4]))
+    answers = ByProblem(np.array([1, 1, 0]), np.array([4, 3, 4]))
     value, judged, _ = passed(answers, [4])
     assert judged.tolist() == [1, 0, 1]
-    assert value[[0, 2]].tolist() == [1.0, 0.0]
+    assert value.tolist() == [1.0, 0.0, 0.0]
     value, judged, _ = passed(answers, [2, 1])
     assert judged.tolist() == [1, 1, 1]
     assert value.tolist() == pytest.approx([1 / 2 - 1 / 4, 2 / 3 - 1 / 3, 0.0])

@@ -72,8 +72,8 @@ def test_values_are_means_over_queries_in_their_own_units(tmp_path: Path) -> Non
         estimate = found.contrast("sft-bridge", "sft-vanilla", queries, part=part)
         assert estimate
         assert estimate.by_seed == pytest.approx(expected)
-        assert estimate.over_both
-        assert estimate.over_both.low <= estimate.value <= estimate.over_both.high
+        assert estimate.over_seeds
+        assert estimate.over_seeds.low <= estimate.value <= estimate.over_seeds.high
 
 
 def test_no_interval_is_cut_where_values_have_both_signs(tmp_path: Path) -> None:

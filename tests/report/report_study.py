@@ -203,7 +203,7 @@ def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
     rollouts = [f"{model}:{section / 'rollouts' / model / problems.stem}" for model in models]
     passk(
         PasskSettings(
-            rollouts=rollouts, problems=[f"{problems.stem}:{problems}"], output=section, n_samples=SAMPLES, draws=200,
+            rollouts=rollouts, problems=[f"{problems.stem}:{problems}"], output=section, n_samples=SAMPLES,
         )
     )  # fmt: skip
 

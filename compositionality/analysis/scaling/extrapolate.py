@@ -14,7 +14,7 @@ import numpy as np
 from compositionality.analysis.scaling.fit import LawFit, RunDraws, bootstrap_runs, fit_law
 from compositionality.analysis.scaling.laws import Law
 from compositionality.analysis.scaling.points import Points
-from compositionality.stats.intervals import Floats
+from compositionality.stats.estimate import Floats
 
 
 class Region(StrEnum):

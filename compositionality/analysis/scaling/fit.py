@@ -17,7 +17,7 @@ from scipy.stats import t
 from compositionality.analysis.scaling.laws import DECADES, Law, Parameter
 from compositionality.analysis.scaling.points import Points, Rows
 from compositionality.errors import UserError
-from compositionality.stats.intervals import CONFIDENCE, Floats
+from compositionality.stats.estimate import CONFIDENCE, Floats
 from compositionality.types import Interval
 
 ROBUST_SCALE = 0.1

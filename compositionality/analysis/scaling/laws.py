@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compositionality.errors import UserError
-from compositionality.stats.intervals import Floats
+from compositionality.stats.estimate import Floats
 
 Values = Mapping[str, Floats]
 """Of every parameter its value at each point, (P,) or (); logarithms for parameters that are scales."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
-from compositionality.stats.intervals import Floats
+from compositionality.stats.estimate import Floats
 
 Rows = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from compositionality.analysis.scaling.fit import LawFit, RunDraws, bootstrap_ru
 from compositionality.analysis.scaling.laws import law_named
 from compositionality.analysis.scaling.points import Points
 from compositionality.errors import UserError
-from compositionality.stats.intervals import CONFIDENCE, Floats
+from compositionality.stats.estimate import CONFIDENCE, Floats
 from compositionality.types import Interval
 
 ONE_RUN, ALIKE = "a size has one run only: no interval", "all runs are alike: no interval"

@@ -13,11 +13,10 @@ from compositionality.data.artefact import Manifest, Recipe, exclusive, manifest
 from compositionality.data.json_files import NUMBER, check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations
-from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
+from compositionality.evaluate.frames import columns_by_seed, markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.tables import share_cell
 from compositionality.ranges import REQUIRED, NonNegativeInt
-from compositionality.stats.intervals import columns_by_seed
 
 STEP, PLACE = "summarise_ablation", "ablation"
 Row = dict[str, Any]

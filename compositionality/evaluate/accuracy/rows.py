@@ -10,7 +10,8 @@ import pyarrow as pa
 from compositionality.console import natural_key
 from compositionality.data.problems import iterate_problems
 from compositionality.evaluate.counts import REASONS, Stratum, Tally, clusters_of, known_composed, strata_of
-from compositionality.stats.intervals import Counts, columns, paired_difference, share
+from compositionality.evaluate.frames import columns
+from compositionality.stats.estimate import ByProblem, Counts, difference, over_problems
 from compositionality.tasks.registry import known_task
 
 ALL, LEVEL, GROUP, SKILL = "all", "level", "group", "skill"
@@ -91,9 +92,9 @@ def rows_of(tally: Tally, base: Tally | None, parts: Sequence[Part], labels: Row
 
 
 def _figures(tally: Tally, clusters: Counts) -> Row:
-    composed = share(*known_composed(tally), clusters)
+    composed = over_problems(*known_composed(tally), clusters)
     return {
-        **columns(share(tally.correct, tally.judged, clusters), "accuracy"),
+        **columns(over_problems(tally.correct, tally.judged, clusters), "accuracy"),
         **dict(zip(("composed", "composed_low", "composed_high"), columns(composed, "share").values(), strict=True)),
         "n_problems": len(tally.tokens),
         "n_responses": tally.responses,
@@ -108,6 +109,7 @@ def _figures(tally: Tally, clusters: Counts) -> Row:
 def _difference(mine: Tally, base: Tally | None, clusters: Counts) -> Row:
     found = None
     if base is not None:
-        found = paired_difference(mine.correct, mine.judged, base.correct, base.judged, clusters)
+        both = [ByProblem(one.correct, one.judged, clusters) for one in (mine, base)]
+        found = over_problems(*difference((1, -1), both), low=-1)
     value, low, high = columns(found, "difference").values()
     return {"difference": value, "difference_low": low, "difference_high": high}

@@ -15,13 +15,12 @@ from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.counts import BY_PROBLEM
 from compositionality.evaluate.evaluations import TABLE, Evaluation, Evaluations, ProblemSet, read_evaluations
-from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.frames import INTERVALS, columns_by_seed, write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.replicate import SPLIT
 from compositionality.evaluate.tables import print_summary, summary_markdown
 from compositionality.ranges import REQUIRED
-from compositionality.stats.intervals import CONFIDENCE, columns_by_seed
-from compositionality.stats.random_effects import INTERVALS
+from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import COMPOSED, CORRECT
 
 STEP = "summarise_seeds"

@@ -1,7 +1,7 @@
 """Decisions on claims, as the intervals give them.
 
 Every comparison gets two decisions: one for a run with other seeds and other problems, and one for these very seeds
-with other problems (``stats.random_effects``: the two kinds of interval). A decision is ``undecided`` as long as its
+with other problems (``stats.estimate``: the two kinds of interval). A decision is ``undecided`` as long as its
 interval holds the threshold; the outcome then holds the sample size that would decide it. ``not testable``: a gate of
 the claim fails (``gates``), so that it could not have come out otherwise. ``not run``: an arm, a level or all results
 are missing.
@@ -16,8 +16,8 @@ from compositionality.evaluate.claims.catalogue import where, words
 from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
 from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet
-from compositionality.stats.intervals import columns_by_seed
-from compositionality.stats.sample_size import RequiredSampleSize, enough_for_all, required_sample_size
+from compositionality.evaluate.frames import columns_by_seed
+from compositionality.stats.significance import Needed, needed, needed_words
 from compositionality.types import Claim, Comparison, Decision, Estimate, Interval, Rule
 
 
@@ -32,7 +32,7 @@ class Outcome:
     estimate: Estimate | None = None
     decision: Decision = Decision.NOT_RUN
     these_seeds: Decision = Decision.NOT_RUN
-    required: RequiredSampleSize | None = None  # to decide an undecided one
+    needs: tuple[Needed, ...] = ()  # seeds or problems that would decide an undecided one
     by_seed: tuple[Decision, ...] | None = None
     ratios: tuple[float | None, ...] | None = None  # figure of the model / of the base, by seed
     missing: str = ""
@@ -98,8 +98,8 @@ def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, 
 def _needs(outcomes: Sequence[Outcome]) -> str:
     """What would decide every comparison that is undecided."""
     missing = ", ".join(dict.fromkeys(one.missing for one in outcomes if one.missing))
-    required = [one.required for one in outcomes if one.required]
-    parts = [enough_for_all(required).words] if required else []
+    needs = [need for one in outcomes for need in one.needs]
+    parts = [needed_words(needs)] if needs else []
     return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
 
 
@@ -122,8 +122,8 @@ def _gated(outcome: Outcome, results: Results, judge: Judge) -> Outcome:
     plain = (outcome.decision, outcome.these_seeds)
     reasons = not_testable(comparison, results, problems, judge, plain)
     decision, these_seeds = (Decision.NOT_TESTABLE if why else its for why, its in zip(reasons, plain, strict=True))
-    required = outcome.required if decision is Decision.UNDECIDED else None
-    return replace(outcome, decision=decision, these_seeds=these_seeds, required=required, reason=reasons[0])
+    needs = outcome.needs if decision is Decision.UNDECIDED else ()
+    return replace(outcome, decision=decision, these_seeds=these_seeds, needs=needs, reason=reasons[0])
 
 
 def _outcome(comparison: Comparison, results: Results) -> Outcome:
@@ -157,8 +157,8 @@ def _decided(comparison: Comparison, found: Evaluations, problems: ProblemSet, e
     if comparison.rule is Rule.APART:
         return _apart(comparison, found, problems, estimate)
     decision, these_seeds = (by_interval(comparison, one) for one in (estimate.interval, estimate.over_problems))
-    required = _required(comparison, estimate) if decision is Decision.UNDECIDED else None
-    return Outcome(comparison, estimate, decision, these_seeds, required)
+    needs = _needed(comparison, [estimate]) if decision is Decision.UNDECIDED else ()
+    return Outcome(comparison, estimate, decision, these_seeds, needs)
 
 
 def by_interval(comparison: Comparison, interval: Interval) -> Decision:
@@ -172,11 +172,12 @@ def by_interval(comparison: Comparison, interval: Interval) -> Decision:
     return Decision.SUPPORTED if holds else Decision.CONTRADICTED if fails else Decision.UNDECIDED
 
 
-def _required(comparison: Comparison, estimate: Estimate) -> RequiredSampleSize | None:
-    """The sample size at which the interval no longer holds the threshold."""
-    value = abs(estimate.value) if comparison.rule is Rule.WITHIN else estimate.value
-    distance = abs(value - comparison.threshold)
-    return required_sample_size([estimate.spread], distance) if estimate.spread else None
+def _needed(comparison: Comparison, estimates: Sequence[Estimate]) -> tuple[Needed, ...]:
+    """The sample size at which the interval of each no longer holds the threshold."""
+    negative = [comparison.rule is Rule.WITHIN and one.value < 0 for one in estimates]
+    thresholds = [-comparison.threshold if below else comparison.threshold for below in negative]
+    each = [needed(one, threshold) for one, threshold in zip(estimates, thresholds, strict=True)]
+    return tuple(need for need in each if need)
 
 
 def _on_every_seed(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
@@ -184,18 +185,12 @@ def _on_every_seed(comparison: Comparison, found: Evaluations, problems: Problem
     alone = [_estimate(comparison, seed, problems) for seed in found.each_seed()]
     by_seed = tuple(by_interval(comparison, one.over_problems) if one else Decision.NOT_RUN for one in alone)
     decision = decide_all_of(by_seed)
-    undecided = [
-        _required(comparison, one)
-        for one, its in zip(alone, by_seed, strict=True)
-        if one and its is Decision.UNDECIDED and decision is Decision.UNDECIDED
-    ]
-    required = [one for one in undecided if one]
+    undecided = [one for one, its in zip(alone, by_seed, strict=True) if one and its is Decision.UNDECIDED]
+    needs = _needed(comparison, undecided) if decision is Decision.UNDECIDED else ()
     shares = [found.share(arm, problems, comparison.part) for arm in comparison.arms]
     pairs = zip(*(share.by_seed for share in shares if share), strict=True)
     ratios = tuple(mine / base if base else None for mine, base in pairs)
-    return Outcome(
-        comparison, estimate, decision, decision, enough_for_all(required) if required else None, by_seed, ratios
-    )
+    return Outcome(comparison, estimate, decision, decision, needs, by_seed, ratios)
 
 
 def _apart(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
@@ -210,10 +205,13 @@ def _apart(comparison: Comparison, found: Evaluations, problems: ProblemSet, est
 
     decision = apart(model.interval, base.interval, estimate.interval)
     these_seeds = apart(model.over_problems, base.over_problems, estimate.over_problems)
-    spreads = [one.spread for one in ([model, base] if estimate.value > 0 else [estimate]) if one.spread]
-    undecided = bool(spreads) and decision is Decision.UNDECIDED
-    required = required_sample_size(spreads, abs(estimate.value)) if undecided else None
-    return Outcome(comparison, estimate, decision, these_seeds, required)
+    gap = estimate
+    if estimate.value > 0:  # both intervals must leave the middle free: their widths add up
+        half = sum(one.high - one.low for one in (model, base)) / 2
+        ends = Interval(estimate.value - half, estimate.value + half)
+        gap = replace(estimate, over_problems=ends, over_seeds=estimate.over_seeds and ends)
+    needs = _needed(comparison, [gap]) if decision is Decision.UNDECIDED else ()
+    return Outcome(comparison, estimate, decision, these_seeds, needs)
 
 
 def _row(outcome: Outcome) -> dict[str, Any]:
@@ -232,7 +230,7 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "threshold": comparison.threshold,
         "decision": outcome.decision,
         "decision_these_seeds": outcome.these_seeds,
-        "needs": outcome.required.words if outcome.required else None,
+        "needs": needed_words(outcome.needs) if outcome.needs else None,
         "missing": outcome.missing or None,
         "reason": outcome.reason or None,
         "by_seed": outcome.by_seed and [str(one) for one in outcome.by_seed],

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compositionality.stats.intervals import CONFIDENCE
-from compositionality.stats.multiple import holm, p_value
+from compositionality.stats.estimate import CONFIDENCE
+from compositionality.stats.significance import holm, p_value
 from compositionality.types import Comparison, Decision, Estimate, Rule
 
 NOT_PRIMARY = dict.fromkeys(("p", "p_holm", "decision_holm"))

@@ -18,12 +18,11 @@ from compositionality.evaluate.claims.gates import Results
 from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
-from compositionality.evaluate.frames import write_between_marks
+from compositionality.evaluate.frames import INTERVALS, write_between_marks
 from compositionality.evaluate.quantities import read_quantities
 from compositionality.evaluate.registration import Frozen, Registration
 from compositionality.ranges import REQUIRED
-from compositionality.stats.intervals import CONFIDENCE
-from compositionality.stats.random_effects import INTERVALS
+from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import Metric
 
 STEP = "hold_claims"

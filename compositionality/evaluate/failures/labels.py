@@ -13,7 +13,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.counts import REASONS, Stratum
 from compositionality.evaluate.failures.sources import Problems, Source
 from compositionality.rollout.store import read_rollouts
-from compositionality.stats.intervals import Counts
+from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Completion, Diagnosis, Problem, Reason, Verdict
 

@@ -13,7 +13,8 @@ from compositionality.data.parquet import read_table
 from compositionality.evaluate.counts import Stratum
 from compositionality.evaluate.failures.judge import COLUMNS, MALFORMED
 from compositionality.evaluate.failures.labels import LabelCounts
-from compositionality.stats.intervals import CONFIDENCE, Counts, columns, share
+from compositionality.evaluate.frames import columns
+from compositionality.stats.estimate import CONFIDENCE, Counts, over_problems
 from compositionality.types import FAILURES
 
 Row = dict[str, Any]
@@ -83,7 +84,7 @@ def _functions(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
         sizes = {"reached": int(reached.sum()), "wrong": int(wrong.sum())}
         labels = {"model": model, "problems": name, "function": function}
         single = counts.pairs.get((function, None), [])
-        alone = share(counts.classes.over("correct", single), counts.responses(single))
+        alone = over_problems(counts.classes.over("correct", single), counts.responses(single))
         yield {**labels, **sizes, **_interval(wrong, reached, "error_rate"), "alone": alone.value if alone else None}
 
 
@@ -97,7 +98,7 @@ def _pairs(model: str, name: str, counts: LabelCounts) -> Iterator[Row]:
 
 
 def _interval(counted: Counts, of: Counts, name: str, clusters: Counts | None = None) -> Row:
-    return columns(share(counted, of, clusters), name)
+    return columns(over_problems(counted, of, clusters), name)
 
 
 DRAWS = 2000

@@ -17,7 +17,7 @@ from compositionality.evaluate.counts import ProblemCounts, Strata, Stratum
 from compositionality.rollout.engines.base import Engine, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import shard_table
-from compositionality.stats.intervals import CONFIDENCE, Counts
+from compositionality.stats.estimate import CONFIDENCE, Counts
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.types import Reason, Verdict
 
@@ -147,7 +147,7 @@ def unrelated_spread(alpha: float, beta: float, n_samples: int, ks: Sequence[int
     """Standard deviation of the difference between two unrelated checkpoints on one problem, for every k."""
     random = np.random.default_rng(0)
     correct = random.binomial(n_samples, random.beta(alpha, beta, SIMULATED))
-    values = pass_at_k(correct, np.full(SIMULATED, n_samples), n_samples)[:, [k - 1 for k in ks]]
+    values = pass_at_k(correct, np.full(SIMULATED, n_samples), ks)
     return [float(spread) for spread in math.sqrt(2) * values.std(axis=0)]
 
 

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from compositionality.stats.intervals import Floats
+from compositionality.stats.estimate import Floats
 
 DIGITS = 6
 """Of the figures in passk.json."""
@@ -40,12 +41,13 @@ def powers(largest: int) -> list[int]:
 
 def meeting(factors: Sequence[int], value: Floats, low: Floats, high: Floats) -> Meeting:
     """From the difference at each of the factors with its interval."""
-    return Meeting(*(_first(factors, one) for one in (value, low, high)))
+    return Meeting(*(first_at(factors, one <= 0) for one in (value, low, high)))
 
 
-def _first(factors: Sequence[int], difference: Floats) -> int | None:
-    met = np.flatnonzero(np.asarray(difference) <= 0)
-    return factors[met[0]] if len(met) else None
+def first_at(factors: Sequence[int], holds: NDArray[np.bool_]) -> int | None:
+    """The first factor at which the condition ``holds``."""
+    places = np.flatnonzero(holds)
+    return factors[places[0]] if len(places) else None
 
 
 def reranking_row(k: int, factors: Sequence[int], value: Floats, low: Floats, high: Floats) -> Row:

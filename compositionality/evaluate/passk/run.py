@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated
 
 import pyarrow as pa
-from annotated_types import Ge
 
 from compositionality.console import new_console
 from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, tree_hash, write_derived
@@ -78,7 +76,6 @@ class PasskSettings(SamplingSettings):
     per_level: NonNegativeInt = 0  # the first so many problems of each level; 0: all
     pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
     ks: list[PositiveInt] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
-    draws: Annotated[int, Ge(200)] = 2000  # of the bootstrap
     plan: bool = False  # say what differences can be seen and what it costs, then stop
     prior: str = ""  # folder of an earlier evaluation: how hard the problems are, for the plan
     probe: NonNegativeInt = 256  # answers sampled to predict time and disk; 0: none
@@ -264,16 +261,15 @@ def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answ
     """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
     output = settings.output / NAME
     runs = {model: found for model, path in names.models.items() if (found := run_until(Path(path)))}
-    same = {"pairs": [list(pair) for pair in names.pairs], "draws": settings.draws, "seed": settings.seed}
-    recipe = Recipe(STEP, {**same, **({"runs": runs} if runs else {})}, {"by_problem": settings.output / BY_PROBLEM})
-    curves = cache(lambda: curves_of(answers, names.pairs, settings.draws, settings.seed))
+    kept = {"pairs": [list(pair) for pair in names.pairs], **({"runs": runs} if runs else {})}
+    recipe = Recipe(STEP, kept, {"by_problem": settings.output / BY_PROBLEM})
+    curves = cache(lambda: curves_of(answers, names.pairs))
 
     def write_json(path: Path) -> None:
         content = {
             "models": list(dict.fromkeys(model for model, _ in answers)),
             **check_sampling(folders, settings.n_samples),
             "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
-            "draws": settings.draws,
             "missing": list(_missing(answers, settings.n_samples)),
             **({"runs": runs} if runs else {}),
             **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),

@@ -17,7 +17,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
 from compositionality.evaluate.counts import Strata, Stratum, Tally, strata_of, tally
 from compositionality.rollout.store import SCHEMA, read_by_problem, rollout_manifest
-from compositionality.stats.intervals import Counts
+from compositionality.stats.estimate import Counts
 
 STEP = "passk_problems"
 

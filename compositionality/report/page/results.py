@@ -14,9 +14,10 @@ from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
+from compositionality.evaluate.frames import columns_by_seed
 from compositionality.evaluate.passk.reranking import powers, reranking_row
 from compositionality.report.page.inputs import AGAIN, FAILURES, INFLUENCE, PASS_AT_K, SEEDS, Inputs
-from compositionality.stats.intervals import columns_by_seed, wilson
+from compositionality.stats.estimate import wilson
 from compositionality.train.common.metrics import read_metrics
 from compositionality.types import Estimate, Metric
 
@@ -130,7 +131,7 @@ def _rft_iterations(inputs: Inputs) -> Iterator[Row]:
         n, right = (sum(count[key] for count in counts) for key in ("n", "correct"))
         completions[seed, arm] += n
         if n:
-            low, high = wilson(right / n, n)
+            low, high = map(float, wilson(right / n, n))
             yield {
                 "arm": arm, "seed": seed, "step": int(iteration), "completions": completions[seed, arm],
                 "correct": right / n, "low": low, "high": high,

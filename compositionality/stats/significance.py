@@ -1,0 +1,105 @@
+"""p-values that agree with the intervals, Holm's procedure, sample sizes, and rank correlations of arms.
+
+Legend: S seeds, A arms, R orders of the arms.
+"""
+# ruff: noqa: N803
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtr
+from scipy.stats import permutation_test, rankdata
+
+from compositionality.stats.estimate import CONFIDENCE, Floats, student
+from compositionality.types import Estimate, Interval
+
+SMALLEST = 1e-12  # p-value
+POWER = 0.8
+ORDERS = 5040  # of the arms: all of up to seven, of more as many at random
+TOO_CLOSE = "more than can be estimated: within one standard error of the threshold"
+
+
+def p_value(estimate: Estimate, threshold: float) -> float:
+    """Two-sided p-value of the threshold: below 0.05 where the 95 % interval leaves it out; 1 if ``df`` is not known.
+
+    Student's, with the standard error that the distance between value and interval end amounts to.
+    """
+    distance = abs(estimate.value - threshold)
+    end = estimate.high if threshold > estimate.value else estimate.low
+    if not estimate.df > 0 or distance == 0 or end == estimate.value:
+        return 1.0
+    errors = distance / abs(end - estimate.value) * student(estimate.df)
+    return max(2 * float(stdtr(estimate.df, -errors)), SMALLEST)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values adjusted for their number (Holm 1979, Scandinavian J. of Statistics 6)."""
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(p_values, method="holm")[1]] if p_values else []
+
+
+Needed = tuple[int, str]
+"""How many seeds, or problems of a level, in all; 0: too close to the threshold to say."""
+
+
+def needed(estimate: Estimate, threshold: float) -> Needed | None:
+    """Number at which a t test of the value against the threshold has 80 % power, if the spread is as it was seen.
+
+    Of seeds; of problems where there is one seed, or where seeds share the problems and these alone leave the
+    threshold open. None if ``df`` is not known.
+    """
+    from statsmodels.stats.power import TTestPower
+
+    if not estimate.df > 0:
+        return None
+    (low, high), df, n, noun = estimate.interval, estimate.df, len(estimate.by_replicate), "seeds"
+    problems = estimate.over_problems
+    if n == 1 or (not estimate.nested and problems.low <= threshold <= problems.high):
+        (low, high), df, n, noun = problems, max(estimate.n_problems - 1, 1), estimate.n_problems, "problems"
+    error, distance = (high - low) / (2 * student(df)), abs(estimate.value - threshold)
+    if distance <= error:
+        return 0, noun
+    effect = distance / (error * math.sqrt(n))
+    number = float(TTestPower().solve_power(effect_size=effect, alpha=1 - CONFIDENCE, power=POWER))
+    return max(math.ceil(number), n + 1), noun
+
+
+def needed_words(needs: Sequence[Needed]) -> str:
+    """Return ``about 6 seeds for 80 % power``: the largest number of each noun."""
+    if not all(number for number, _ in needs):
+        return TOO_CLOSE
+    numbers = {noun: float(f"{number:.2g}") for number, noun in sorted(needs)}  # the spread is an estimate
+    return f"{' and '.join(f'about {n:,.0f} {noun}' for noun, n in numbers.items())} for {100 * POWER:.0f} % power"
+
+
+class RankCorrelation(NamedTuple):
+    """Spearman's, the mean over seeds; ``interval``: Student's for other seeds of these arms, None for one seed.
+
+    ``p``: the share of orders of the arms, the same in each seed, that correlate as much or more in either direction.
+    """
+
+    value: float
+    by_seed: tuple[float, ...]
+    interval: Interval | None
+    p: float
+
+
+def rank_correlation(one_SA: Floats, other_SA: Floats) -> RankCorrelation:
+    """Correlate the ranks of at least three arms; a seed in which a figure is the same for all of them counts as 0."""
+    ranks = [rankdata(values_SA, axis=1) - (one_SA.shape[1] + 1) / 2 for values_SA in (one_SA, other_SA)]
+    one, other = (ranks_SA / np.maximum(ranks_SA.std(axis=1, keepdims=True), SMALLEST) for ranks_SA in ranks)
+    by_seed = (one * other).mean(axis=1)
+    value, k = float(by_seed.mean()), len(by_seed)
+
+    def strength(order_RA: Floats, axis: int) -> Floats:  # noqa: ARG001
+        means: Floats = np.einsum("s...a,sa->...", one[:, order_RA.astype(int)], other) / one.size
+        return np.abs(means)
+
+    how = {"permutation_type": "pairings", "alternative": "greater", "n_resamples": ORDERS, "rng": 20}
+    p = float(permutation_test((np.arange(one.shape[1]),), strength, vectorized=True, **how).pvalue)
+    half = student(k - 1) * float(by_seed.std(ddof=1)) / math.sqrt(k) if k > 1 else 0.0
+    interval = Interval(max(-1.0, value - half), min(1.0, value + half)) if k > 1 else None
+    return RankCorrelation(value, tuple(map(float, by_seed)), interval, p)

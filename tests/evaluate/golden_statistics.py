@@ -1,0 +1,154 @@
+"""Every value, interval, p-value and decision of synthetic studies: what ``tests/golden/statistics.json`` holds.
+
+Studies of the claims of composition and of behaviour injection, with one seed, three seeds on the same problems, and
+three seeds with two splits and problems of their own each. Problems share clusters, some completions have no verdict,
+and some levels are solved never, hardly ever, or always. ``python golden_statistics.py`` writes the file.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from claim_studies import Design, study
+
+from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
+from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.gates import Results
+from compositionality.evaluate.counts import ProblemCounts, Stratum
+from compositionality.evaluate.evaluations import Evaluation, Evaluations
+from compositionality.evaluate.passk.curves import curves_of
+from compositionality.stats.significance import rank_correlation
+from compositionality.types import COMPOSED, CORRECT, FAILURES, Metric
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "statistics.json"
+DIGITS = 12
+DESIGNS = {"one seed": (1, 1), "crossed": (3, 1), "nested": (3, 2)}
+"""Seeds, and splits of each."""
+ARMS = ("stage1", "rl-level2")
+SKILL = {"base": 0.3, "stage1": 0.55, "rl-level1": 0.5, "rl-level2": 0.8, "rft": 0.6, "rft-matched": 0.6}
+Numbers = list[Any]
+
+
+def statistics() -> dict[str, Any]:
+    """All figures, by study, design and name."""
+    found: dict[str, Any] = {"curves": _curves(), "ranks": _ranks()}
+    for name in ("composition", "behavior_injection"):
+        catalogue = read_catalogue(name)
+        for design, (seeds, splits) in DESIGNS.items():
+            results = _results(catalogue, seeds, splits)
+            rows = list(claim_rows([*catalogue.claims, *catalogue.controls], results))
+            found[f"{name}, {design}"] = {
+                "claims": {row["claim"]: [row[key] for key in CLAIM] for row in rows if row["decision"] != "not run"},
+                "comparisons": dict(_comparisons(rows)),
+                "shares": dict(_shares(catalogue, results)),
+            }
+    rounded: dict[str, Any] = _rounded(found)
+    return rounded
+
+
+CLAIM = ("decision", "decision_these_seeds", "p", "p_holm", "decision_holm")
+PAIR = ("decision", "decision_these_seeds", "difference", "low", "high", "problems_low", "problems_high", "values")
+
+
+def _comparisons(rows: list[dict[str, Any]]) -> Iterator[tuple[str, Numbers]]:
+    for row in rows:
+        for number, one in enumerate(row["comparisons"]):
+            if one["difference"] is not None:
+                yield f"{row['claim']}.{number}", [one[key] for key in PAIR]
+
+
+def _shares(catalogue: Catalogue, results: Results) -> Iterator[tuple[str, Numbers]]:
+    for name, evaluations in results.items():
+        metric = catalogue.results[name].metric
+        parts = {
+            Metric.ACCURACY: (CORRECT, COMPOSED),
+            Metric.PASS_AT_K: ("pass@8", "pass@N − pass@1"),
+            Metric.FAILURES: (FAILURES[1],),
+            Metric.INFLUENCE: ("mixed",),
+        }[metric]
+        arms = [arm for arm in evaluations.models if arm in ARMS or metric is Metric.INFLUENCE]
+        for problems in evaluations.sets:
+            for arm, part in ((arm, part) for arm in arms for part in parts):
+                if estimate := evaluations.share(arm, problems, part):
+                    ends = [estimate.value, *estimate.interval, *estimate.over_problems]
+                    yield f"{name} {problems.stratum} {arm} {part}", [*ends, estimate.n_problems]
+
+
+def _results(catalogue: Catalogue, seeds: int, splits: int) -> Results:
+    """The claims' studies, with clusters, missing verdicts, and splits nested in seeds where there are several."""
+    drawn = study([*catalogue.claims, *catalogue.controls], _chance, Design(seeds=seeds * splits, n=60, noise=0.03))
+    return {name: _spoiled(evaluations, splits) for name, evaluations in drawn.items()}
+
+
+def _chance(name: str, group: str, level: int, arm: str) -> float:
+    skill = SKILL.get(arm, 0.35 + 0.05 * (sum(map(ord, arm)) % 10))
+    if (arm, level) in (("stage1", 5), ("base", 3)):
+        return 0.0
+    return float(0.02 if level > 3 and arm == "base" else 0.99 if level == 1 else skill**level)
+
+
+def _spoiled(evaluations: Evaluations, splits: int) -> Evaluations:
+    seeds = []
+    for number, one in enumerate(evaluations.seeds):
+        counts = {key: _counts(each, [number, *"/".join(key).encode()]) for key, each in one.counts.items()}
+        replicate = {"seed": number // splits, "function_split": number + 1 if splits > 1 else 0}
+        seeds.append(Evaluation(one.name, one.folder, {"replicate": replicate}, {}, counts, one.training))
+    return replace(evaluations, seeds=tuple(seeds))
+
+
+def _counts(counts: ProblemCounts, start: list[int]) -> ProblemCounts:
+    rng = np.random.default_rng(start)
+    n, samples = len(counts.judged), int(counts.judged.max())
+    failed = np.minimum(rng.binomial(samples, 0.03, n), samples - counts.correct) if not counts.classes else 0
+    level = counts.strata[0].level
+    clusters = [f"c{row % 17}" for row in range(n)] if level == 2 else ()
+    return replace(counts, judged=counts.judged - failed, clusters=clusters)
+
+
+def _curves() -> dict[str, Numbers]:
+    """pass@k, pass^k and differences at k = 1, 4, 16, where curves cross, and budget factors; no intervals."""
+    rng, n = np.random.default_rng(5), 40
+    strata = [Stratum("heldout", 1 + row // 20) for row in range(n)]
+    chances = {"sure": np.where(np.arange(n) % 4, 0.01, 0.95), "rare": np.full(n, 0.15), "none": np.zeros(n)}
+    counts = {name: rng.binomial(16, chance) for name, chance in chances.items()}
+    answers = {(name, "f"): ProblemCounts(strata, np.full(n, 16), correct) for name, correct in counts.items()}
+    curves, differences, reranking = curves_of(answers, [("rare", "sure"), ("sure", "none")])
+    ks = (0, 3, 15)
+    found: dict[str, Numbers] = {}
+    for row in curves:
+        values = [row[name][k] for name in ("pass_at_k", "pass_hat_k") for k in ks]
+        found[f"{row['model']} L{row['level']}"] = [*values, row["coverage"]]
+    for row in differences:
+        crossing = row["crossover"] and row["crossover"]["k"]
+        values = [row["difference"][k] for k in ks]
+        found[f"{row['model']} − {row['base']} L{row['level']}"] = [*values, crossing]
+    for row in reranking:
+        found[f"{row['model']} / {row['base']} L{row['level']} k={row['k']}"] = [row["factor"], *row["difference"]]
+    return found
+
+
+def _ranks() -> dict[str, Numbers]:
+    found = {}
+    for arms, seeds in ((3, 1), (5, 3), (6, 2)):
+        rng = np.random.default_rng(arms)
+        one = rng.normal(size=(seeds, arms))
+        correlation = rank_correlation(one, np.round(one + rng.normal(size=(seeds, arms)), 1))
+        ends = list(correlation.interval or ())
+        found[f"{arms} arms, {seeds} seeds"] = [correlation.value, *correlation.by_seed, *ends, correlation.p]
+    return found
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    text = json.dumps(statistics(), ensure_ascii=False, separators=(",", ":"))
+    GOLDEN.write_text(text.replace('],"', '],\n"') + "\n", encoding="utf-8")
