@@ -1,8 +1,7 @@
 """Scaling laws: fit the loss against model size and what was spent on training, and predict what was left out of a fit.
 
 Reads evaluations of runs, of at least three sizes for most laws, for intervals of several runs a size: CSV files with
-columns run, size, step, loss or accuracy, and the resource (flops, prompts …); exports of wandb's charts; folders of
-train_grpo.py.
+columns run, size, step, loss or accuracy, and the resource (flops, prompts …); folders of train_grpo.py.
 Writes OUTPUT/scaling.json (parameters with bootstrap intervals over runs, R² of each size, AIC, errors of predictions)
 and scaling_points.csv; prints the table. Nothing is fitted to what is predicted: the largest size and the later steps.
 
@@ -11,7 +10,7 @@ and scaling_points.csv; prints the table. Nothing is fitted to what is predicted
         metric=val-core/string-level2/acc/mean@1 output=results/scaling
 """
 
-from compositionality.analysis.scaling.run import ScalingSettings, chosen_laws, fit_scaling
+from compositionality.analysis.scaling import ScalingSettings, chosen_laws, fit_scaling
 from compositionality.config.cli import run
 
 if __name__ == "__main__":

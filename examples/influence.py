@@ -11,8 +11,8 @@ Gradients are exact by default, which takes memory for one for each query; for m
 projection.kind=sketch (all weights) or lora (attention, as the paper does) keeps projection.size numbers of each.
 """
 
-from compositionality.analysis.run import InfluenceSettings, check, influence
+from compositionality.analysis.influence import InfluenceSettings, check, measure_influence
 from compositionality.config.cli import run
 
 if __name__ == "__main__":
-    run(InfluenceSettings, influence, __doc__, check=check)
+    run(InfluenceSettings, measure_influence, __doc__, check=check)

@@ -1,55 +1,228 @@
-"""Per-step influence: what an update on one query changes in the objective on all of them, to first order.
+"""``examples/influence.py``: per-step influence, from a model and its judged completions to a table of queries.
 
 With u(q) the gradient of the trainer's objective on query q alone, a step along u(q) at rate η changes the mean
-objective J by ΔJ(q) = η ⟨mean of u, u(q)⟩. For GRPO on fresh completions of which a share α is correct,
-u(q) = √(α(1−α)) (mean score of the correct ones − mean score of the others), a score being ∇ log π(completion | query):
-a query teaches nothing at α = 0 and 1, most at ½, and only as far as its scores point where those of other queries do.
-(The trainer divides by the unbiased deviation of S completions: its u(q) is √((S − 1)/S) of that.)
-Cen et al., arXiv 2505.18917, equations 4, 5 and 12.
+objective J, to first order, by ΔJ(q) = η ⟨mean of u, u(q)⟩; η |u(q)|² / Q of it is what the step does for q itself. For
+GRPO on S fresh completions, a share α of them correct, u(q) = √(α(1−α)) (mean score of the correct ones − mean score of
+the others), here times √((S − 1)/S), a score being ∇ log π(completion | query): a query teaches most at α = ½, nothing
+at 0 and 1. Cen et al., arXiv 2505.18917, equations 4, 5 and 12.
 
-J includes q itself, so a part of ΔJ(q), η |u(q)|² / Q, is what the step does for its own query; ``itself=False`` is the
-rest.
-
-Names of tensors: Q queries, S completions of a query, F features (components of a gradient), A shares of correct ones.
+Names of tensors: Q queries, G groups, S completions, F features (components of a
+gradient), B rows, T tokens, N response tokens.
 """
 
 # ruff: noqa: N803, N806
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
+import pandas as pd
+import pyarrow as pa
 import torch
 from torch import Tensor
 
+from compositionality.analysis.sketch import Projection, ProjectionSettings
+from compositionality.data.artefact import Recipe, exclusive, is_done, is_to_be_checked, new_artefact, write_derived
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt, check_ranges
+from compositionality.rollout.model_folder import check_model, resolve_model
+from compositionality.rollout.store import check_answers, read_by_problem
+from compositionality.types import CORRECT, STOP, Message, Problem, TrainSample
 
-SIGNALS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "grpo": lambda share: (share * (1 - share)).sqrt(),
-    "dapo": lambda share: (share * (1 - share)).sqrt(),
-    "dr_grpo": lambda share: share * (1 - share),
-}
-"""The size of an update by the share of correct completions, but for the scores."""
+if TYPE_CHECKING:
+    from compositionality.train.grpo import Batch
+    from compositionality.train.policy import Policy
+
+STEP = "influence"
+SCHEMA = pa.schema({
+    "problem": pa.int64(), "level": pa.int64(), "group": pa.string(), "correct": pa.int64(), "samples": pa.int64(),
+    **dict.fromkeys(("update_norm", "influence", "influence_on_others", "entropy"), pa.float64()),
+})  # fmt: skip
+"""``problem``: row of the problem file; ``correct``, ``samples``: completions; ``update_norm``: length of u(q);
+``influence``: of a step of rate 1 on the mean objective of all queries; ``entropy``: mean −log π of the completions'
+tokens, in nats, null where all were cut off."""
 
 
-def signal(advantage: str, correct_Q: Tensor) -> Tensor:
-    """How strongly queries teach, by the share of their completions that is correct. UserError for another name."""
-    if advantage not in SIGNALS:
-        raise UserError(f"advantage={advantage}: influence is known for {', '.join(SIGNALS)}")
-    return SIGNALS[advantage](correct_Q)
+@dataclass
+class InfluenceSettings:
+    """Settings of ``influence``. What decides an update has the names of train_grpo.py."""
+
+    model: str = REQUIRED  # a model folder or a Hub id
+    rollouts: Path = REQUIRED  # folder of its completions (collect_rollouts.py), several a problem
+    problems: Path = REQUIRED  # the problem file that they answer
+    output: Path = REQUIRED  # folder of the results
+    limit: NonNegativeInt = 0  # the first so many problems; 0: all
+    advantage: Annotated[str, OneOf(("grpo", "dapo", "dr_grpo"))] = "grpo"  # dapo: grpo, queries with signal alone
+    loss_aggregation: Annotated[str, OneOf(("token", "sequence", "dr_grpo"))] = "token"  # what one token weighs
+    temperature: PositiveFloat = 1.0  # at which the completions were sampled
+    max_tokens: PositiveInt = 1024  # of a completion; loss_aggregation=dr_grpo divides by it
+    micro_batch_tokens: PositiveInt = 16384  # tokens with padding in one pass
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)  # how gradients are kept
+    force: bool = False  # replace a result that was made from something else
 
 
-def update_from_scores(scores_QSF: Tensor, correct_QS: Tensor, advantage: str = "grpo") -> Tensor:
-    """The closed form of u(q) (Q, F): the signal times the difference of mean scores. Zero where all are alike."""
-    weight_QS = correct_QS.to(scores_QSF.dtype)
-    count_Q, samples = weight_QS.sum(1), correct_QS.shape[1]
-    mixed_Q = (count_Q > 0) & (count_Q < samples)
-    right_QF = torch.einsum("qs,qsf->qf", weight_QS, scores_QSF) / count_Q.clamp(min=1)[:, None]
-    wrong_QF = torch.einsum("qs,qsf->qf", 1 - weight_QS, scores_QSF) / (samples - count_Q).clamp(min=1)[:, None]
-    return (signal(advantage, count_Q / samples) * mixed_Q)[:, None] * (right_QF - wrong_QF)
+def measure_influence(settings: InfluenceSettings) -> Path:
+    """Write ``output``/influence.parquet (a row a query) and influence.json (means); print the means by accuracy."""
+    check_ranges(settings)
+    settings.projection.check()
+    model = resolve_model(settings.model)
+    check_answers(settings.rollouts, settings.problems, model)
+    path = settings.output / "influence.parquet"
+    free = ("model", "rollouts", "problems", "output", "micro_batch_tokens", "force")
+    own = {key: value for key, value in asdict(settings).items() if key not in free}
+    recipe = Recipe(STEP, own, {"model": model, "rollouts": settings.rollouts, "problems": settings.problems})
+    with exclusive(settings.output):
+        if is_done(path, recipe, force=settings.force):
+            print(f"{path} is already there")
+        else:
+            table, pairs = _measure(settings, model)
+            with new_artefact(path, recipe, {"co_influence": pairs}) as partial:
+                write_table(table, partial)
+        content = summary(read_table(path).to_pylist())
+        text, derived = json.dumps(content, indent=1), Recipe(STEP, {"format": "json"}, {"table": path})
+        write_derived(path.with_suffix(".json"), derived, lambda partial: partial.write_text(text))
+    print(f"{content['queries']} queries, {content['mixed']:.1%} with right and wrong completions")
+    for row in content["by_accuracy"]:
+        value = "" if row["influence"] is None else f"  influence {row['influence']:.3g}"
+        print(f"{row['correct']}/{row['samples']} correct: {row['n']} queries{value}")
+    return path
+
+
+def check(settings: InfluenceSettings) -> None:
+    """Dry run: check the settings, and the model, rollouts and problems that exist."""
+    check_ranges(settings)
+    settings.projection.check()
+    if is_to_be_checked(settings.model, dry=True):
+        check_model(settings.model)
+        if is_to_be_checked(settings.rollouts, settings.problems, dry=True):
+            check_answers(settings.rollouts, settings.problems, resolve_model(settings.model))
+
+
+def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Compute the rows of SCHEMA, and the mean co-influence of pairs by group and level."""
+    from compositionality.train.common.processes import device
+    from compositionality.train.common.settings import ModelSettings
+    from compositionality.train.policy import Policy, load_model
+
+    queries = list(read_queries(settings, check_model(model).tokenizer))
+    if len(queries) < 2:
+        raise UserError(f"{settings.rollouts}: answers {len(queries)} problems; influence needs two (limit, problems)")
+    policy = Policy(load_model(ModelSettings(path=str(model))).to(device()))
+    check_memory(sum(weights.numel() for weights in policy.parameters()), len(queries), settings.projection)
+    projection = Projection(settings.projection)
+    updates_QF = torch.stack([update(policy, query, projection, settings).cpu() for query in queries])
+    everywhere_Q, others_Q = influence(updates_QF), influence(updates_QF, itself=False)
+    if settings.advantage == "dapo":  # the objective is a mean over queries with signal alone
+        n_mixed = sum(query.is_mixed for query in queries)
+        everywhere_Q *= len(queries) / max(n_mixed, 1)
+        others_Q *= (len(queries) - 1) / max(n_mixed - 1, 1)
+    columns = {
+        "problem": [query.number for query in queries],
+        "level": [query.problem.level for query in queries],
+        "group": [query.problem.group for query in queries],
+        "correct": [sum(query.correct) for query in queries],
+        "samples": [len(query.correct) for query in queries],
+        "update_norm": updates_QF.norm(dim=1).tolist(),
+        "influence": everywhere_Q.tolist(),
+        "influence_on_others": others_Q.tolist(),
+        "entropy": [entropy(policy, query, settings) for query in queries],
+    }
+    names, means_LL = co_influence(updates_QF, [f"{query.problem.group} L{query.problem.level}" for query in queries])
+    return pa.table(columns, SCHEMA), {"labels": names, "means": means_LL.tolist()}
+
+
+@dataclass(frozen=True)
+class Query:
+    """One problem with its judged completions, as fresh ones with advantages."""
+
+    number: int  # row of the problem file
+    problem: Problem
+    samples: list[TrainSample]
+    correct: list[bool]
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some completions are correct and some are not: else the update is 0."""
+        return 0 < sum(self.correct) < len(self.correct)
+
+
+def read_queries(settings: InfluenceSettings, tokenizer: object) -> Iterator[Query]:
+    """Read the first ``limit`` problems (0: all) with their completions. UserError for a problem that is not there.
+
+    Completions that were cut off (wrong ones, to RL), and those on which the judge failed, are left out.
+    """
+    problems = list(iterate_problems(read_problems(settings.problems)))
+    for number, table in read_by_problem(settings.rollouts):
+        if settings.limit and number >= settings.limit:
+            return
+        if number >= len(problems):
+            raise UserError(
+                f"{settings.rollouts}: answers problem {number}, but {settings.problems} has {len(problems)}"
+            )
+        rows = [row for row in table.to_pylist() if row["finish_reason"] == STOP and row["reason"] != "error"]
+        completions = [(row["response"], row["reason"] == CORRECT) for row in rows]
+        yield to_query(number, problems[number], completions, tokenizer, settings.advantage)
+
+
+def to_query(
+    number: int, problem: Problem, completions: Sequence[tuple[str, bool]], tokenizer: object, advantage: str
+) -> Query:
+    """Tokenise completions (text, whether it is correct) and give them their advantages."""
+    from compositionality.train.common.chat_rows import chat_row
+    from compositionality.train.grpo import advantages
+
+    user, correct = Message(role="user", content=problem.prompt), [is_correct for _, is_correct in completions]
+    rows = [chat_row([user, Message(role="assistant", content=text)], tokenizer) for text, _ in completions]
+    lengths = [sum(row.loss_mask) for row in rows]
+    kind, samples = "grpo" if advantage == "dapo" else advantage, list[TrainSample]()
+    rewards_GS, lengths_GS = torch.tensor([correct], dtype=torch.float32), torch.tensor([lengths])
+    values = advantages(kind, rewards_GS, lengths_GS)[0].tolist() if rows else []
+    for row, length, value in zip(rows, lengths, values, strict=True):
+        start = len(row.tokens) - length
+        samples.append(TrainSample(row.tokens[:start], row.tokens[start:], [0.0] * length, value, fresh=True))
+    return Query(number, problem, samples, correct)
+
+
+def log_probs(policy: "Policy", query: Query, settings: InfluenceSettings) -> Iterator[tuple["Batch", Tensor]]:
+    """Yield micro-batches of a query's completions with the log-probs of their tokens, (N,)."""
+    from compositionality.train.grpo import Batch, micro_batches
+
+    for (samples,) in micro_batches(query.samples, settings.micro_batch_tokens, 1):
+        batch = Batch(samples)
+        yield batch, policy(batch.tokens_BT, batch.loss_mask_BT, settings.temperature)[0]
+
+
+def update(policy: "Policy", query: Query, projection: Projection, settings: InfluenceSettings) -> Tensor:
+    """u(q): minus the gradient of the trainer's loss on the query's completions, (F); 0 if they are all alike."""
+    from compositionality.train.grpo import policy_loss, set_loss_weights
+
+    set_loss_weights(query.samples, settings.loss_aggregation, settings.max_tokens)
+    weights = {name: parameter for name, parameter in policy.named_parameters() if parameter.requires_grad}
+    totals = [torch.zeros_like(parameter) for parameter in weights.values()]
+    for batch, logp_N in log_probs(policy, query, settings) if query.is_mixed else ():
+        advantage_N = batch.spread([sample.advantage for sample in batch.samples])
+        weight_N = batch.spread([sample.loss_weight for sample in batch.samples])
+        loss = (weight_N * policy_loss(logp_N, logp_N.detach(), advantage_N, 0.2, 0.2)).sum()
+        torch._foreach_sub_(totals, list(torch.autograd.grad(loss, list(weights.values()))))
+    return projection(dict(zip(weights, totals, strict=True)))
+
+
+def entropy(policy: "Policy", query: Query, settings: InfluenceSettings) -> float | None:
+    """Estimate the entropy as mean −log π of the tokens of its completions, in nats; None without completions."""
+    with torch.no_grad():
+        logps = [logp_N for _, logp_N in log_probs(policy, query, settings)]
+    return -float(torch.cat(logps).mean()) if logps else None
 
 
 def influence(updates_QF: Tensor, *, rate: float = 1.0, itself: bool = True) -> Tensor:
-    """ΔJ(q) of a step on each query; without ``itself`` the objective on the other queries alone."""
-    _check_finite(updates_QF)
+    """ΔJ(q) of a step on each query; without ``itself`` of the objective on the other queries alone."""
+    if not bool(updates_QF.isfinite().all()):
+        bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
+        raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
     total_F = updates_QF.sum(0)
     if itself:
         return rate * (updates_QF @ total_F) / len(updates_QF)
@@ -59,24 +232,38 @@ def influence(updates_QF: Tensor, *, rate: float = 1.0, itself: bool = True) -> 
     return rate * (updates_QF @ total_F - own_Q) / (len(updates_QF) - 1)
 
 
-def co_influence(updates_QF: Tensor) -> Tensor:
-    """⟨u(q), u(q')⟩ for each pair (Q, Q)."""
-    _check_finite(updates_QF)
-    return updates_QF @ updates_QF.T
-
-
-def _check_finite(updates_QF: Tensor) -> None:
-    if not bool(updates_QF.isfinite().all()):
-        bad = int((~updates_QF.isfinite()).any(1).nonzero()[0])
-        raise UserError(f"the gradient of query {bad} is not finite; look at its completions, or use float32")
-
-
-def between(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:
-    """Mean co-influence of different queries by label (rows and columns in the order of ``names``); NaN where no pair
-    is."""
-    kernel_QQ = co_influence(updates_QF)
+def co_influence(updates_QF: Tensor, labels: Sequence[str]) -> tuple[list[str], Tensor]:
+    """Mean ⟨u(q), u(q')⟩ of different queries by their labels, in the order of ``names``; NaN where no pair is."""
+    kernel_QQ = (updates_QF @ updates_QF.T).fill_diagonal_(torch.nan)
     names = sorted(set(labels))
-    of_L = [torch.tensor([label == name for label in labels]) for name in names]
-    others_QQ = ~torch.eye(len(labels), dtype=torch.bool)
-    cells = [[kernel_QQ[one[:, None] & other[None, :] & others_QQ].mean() for other in of_L] for one in of_L]
-    return names, torch.stack([torch.stack(row) for row in cells])
+    rows = [torch.tensor([label == name for label in labels]) for name in names]
+    return names, torch.stack([torch.stack([kernel_QQ[one][:, other].nanmean() for other in rows]) for one in rows])
+
+
+def check_memory(parameters: int, queries: int, projection: ProjectionSettings) -> None:
+    """Raise UserError if the features of all queries, and the signs of a sketch, take more memory than is free."""
+    import psutil
+
+    kind, free = projection.kind, psutil.virtual_memory().available
+    needed = 2 * 4 * queries * (parameters if kind == "exact" else projection.size)
+    needed += 5 * projection.repeats * parameters if kind == "sketch" else 0  # place and sign of each component
+    if needed > free:
+        take = ", or take projection.kind=sketch" if kind == "exact" else ""
+        told = f"the gradients of {queries} queries take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        raise UserError(f"projection.kind={kind}: {told}; lower limit{take}")
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Average over all queries (``mixed``: over those with completions), and over those with equally many correct."""
+    table, values = pd.DataFrame(rows), ["influence", "influence_on_others", "update_norm"]
+
+    def means(queries: pd.DataFrame, names: Sequence[str]) -> dict[str, float | None]:
+        return {name: float(queries[name].mean()) if queries[name].notna().any() else None for name in names}
+
+    samples, mixed = int(table["samples"].max()), (table["correct"] > 0) & (table["correct"] < table["samples"])
+    whole, by_accuracy = table[table["samples"] == samples], []  # others lost some that were cut off
+    for correct in range(samples + 1):
+        queries = whole[whole["correct"] == correct]
+        by_accuracy.append({"correct": correct, "samples": samples, "n": len(queries)} | means(queries, values))
+    share = {"mixed": float(mixed.sum() / max((table["samples"] > 0).sum(), 1))}
+    return {"queries": len(table)} | share | means(table, [*values, "entropy"]) | {"by_accuracy": by_accuracy}

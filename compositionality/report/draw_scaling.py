@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compositionality.analysis.scaling.run import STEP as FIT_STEP
+from compositionality.analysis.scaling import STEP as FIT_STEP
 from compositionality.data.artefact import Recipe, is_to_be_checked, verify
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError

@@ -6,14 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from compositionality.analysis.influence import (
-    between,
-    co_influence,
-    influence,
-    signal,
-    update_from_scores,
-)
-from compositionality.analysis.projection import KINDS, Projection, ProjectionSettings
+from compositionality.analysis.influence import co_influence, influence
+from compositionality.analysis.sketch import KINDS, Projection, ProjectionSettings
 from compositionality.errors import UserError
 from compositionality.train.grpo import dr_grpo_advantage, grpo_advantage
 
@@ -40,6 +34,16 @@ class Toy:
         """∇ log π for each completion (Q, O, F)."""
         mean_QF = torch.einsum("qo,qof->qf", self.logp(theta_F).exp(), self.x_QOF)
         return self.x_QOF - mean_QF[:, None]
+
+
+def update_from_scores(scores_QSF: Tensor, correct_QS: Tensor, advantage: str) -> Tensor:
+    """The closed form of u(q) (Q, F): √(α(1 − α)), or its square, times the difference of mean scores."""
+    weight_QS, samples = correct_QS.to(scores_QSF.dtype), correct_QS.shape[1]
+    count_Q = weight_QS.sum(1)
+    right_QF = torch.einsum("qs,qsf->qf", weight_QS, scores_QSF) / count_Q[:, None]
+    wrong_QF = torch.einsum("qs,qsf->qf", 1 - weight_QS, scores_QSF) / (samples - count_Q)[:, None]
+    spread_Q = count_Q / samples * (1 - count_Q / samples)
+    return (spread_Q.sqrt() if advantage == "grpo" else spread_Q)[:, None] * (right_QF - wrong_QF)
 
 
 @pytest.mark.parametrize("samples", [4, 8, 32])
@@ -92,16 +96,6 @@ def test_t3_influence_predicts_the_change_to_first_order() -> None:
         assert missed[-1] < 0.2 * float(predicted_Q.abs().max())
     assert missed[0] / missed[1] == pytest.approx(4, rel=0.15)
     assert missed[1] / missed[2] == pytest.approx(4, rel=0.15)
-
-
-def test_t4_signals_are_largest_at_one_half_and_0_at_the_ends() -> None:
-    shares = torch.linspace(0, 1, 9)
-    for name, largest in (("grpo", 0.5), ("dapo", 0.5), ("dr_grpo", 0.25)):
-        found = signal(name, shares)
-        assert (float(found[0]), float(found[-1])) == (0, 0)
-        assert float(found.max()) == float(found[4]) == largest
-    with pytest.raises(UserError, match="advantage=ppo: influence is known for grpo, dapo, dr_grpo"):
-        signal("ppo", shares)
 
 
 def test_t5_the_kernel_is_the_tangent_kernel_between_errors_in_probability() -> None:
@@ -176,8 +170,7 @@ def test_tables() -> None:
     updates_QF = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     assert influence(updates_QF).tolist() == pytest.approx([4 / 3, 4 / 3, 4.0])
     assert influence(updates_QF, itself=False).tolist() == pytest.approx([1.5, 0.0, 1.5])
-    assert co_influence(updates_QF)[0].tolist() == [1, 0, 3]
-    names, means = between(updates_QF, ["b", "a", "b"])
+    names, means = co_influence(updates_QF, ["b", "a", "b"])
     assert names == ["a", "b"]
     assert means.isnan()[0, 0]
     assert means[1, 1] == 3

@@ -1,130 +1,245 @@
-"""Scaling laws: constants are found again, intervals cover them, predictions can fail; published figures follow."""
+"""examples/fit_scaling.py: CSV files and run folders give the frozen fits; bad input is one line."""
 
-from dataclasses import replace
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from scaling_studies import K_MAX, N0, SIZES, empty_points, noisy_study, study_of, with_losses
+from safetensors import safe_open
+from scaling_studies import noisy_study
 
-from compositionality.analysis.scaling.extrapolate import Region, extrapolate
-from compositionality.analysis.scaling.fit import akaike, bootstrap_runs, fit_law, intervals, r_squared
-from compositionality.analysis.scaling.laws import LAWS, law_named
-from compositionality.analysis.scaling.published import published_fits
+from compositionality.analysis.scaling import ScalingSettings, fit_scaling, read_points
+from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
+from compositionality.train.common.compute import non_embedding_parameters
+from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
+from compositionality.train.tiny.model import TinyConfig, build_model
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "results" / "records"
+METRIC = "val-core/string-level2/acc/mean@1"
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_a_law_is_found_again(name: str) -> None:
-    points, _, _ = study_of(law_named(name), seed=3)
-    fit = fit_law(law_named(name), points)
-    assert np.abs(fit.log_loss(points) - np.log(points.loss)).max() < 1e-3
-    assert fit.starts >= 1
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    return write(noisy_study(0), tmp_path / "runs.csv")
 
 
-def test_constants_of_the_papers_law_are_found_again() -> None:
-    points = noisy_study(0, between=0, noise=0)
-    values = fit_law(law_named("saturating_both"), points).values()
-    assert values["K_max"] == pytest.approx(K_MAX, rel=1e-3)
-    assert values["N0"] == pytest.approx(N0, rel=1e-3)
+def write(points: pd.DataFrame, path: Path) -> Path:
+    points.rename(columns={"resource": "flops"}).to_csv(path, index=False)
+    return path
+
+
+def test_fits_predictions_and_points_are_written(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = csv.parent / "out"
+    settings = ScalingSettings([str(csv)], out, laws=["saturating_slope", "power_with_floor"], draws=20)
+    fit_scaling(settings)
+    said = capsys.readouterr().out
+    assert "240 evaluations of 20 runs, 5 sizes" in said
+    assert "power_with_floor: L_inf on a bound" in said
+    slope, power = json.loads((out / "scaling.json").read_text())["laws"]
+    of = {(one["name"], one["size"]): one for one in slope["parameters"]}
+    assert of["K_max", None]["low"] < 0.4 < of["K_max", None]["high"]
+    assert [one["region"] for one in slope["held_out"]] == ["later evaluations"]
+    assert len(slope["r_squared"]) == 5
+    floor = next(one for one in power["parameters"] if one["name"] == "L_inf")
+    assert floor["low"] is None
+    assert len(pd.read_csv(out / "scaling_points.csv")) == 240
+    before = (out / "scaling.json").read_bytes()
+    fit_scaling(settings)
+    assert (out / "scaling.json").read_bytes() == before
+
+
+def summed(value: Any) -> Any:
+    """Without formulas and counts of starts; of curves the sums of their columns."""
+    if isinstance(value, list):
+        return [summed(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    curves = {"curves": pd.DataFrame(value["curves"]).sum().to_dict()} if "curves" in value else {}
+    return {key: summed(one) for key, one in value.items() if key not in ("formula", "starts")} | curves
+
+
+def check_equal(result: Any, expected: Any, tolerance: dict[str, float], place: str = "") -> None:
+    if isinstance(expected, dict):
+        assert result.keys() >= expected.keys(), place
+        for key in expected:
+            check_equal(result[key], expected[key], tolerance, f"{place}.{key}")
+    elif isinstance(expected, list):
+        assert len(result) == len(expected), place
+        for number, (one, other) in enumerate(zip(result, expected, strict=True)):
+            check_equal(one, other, tolerance, f"{place}[{number}]")
+    else:
+        assert result == (pytest.approx(expected, **tolerance) if isinstance(expected, float) else expected), place
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_intervals_cover_at_their_nominal_rate() -> None:
-    studies, covered = 80, {"K_max": 0, "N0": 0}
-    for seed in range(studies):
-        points = noisy_study(seed)
-        fit = fit_law(law_named("saturating_slope"), points, starts=3)
-        drawn = bootstrap_runs(fit, points, 60, seed)
-        assert drawn is not None
-        found = intervals(fit, drawn)
-        for name, value in (("K_max", K_MAX), ("N0", N0)):
-            covered[name] += found[name, None].low <= value <= found[name, None].high
-    assert all(count / studies >= 0.88 for count in covered.values()), covered  # 0.95 − 3 standard errors
+def test_fits_intervals_predictions_and_figures_are_those_of_the_first_version(tmp_path: Path) -> None:
+    """tests/golden/scaling.json: made by commit c988634 from the same points."""
+    csv = write(noisy_study(0, n_runs=2), tmp_path / "runs.csv")
+    fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", draws=20))
+    result = summed(json.loads((tmp_path / "out" / "scaling.json").read_text()))
+    golden = json.loads((ROOT / "tests/golden/scaling.json").read_text())
+    check_equal(result, golden, {"rel": 1e-6, "abs": 1e-8})
 
 
-def test_predictions_of_the_true_law_hold_and_of_a_wrong_one_do_not() -> None:
-    """Of a new size where no parameter is on a bound; one that is says that the sizes do not determine it."""
-    every = [extrapolate(law_named("saturating_both"), noisy_study(seed), 0.5, draws=40) for seed in range(6)]
-    right = [found for found in every if not found.fit.on_bound]
-    assert len(right) >= 3
-    for region in Region:
-        shares = [one.covered for found in right for one in found.regions if one.region == region]
-        assert np.mean(shares) > 0.85, region
-    wrong = extrapolate(law_named("power"), noisy_study(0), 0.5, draws=40)
-    assert {one.region for one in wrong.regions} == set(Region)
-    assert all(one.covered < 0.6 for one in wrong.regions if one.covered is not None)
-    assert max(one.error for one in wrong.regions) > 3 * max(one.error for one in right[0].regions)
+@pytest.mark.slow
+@pytest.mark.long
+def test_committed_points_give_the_recorded_fits(tmp_path: Path) -> None:
+    """Of the laws that claims read; the record has four decimals."""
+    laws = ["log_linear", "saturating_slope", "saturating_both"]
+    fit_scaling(ScalingSettings([str(RECORDS / "tiny-scaling-2cores-flops.csv")], tmp_path, laws=laws))
+    result = json.loads((tmp_path / "scaling.json").read_text())
+    recorded = json.loads((RECORDS / "tiny-scaling-2cores.json").read_text())["fits"]["flops"]
+    recorded["laws"] = [one for one in recorded["laws"] if one["law"] in laws]
+    check_equal(result, recorded, {"rel": 1e-4, "abs": 1e-4})
 
 
-def test_a_law_with_parameters_of_each_size_predicts_later_evaluations_only() -> None:
-    found = extrapolate(law_named("saturating_slope"), noisy_study(1), 0.5, draws=20)
-    assert [one.region for one in found.regions] == [Region.LATE]
-    with pytest.raises(UserError, match="predicts no other size"):
-        found.fit.frame.log_loss(found.fit.theta, np.array([5e4]), np.array([512.0]))
+def test_laws_that_these_sizes_do_not_determine_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    points = noisy_study(0)
+    csv = write(points[points["size"] < 1e5], tmp_path / "two.csv")
+    fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", draws=20))
+    assert "power: not fitted: power: needs 3 sizes of models; here are 2" in capsys.readouterr().out
+    with pytest.raises(UserError, match="power: needs 3 sizes"):
+        fit_scaling(ScalingSettings([str(csv)], tmp_path / "other", laws=["power"]))
 
 
-def test_held_out_points_do_not_touch_the_fit() -> None:
-    points = noisy_study(2)
-    left_out = ~points.early(0.5) | (points.size == SIZES[-1])
-    changed = with_losses(points, np.where(left_out, points.loss * 0.5, points.loss))
-    fits = [extrapolate(law_named("saturating_both"), one, 0.5, draws=20).fit for one in (points, changed)]
-    assert (fits[0].theta == fits[1].theta).all()
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    build_model(TinyConfig(layers=1, width=16, heads=2, feed_forward=32), corpus_tokenizer(Mix()), 0).save_pretrained(
+        folder
+    )
+    return folder
 
 
-def test_r_squared_is_of_each_size_and_aic_prefers_the_law_that_made_the_data() -> None:
-    points = noisy_study(4)
-    right, wrong = (fit_law(law_named(name), points) for name in ("saturating_both", "power"))
-    assert akaike(right, points) < akaike(wrong, points)
-    found = r_squared(right, points)
-    assert list(found) == list(SIZES)
-    assert found[SIZES[0]] < found[SIZES[-1]]
+def make_run(folder: Path, model: Path, *, steps: int = 4, planned: int = 4, n: int = 8) -> str:
+    """A run of train_grpo.py, as far as it is read."""
+    folder.mkdir()
+    (folder / "final").symlink_to(model)
+    rows: list[dict[str, float]] = [{"step": 0, METRIC: 0.1}]
+    for step in range(1, steps + 1):
+        row = {"step": step, "training/filter_groups/generated_prompts": 64, "compute/flops": 1e6 * step}
+        rows.append(row | ({METRIC: 0.1 * step} if step % 2 == 0 else {}))
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {"trainer.steps": planned, "rollout.n": n, "optim.lr": n}
+    (folder / "recipe.json").write_text(json.dumps({"settings": settings}))
+    return f"{folder.name}:{folder}"
 
 
-def test_the_same_seed_gives_the_same_fit() -> None:
-    points = noisy_study(5)
-    first, second = (fit_law(law_named("sigmoid"), points, seed=7) for _ in range(2))
-    assert (first.theta == second.theta).all()
+def test_runs_of_ours_are_read(tmp_path: Path, model: Path) -> None:
+    run = make_run(tmp_path / "a", model)
+    points = read_points([run], "prompts", METRIC)
+    with safe_open(model / "model.safetensors", "numpy") as weights:
+        shapes = {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}  # noqa: SIM118
+    assert points["run"].tolist() == ["a", "a"]
+    assert points["size"].tolist() == [non_embedding_parameters(shapes)] * 2
+    assert points["step"].tolist() == [2, 4]
+    assert points["resource"].tolist() == [128, 256]
+    assert np.allclose(points["loss"], [0.8, 0.6])
+    assert read_points([run], "flops", "val-core/*")["resource"].tolist() == [2e6, 4e6]
 
 
-def test_a_parameter_on_its_bound_is_named() -> None:
-    assert "L_inf" in fit_law(law_named("power_with_floor"), noisy_study(0)).on_bound
+def test_inputs_of_one_name_are_told_apart(csv: Path) -> None:
+    points = noisy_study(0, n_runs=2)
+    paths = []
+    for name in ("a", "b"):
+        (csv.parent / name).mkdir()
+        paths.append(str(write(points.assign(run=points["run"] + name), csv.parent / name / "runs.csv")))
+    out = fit_scaling(ScalingSettings(paths, csv.parent / "out", laws=["common_pivot"], draws=20))
+    manifest = read_manifest(out / "scaling.json")
+    assert manifest is not None
+    assert list(manifest.inputs) == ["points/a/runs.csv", "points/b/runs.csv"]
 
 
-def test_one_run_of_a_size_gives_no_interval() -> None:
-    points = noisy_study(0, n_runs=1)
-    fit = fit_law(law_named("saturating_both"), points)
-    assert bootstrap_runs(fit, points) is None
-    assert extrapolate(law_named("saturating_both"), points, 0.5).regions[0].covered is None
+def edit(csv: Path, change: str) -> None:
+    table = pd.read_csv(csv)
+    if change == "early":
+        table = table[~((table["run"] == table["run"][0]) & (table["step"] > 5))]
+    elif change == "mixed":
+        table["metric"] = ["a"] * 10 + ["b"] * (len(table) - 10)
+    elif change == "twice":
+        table = pd.concat([table, table[:1]])
+    elif change == "no-column":
+        table = table.drop(columns="flops")
+    elif change == "text":
+        table["loss"] = table["loss"].astype(object)
+        table.loc[3, "loss"] = "n/a!"
+    elif change == "zero":
+        table.loc[3, "loss"] = 0.0
+    elif change == "nameless":
+        table.loc[3, "run"] = None
+    table.to_csv(csv, index=False)
+    if change == "none":
+        csv.unlink()
+    if change == "binary":
+        csv.write_bytes(b"\xff\xfe\x00" * 50)
+    if change == "empty":
+        csv.write_text("run,size,step,flops,loss\n")
+    if change == "nothing":
+        csv.write_text("")
+    if change == "cut":
+        csv.write_bytes(csv.read_bytes()[: csv.read_bytes().rindex(b",") + 1])
+    if change == "wandb":
+        csv.write_text("Step,run - val/acc\n1,0.5\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes", "told"),
+    ("change", "told"),
     [
-        ("saturating_both", SIZES[:3], "saturating_both: needs 4 sizes of models; here are 3"),
-        ("power", SIZES[:1], "power: needs 3 sizes"),
+        ("early", "ended at step 5, others of size 10,000 at 12; finish it, or leave it out"),
+        ("mixed", "metric a and b: one fit takes one"),
+        ("twice", "step 1: there twice"),
+        ("no-column", "no column flops; it has run, size, step, loss"),
+        ("wandb", "no column run; it has Step, run - val/acc"),
+        ("text", "line 5: loss: 'n/a!': not a number"),
+        ("nameless", "line 5: run: nan: no name"),
+        ("cut", "line 241: loss: .*nan.*: not a number"),
+        ("zero", "step 4: loss 0 has no logarithm"),
+        ("none", "no such file"),
+        ("binary", "no CSV file"),
+        ("empty", "has no rows"),
+        ("nothing", "no CSV file"),
     ],
 )
-def test_p18_too_few_sizes(name: str, sizes: tuple[float, ...], told: str) -> None:
+def test_p18_bad_points_are_one_line(csv: Path, change: str, told: str) -> None:
+    edit(csv, change)
     with pytest.raises(UserError, match=told):
-        fit_law(law_named(name), empty_points(2, sizes))
+        fit_scaling(ScalingSettings([str(csv)], csv.parent / "out"))
+    assert not (csv.parent / "out").exists()
 
 
-def test_p18_too_few_evaluations() -> None:
-    points = empty_points(1)
-    with pytest.raises(UserError, match="sigmoid: has 14 parameters and needs more evaluations than that; here are 10"):
-        fit_law(law_named("sigmoid"), points.where(points.step <= 2))
+def test_p18_runs_that_differ_in_more_than_their_size_are_named(tmp_path: Path, model: Path) -> None:
+    runs = [make_run(tmp_path / name, model, n=n) for name, n in (("a", 8), ("b", 4))]
+    with pytest.raises(UserError, match=r"settings rollout.n=8 and rollout.n=4: one fit takes one; leave b and its"):
+        read_points(runs, "prompts", METRIC)
 
 
-def test_p18_what_has_no_logarithm_is_named() -> None:
-    points = empty_points(1)
-    with pytest.raises(UserError, match=r"10000-0, step 1: loss 0 has no logarithm"):
-        replace(points, loss=points.loss * 0)
+def test_p18_a_run_that_ended_early_or_has_no_such_metric_is_named(tmp_path: Path, model: Path) -> None:
+    short = make_run(tmp_path / "short", model, steps=2)
+    for entry, metric, told in (
+        (short, METRIC, "last evaluation is of step 2 of 4; finish the run"),
+        (short, "val-core/other*", "no evaluation has val-core/other"),
+        (short, "", "a metric; give metric= and prompts"),
+        (f"a:{tmp_path}", METRIC, r"has no metrics\.jsonl"),
+        ("runs.txt", METRIC, r"points: runs.txt: give a \.csv file, or NAME:FOLDER of a run"),
+    ):
+        with pytest.raises(UserError, match=told):
+            read_points([entry], "prompts", metric)
+    whole = make_run(tmp_path / "whole", model)
+    (tmp_path / "whole" / "final").unlink()
+    with pytest.raises(UserError, match="final"):
+        read_points([whole], "prompts", METRIC)
 
 
-def test_published_constants_give_the_published_slopes() -> None:
-    """k(72B): 0.114 and 0.122 in the figure of base models; half of K_max at N0."""
-    base = [one for one in published_fits() if (one.family, one.resource) == ("Qwen2.5 base", "compute")]
-    assert [round(one.slope(72), 3) for one in base] == [0.114, 0.122]
-    assert all(one.slope(one.N0) == pytest.approx(one.K_max / 2) for one in published_fits())
-    assert len(published_fits()) == 10
+def test_p18_from_the_command_line(csv: Path) -> None:
+    words = [f"points=[{csv}]", f"output={csv.parent / 'out'}", "laws=[cubic]"]
+    command = [sys.executable, "examples/fit_scaling.py", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("error: laws: cubic unknown; there are: log_linear")

@@ -11,19 +11,23 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from compositionality.analysis.influence import influence
-from compositionality.analysis.projection import Projection, ProjectionSettings
-from compositionality.analysis.run import InfluenceSettings, check_memory
-from compositionality.analysis.run import influence as run_influence
-from compositionality.analysis.updates import Query, UpdateSettings, samples_of, update, updates
-from compositionality.data.artefact import Recipe, new_artefact
+from compositionality.analysis.influence import (
+    InfluenceSettings,
+    Query,
+    check_memory,
+    influence,
+    measure_influence,
+    to_query,
+    update,
+)
+from compositionality.analysis.sketch import Projection, ProjectionSettings
+from compositionality.data.artefact import Recipe, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout.store import STEP, shard_table
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.train.common.chat_rows import chat_row
 from compositionality.train.common.settings import ModelSettings
 from compositionality.train.grpo import Batch, policy_loss, set_loss_weights
 from compositionality.train.policy import Policy, load_model
@@ -33,6 +37,7 @@ from compositionality.types import Completion, Problem, Reason, Verdict
 
 OPTIONS = IgsmOptions(levels=(3,), modulus=10, most_edges=6, most_common=1, style="compact")
 SAMPLES = 4
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/influence.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -61,35 +66,29 @@ def policy(model_folder: Path) -> Policy:
 
 
 @pytest.fixture(scope="module")
-def queries(problems: list[Problem], model_folder: Path) -> list[Query]:
+def tokenizer(model_folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model_folder)
-    made = []
-    for number, problem in enumerate(problems):
-        found = completions(problem, number)
-        rows = [
-            chat_row([{"role": "user", "content": problem.prompt}, {"role": "assistant", "content": text}], tokenizer)
-            for text, _ in found
-        ]
-        made.append(Query(number, problem, tuple(rows), tuple(right for _, right in found)))
-    return made
+    return AutoTokenizer.from_pretrained(model_folder)
 
 
-def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query], how: UpdateSettings) -> float:
+def queries_of(problems: list[Problem], tokenizer: Any, advantage: str) -> list[Query]:
+    return [to_query(n, problem, completions(problem, n), tokenizer, advantage) for n, problem in enumerate(problems)]
+
+
+def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query], how: InfluenceSettings) -> float:
     """Mean over queries of the surrogate with the old policy's log-probs."""
     total = 0.0
     with torch.no_grad():
         for query in queries:
             if not query.is_mixed:
                 continue
-            samples = samples_of(query, how.advantage)
-            set_loss_weights(samples, how.aggregation, how.max_tokens)
-            batch = Batch(samples)
+            set_loss_weights(query.samples, how.loss_aggregation, how.max_tokens)
+            batch = Batch(query.samples)
             logp_N, _ = policy(batch.tokens_BT, batch.loss_mask_BT, how.temperature)
             old_N = old.setdefault(query.number, logp_N.clone())
-            advantage_N = batch.spread([sample.advantage for sample in samples])
-            weight_N = batch.spread([sample.loss_weight for sample in samples])
+            advantage_N = batch.spread([sample.advantage for sample in query.samples])
+            weight_N = batch.spread([sample.loss_weight for sample in query.samples])
             total -= float((weight_N * policy_loss(logp_N, old_N, advantage_N, 0.9, 9.0)).sum())
     return total / len(queries)
 
@@ -97,11 +96,12 @@ def objective(policy: Policy, old: dict[int, torch.Tensor], queries: list[Query]
 @pytest.mark.parametrize("aggregation", ["token", "sequence", "dr_grpo"])
 @pytest.mark.parametrize("advantage", ["grpo", "dr_grpo"])
 def test_t3_a_step_on_one_query_changes_the_objective_as_predicted(
-    policy: Policy, queries: list[Query], aggregation: str, advantage: str
+    policy: Policy, problems: list[Problem], tokenizer: Any, aggregation: str, advantage: str
 ) -> None:
     """What is missed falls with the square of the rate."""
-    how = UpdateSettings(advantage, aggregation)
-    found_QF = torch.stack(list(updates(policy, queries, Projection(ProjectionSettings()), how)))
+    how = InfluenceSettings(advantage=advantage, loss_aggregation=aggregation)
+    queries, exact = queries_of(problems, tokenizer, advantage), Projection(ProjectionSettings())
+    found_QF = torch.stack([update(policy, query, exact, how) for query in queries])
     assert [bool(one.any()) for one in found_QF] == [False, True, True, True, False]
     old: dict[int, torch.Tensor] = {}
     before = objective(policy, old, queries, how)
@@ -119,9 +119,9 @@ def test_t3_a_step_on_one_query_changes_the_objective_as_predicted(
     assert missed[0] / missed[1] == pytest.approx(4, rel=0.35)
 
 
-def test_micro_batches_do_not_change_an_update(policy: Policy, queries: list[Query]) -> None:
-    exact = Projection(ProjectionSettings())
-    whole, cut = (update(policy, queries[2], exact, UpdateSettings(micro_batch_tokens=n)) for n in (10_000, 1))
+def test_micro_batches_do_not_change_an_update(policy: Policy, problems: list[Problem], tokenizer: Any) -> None:
+    exact, query = Projection(ProjectionSettings()), queries_of(problems, tokenizer, "grpo")[2]
+    whole, cut = (update(policy, query, exact, InfluenceSettings(micro_batch_tokens=n)) for n in (10_000, 1))
     torch.testing.assert_close(whole, cut, rtol=1e-5, atol=1e-8)
 
 
@@ -143,7 +143,7 @@ def collected(problems: list[Problem], tmp_path: Path) -> dict[str, Any]:
 
 def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any], capsys: Any) -> None:
     settings = InfluenceSettings(model=str(model_folder), **collected)
-    path = run_influence(settings)
+    path = measure_influence(settings)
     rows = pq.read_table(path).to_pylist()
     assert [row["correct"] for row in rows] == [0, 1, 2, 3, 4]
     assert [row["influence"] != 0 for row in rows] == [False, True, True, True, False]
@@ -151,15 +151,28 @@ def test_from_rollouts_to_a_table(model_folder: Path, collected: dict[str, Any],
     assert "5 queries, 60.0% with right and wrong completions" in said
     assert "2/4 correct: 1 queries  influence" in said
     before = path.read_bytes()
-    run_influence(settings)
+    measure_influence(settings)
     assert "already there" in capsys.readouterr().out
     assert path.read_bytes() == before
     settings.projection = ProjectionSettings("lora", 512)
     with pytest.raises(UserError, match="was made from other inputs"):
-        run_influence(settings)
+        measure_influence(settings)
     settings.force = True
-    run_influence(settings)
+    measure_influence(settings)
     assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+def test_tables_are_those_of_the_first_version(case: str, model_folder: Path, collected: dict[str, Any]) -> None:
+    """tests/golden/influence.json: made by commit c988634 from the same completions."""
+    advantage, aggregation, kind = case.split()
+    how = {"advantage": advantage, "loss_aggregation": aggregation, "projection": ProjectionSettings(kind, 512)}
+    path = measure_influence(InfluenceSettings(model=str(model_folder), **how, **collected))
+    table, manifest = pq.read_table(path).to_pydict(), read_manifest(path)
+    assert manifest is not None
+    table["co_influence"] = manifest.facts["co_influence"]["means"][0][0]
+    for name, values in GOLDEN[case].items():
+        assert table[name] == pytest.approx(values, rel=1e-4, abs=1e-6), name
 
 
 def test_dapo_is_a_mean_over_queries_with_signal(model_folder: Path, collected: dict[str, Any]) -> None:
@@ -167,18 +180,18 @@ def test_dapo_is_a_mean_over_queries_with_signal(model_folder: Path, collected: 
     tables = {}
     for name in ("grpo", "dapo"):
         collected["output"] = collected["output"].with_name(name)
-        path = run_influence(InfluenceSettings(model=str(model_folder), advantage=name, **collected))
+        path = measure_influence(InfluenceSettings(model=str(model_folder), advantage=name, **collected))
         tables[name] = pq.read_table(path).to_pandas()
     for column, factor in (("influence", 5 / 3), ("influence_on_others", 2)):
         assert tables["dapo"][column].tolist() == pytest.approx((factor * tables["grpo"][column]).tolist())
 
 
 def test_a_model_without_signal_has_influence_0(model_folder: Path, collected: dict[str, Any], capsys: Any) -> None:
-    path = run_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
+    path = measure_influence(InfluenceSettings(model=str(model_folder), limit=2, **collected))
     assert pq.read_table(path)["correct"].to_pylist() == [0, 1]
     collected["output"] = collected["output"].with_name("none")
     with pytest.raises(UserError, match="answers 1 problems; influence needs two"):
-        run_influence(InfluenceSettings(model=str(model_folder), limit=1, **collected))
+        measure_influence(InfluenceSettings(model=str(model_folder), limit=1, **collected))
 
 
 def test_rollouts_of_other_problems_or_another_model_are_refused(
@@ -189,7 +202,7 @@ def test_rollouts_of_other_problems_or_another_model_are_refused(
     for name, told in (("problems", "of another problem file than"), ("model", "by another model than")):
         manifest.write_text(json.dumps({**content, "inputs": {name: "0" * 64}}))
         with pytest.raises(UserError, match=told):
-            run_influence(InfluenceSettings(model=str(model_folder), **collected))
+            measure_influence(InfluenceSettings(model=str(model_folder), **collected))
     assert not (collected["output"] / "influence.parquet").exists()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from compositionality.analysis.run import SCHEMA
+from compositionality.analysis.influence import SCHEMA
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError

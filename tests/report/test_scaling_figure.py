@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compositionality.analysis.scaling.run import ScalingSettings, fit_scaling
+from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.report.draw_scaling import ScalingFigureSettings, chosen, draw_scaling

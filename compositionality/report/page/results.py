@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compositionality.analysis.run import summary
+from compositionality.analysis.influence import summary
 from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table

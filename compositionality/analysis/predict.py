@@ -1,0 +1,186 @@
+"""Predictions of evaluations that a law was not fitted to, and the figures that claims are about. Nothing is refitted.
+
+Names of arrays: P points, R draws, C points of mean curves.
+"""
+
+# ruff: noqa: N803, N806
+
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+
+from compositionality.analysis.laws import LAWS, Fit, Law, bootstrap, fit_law
+from compositionality.errors import UserError
+from compositionality.stats.estimate import CONFIDENCE, Floats
+from compositionality.types import Interval
+
+LATE, LARGEST, BOTH = "later evaluations", "the largest model", "later evaluations of the largest model"
+REGIONS = (LATE, LARGEST, BOTH)
+FITTED = ""
+Figure = tuple[float, Interval | None]
+
+
+class Study:
+    """Points and the fits to them, each made once: ``fitted`` to all, ``predicted`` to some (see ``extrapolate``)."""
+
+    def __init__(self, points: pd.DataFrame, share: float = 0.5, draws: int = 200, seed: int = 0) -> None:
+        self.points = points
+        self.fitted = cache(lambda law: bootstrap(fit_law(LAWS[law], points, seed), points, draws, seed))
+        self.predicted = cache(lambda law: extrapolate(LAWS[law], points, share, draws=draws, seed=seed))
+
+
+def extrapolate(
+    law: Law, points: pd.DataFrame, share: float, *, draws: int = 200, seed: int = 0
+) -> tuple[Fit, pd.DataFrame]:
+    """Fit to the first ``share`` of the steps of all sizes but the largest; predict the rest, by region.
+
+    A law with parameters of each size is fitted to the first steps of the largest model too, and predicts later ones.
+    """
+    late_P = points["step"] > share * points.groupby("size")["step"].transform("max")
+    largest_P = points["size"] == points["size"].max()
+    if law.predicts_new_sizes:
+        regions_P = np.select([late_P & largest_P, largest_P, late_P], [BOTH, LARGEST, LATE], FITTED)
+    else:
+        regions_P = np.where(late_P, LATE, FITTED)
+    training = points[regions_P == FITTED]
+    fit = bootstrap(fit_law(law, training, seed), training, draws, seed)
+    return fit, predict(fit, training, points.assign(region=regions_P)[regions_P != FITTED])
+
+
+def predict(fit: Fit, training: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    """Predict the mean curves of ``points`` by a law that was fitted to ``training``.
+
+    Adds log L ``predicted``, its ``error``, and half of the widths of two 95 % intervals in log L: ``band`` of the
+    expectation, ``half`` of the mean of as many runs as were made (NaN where a size has one run).
+    """
+    curves = mean_curves(points)
+    log_loss = fit.predictor(curves)
+    variances = np.log(training["loss"]).groupby([training["size"], training["step"]]).var(ddof=1)
+    curves["predicted"] = log_loss(fit.theta)
+    curves["error"] = curves["predicted"] - np.log(curves["loss"])
+    curves["band"] = fit.half_width(log_loss)
+    curves["half"] = fit.half_width(log_loss, np.nan_to_num(variances.mean()) / curves["runs"].to_numpy())
+    return curves
+
+
+def mean_curves(points: pd.DataFrame) -> pd.DataFrame:
+    """Average the ``runs`` of a size, in logarithms, at each step of a region that all of them have."""
+    logs = points.assign(resource=np.log(points["resource"]), loss=np.log(points["loss"]))
+    logs["n_runs"] = logs.groupby(["region", "size"])["run"].transform("nunique")
+    steps = logs.groupby(["region", "size", "step"], as_index=False)
+    curves = steps.agg(
+        resource=("resource", "mean"), loss=("loss", "mean"), runs=("run", "size"), of=("n_runs", "first")
+    )
+    curves = curves[curves["runs"] == curves["of"]].reset_index(drop=True)
+    return curves.assign(resource=np.exp(curves["resource"]), loss=np.exp(curves["loss"]))
+
+
+def error_rows(curves: pd.DataFrame) -> list[dict[str, Any]]:
+    """Errors of the predictions by region.
+
+    ``error``: root of the mean square of log L predicted − log L; ``bias``: its mean, positive where the loss fell
+    further than predicted; ``covered``: share of the points within their intervals, None without intervals.
+    """
+    rows = []
+    for region in REGIONS:
+        left_out = curves[curves["region"] == region]
+        errors = left_out["error"]
+        if len(errors):
+            covered = None if left_out["half"].isna().any() else float((errors.abs() <= left_out["half"]).mean())
+            row = {"region": region, "n_points": len(errors), "error": float((errors**2).mean() ** 0.5)}
+            rows.append(row | {"bias": float(errors.mean()), "covered": covered, "curves": curve_rows(left_out)})
+    return rows
+
+
+def curve_rows(curves: pd.DataFrame) -> Any:
+    """Mean curves with their predictions as losses; None where there is no interval."""
+    rows, predicted = curves[["size", "step", "resource", "loss"]].astype(float), curves["predicted"]
+    rows["predicted"] = np.exp(predicted)
+    for prefix, half in (("", curves["half"]), ("band_", curves["band"])):
+        rows[f"{prefix}low"], rows[f"{prefix}high"] = np.exp(predicted - half), np.exp(predicted + half)
+    return rows.astype(object).where(rows.notna(), None).to_dict("records")
+
+
+def figures(study: Study) -> list[dict[str, Any]]:
+    """Figures of claims with 95 % intervals over runs: name, value, low, high, and the reason for no result.
+
+    *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*: k(N) / K_max of the
+    largest size, of saturating_slope. *late-error*, *largest-error*, *late-largest-error*: mean of log L predicted −
+    log L of later evaluations (saturating_slope), of the largest size and of its later evaluations (saturating_both).
+    *start-gap*, *end-gap*: log L of the largest size − that of the next at the least and the most of the resource that
+    both have spent.
+    """
+
+    def slope_rise(fit: Fit, theta_T: Floats) -> float:
+        return float(theta_T[-1] - theta_T[-len(fit.sizes)])
+
+    def slope_share(fit: Fit, theta_T: Floats) -> float:
+        return float(1 / (1 + np.exp(theta_T[fit.names.index(("N0", None))]) / fit.sizes[-1]))
+
+    makers: dict[str, Callable[[], Figure]] = {
+        "slope-rise": lambda: _of_parameters(study.fitted("log_linear"), slope_rise),
+        "slope-share": lambda: _of_parameters(study.fitted("saturating_slope"), slope_share),
+        "late-error": lambda: _mean_error(study, "saturating_slope", LATE),
+        "largest-error": lambda: _mean_error(study, "saturating_both", LARGEST),
+        "late-largest-error": lambda: _mean_error(study, "saturating_both", BOTH),
+        "start-gap": lambda: _gap(study.points, min),
+        "end-gap": lambda: _gap(study.points, max),
+    }
+    return [_figure_row(name, maker) for name, maker in makers.items()]
+
+
+def _figure_row(name: str, maker: Callable[[], Figure]) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "value": None, "low": None, "high": None}
+    try:
+        row["value"], interval = maker()
+    except UserError as error:
+        return row | {"reason": str(error)}
+    if interval is None:
+        return row | {"reason": "a size has one run only: no interval"}
+    if not interval.low < interval.high:
+        return row | {"reason": "all runs are alike: no interval"}
+    return row | {"low": interval.low, "high": interval.high, "reason": ""}
+
+
+def _of_parameters(fit: Fit, figure: Callable[[Fit, Floats], float]) -> Figure:
+    fit.refuse_bounds()
+    return figure(fit, fit.theta), fit.interval(partial(figure, fit))
+
+
+def _mean_error(study: Study, law: str, region: str) -> Figure:
+    """Mean error in a region; its interval has the spread of the fitted runs and of those that were left out."""
+    fit, curves = study.predicted(law)
+    fit.refuse_bounds()
+    curves = curves[curves["region"] == region]
+    if curves.empty:
+        raise UserError(f"no {region} were left out")
+    left_out = study.points.merge(curves[["size", "step"]])
+    means = np.log(left_out["loss"]).groupby([left_out["size"], left_out["run"]]).mean().groupby("size")
+    own_variance = float((means.var(ddof=1) / means.size()).sum(skipna=False)) / len(means) ** 2
+    log_loss, logs_C = fit.predictor(curves), np.log(curves["loss"].to_numpy())
+    interval = fit.interval(lambda theta_T: (log_loss(theta_T) - logs_C).mean(), own_variance)
+    return float(curves["error"].mean()), interval
+
+
+def _gap(points: pd.DataFrame, end: Callable[[Iterable[float]], float]) -> Figure:
+    """Compare the two largest sizes at an end of the range of the resource that all of their runs cover."""
+    sizes = np.unique(points["size"])[-2:]
+    if len(sizes) < 2:
+        raise UserError("one size only")
+    points = points[points["size"].isin(sizes)]
+    logs = points.assign(resource=np.log(points["resource"]), loss=np.log(points["loss"])).groupby(["size", "run"])
+    common = logs["resource"].first().max(), logs["resource"].last().min()
+    if common[0] >= common[1]:
+        raise UserError("the two largest sizes have spent no common amount")
+    losses = logs[["resource", "loss"]].apply(lambda run: np.interp(end(common), run["resource"], run["loss"]))
+    by_size = losses.groupby("size").agg(["mean", "var", "size"])
+    value = float(by_size["mean"].diff().iloc[1])
+    if by_size["size"].min() < 2:
+        return value, None
+    error = float((by_size["var"] / by_size["size"]).sum() ** 0.5)
+    half = float(t.ppf(0.5 + CONFIDENCE / 2, by_size["size"].sum() - 2)) * error
+    return value, Interval(value - half, value + half)

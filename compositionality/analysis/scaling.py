@@ -1,0 +1,250 @@
+"""``examples/fit_scaling.py``: every law fitted to all evaluations, and to some of them to predict the others.
+
+Points are a frame, a row an evaluation: run, size (parameters without embeddings), step, resource (spent until then),
+loss (1 − accuracy). They are read from CSV files (columns run, size, step, loss or accuracy, and the resource by its
+name; metric and prompt, if they are there, must be the same in all rows) and from runs of train_grpo.py.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+from annotated_types import Ge
+
+from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
+from compositionality.analysis.predict import FITTED, REGIONS, Study, curve_rows, error_rows, figures, predict
+from compositionality.console import new_console, new_table
+from compositionality.data.artefact import Recipe, exclusive, name_inputs, write_all_derived
+from compositionality.data.json_files import read_json_object
+from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveFraction, Seed, check_ranges
+from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
+from compositionality.train.common.metrics import GROUPS, SAMPLED, read_metrics
+
+STEP = "fit_scaling"
+COLUMNS = ["run", "size", "step", "resource", "loss"]
+RESOURCES = {"flops": FLOPS, "flops_paper": PAPER_FLOPS, "prompts": GROUPS, "completions": SAMPLED}  # in metrics.jsonl
+SUMMED = ("prompts", "completions")  # there by step
+REMARKS = {
+    "not_fitted": "not fitted: {}",
+    "on_bound": "{} on a bound: these points do not determine it; no result",
+    "not_predicted": "nothing predicted: {}",
+    "held_out_on_bound": "{} on a bound in the fit that predicts: no prediction",
+}
+CONSTANT = ("metric", "prompt", "settings")  # columns that must say the same of every row
+SETTINGS = (
+    *("data.prompts_per_step", "data.shuffle", "data.train_limit", "rollout.n", "rollout.temperature"),
+    *("rollout.max_tokens", "reward.shape", "reward.control", "algorithm.advantage", "algorithm.loss_aggregation"),
+    *("algorithm.drop_equal_groups", "algorithm.dynamic_sampling", "algorithm.updates_per_step", "model.lora.rank"),
+)
+"""Settings in which our runs of one fit may not differ; learning rates and seeds may."""
+
+
+@dataclass
+class ScalingSettings:
+    """Settings of ``fit_scaling``."""
+
+    points: list[str] = REQUIRED  # CSV files, NAME:FOLDER of runs
+    output: Path = REQUIRED  # folder for scaling.json and scaling_points.csv
+    resource: NonEmptyStr = "flops"  # column of a file; of our runs flops, flops_paper, prompts, completions
+    metric: str = ""  # of our runs: accuracies to average, * for any text: val-core/string-level3/acc/mean@1
+    laws: list[str] = field(default_factory=list)  # empty: all that these sizes determine
+    share: PositiveFraction = 0.5  # of the steps: what later evaluations are predicted from
+    draws: Annotated[int, Ge(20)] = 200  # of the bootstrap over runs
+    seed: Seed = 0  # of starts and draws
+    force: bool = False  # replace a result that was made from something else
+
+
+def fit_scaling(settings: ScalingSettings) -> Path:
+    """Write ``output``; print the laws with what they predict. UserError for points that do not fit together."""
+    laws = chosen_laws(settings)
+    points = read_points(settings.points, settings.resource, settings.metric)
+    study = Study(points, settings.share, settings.draws, settings.seed)
+    rows = [law_row(study, law) for law in laws]
+    if settings.laws and (failed := [row["not_fitted"] for row in rows if row["not_fitted"]]):
+        raise UserError(failed[0])
+    runs = points.groupby("size")["run"].nunique()
+    content = {
+        "resource": settings.resource,
+        "share": settings.share,
+        "sizes": [round(size) for size in runs.index],
+        "runs": points["run"].nunique(),
+        "runs_of_a_size": int(runs.min()),
+        "laws": rows,
+        "quantities": figures(study),
+    }
+    table = points.rename(columns={"resource": settings.resource})
+    bodies = {
+        settings.output / "scaling.json": lambda path: path.write_text(json.dumps(content, indent=1) + "\n"),
+        settings.output / "scaling_points.csv": lambda path: table.to_csv(path, index=False),
+    }
+    files = [path / "metrics.jsonl" if name else path for name, path in map(_place, settings.points)]
+    inputs = dict(zip(name_inputs("points", files), files, strict=True))
+    own = {name: value for name, value in asdict(settings).items() if name not in ("points", "output", "force")}
+    with exclusive(settings.output):
+        write_all_derived(bodies, Recipe(STEP, own, inputs), force=settings.force)
+    counts = f"{len(points)} evaluations of {content['runs']} runs, {len(runs)} sizes; resource: {settings.resource}"
+    print(f"{counts}; errors of log loss: root mean square (mean, share in the intervals)")
+    show(rows)
+    print(settings.output / "scaling.json")
+    return settings.output
+
+
+def chosen_laws(settings: ScalingSettings) -> list[str]:
+    """Return the names of the laws; UserError for an unknown law or a value out of its range."""
+    check_ranges(settings)
+    if not settings.points:
+        raise UserError("points: give at least one, as points=[FILE.csv,NAME:FOLDER]")
+    for name in settings.laws:
+        if name not in LAWS:
+            raise UserError(f"laws: {name} unknown; there are: {', '.join(LAWS)}")
+    return settings.laws or list(LAWS)
+
+
+def law_row(study: Study, law: str) -> dict[str, Any]:
+    """One of ``laws`` in scaling.json: parameters, R², curves and predictions; the reason where there are none."""
+    row: dict[str, Any] = {
+        "law": law, "formula": LAWS[law].formula, "n_parameters": 0, "aic": None, "on_bound": [], "not_fitted": None,
+        "parameters": [], "r_squared": [], "curves": [], "held_out": [], "held_out_on_bound": [], "not_predicted": None,
+    }  # fmt: skip
+    try:
+        fit = study.fitted(law)
+    except UserError as error:
+        return row | {"not_fitted": str(error)}
+    points = study.points
+    row |= {
+        "n_parameters": len(fit.theta), "reference": fit.reference, "starts": fit.starts, "aic": akaike(fit, points),
+        "on_bound": fit.on_bound, "parameters": parameter_rows(fit),
+        "r_squared": [{"size": round(size), "r_squared": value} for size, value in r_squared(fit, points).items()],
+        "curves": curve_rows(predict(fit, points, points.assign(region=FITTED))),
+    }  # fmt: skip
+    try:
+        fit, curves = study.predicted(law)
+    except UserError as error:
+        return row | {"not_predicted": str(error)}
+    return row | {"held_out": error_rows(curves), "held_out_on_bound": fit.on_bound}
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a line a law: parameters, AIC, errors of its predictions; then what keeps fits from being results."""
+    table = new_table("law")
+    for title in ("parameters", "AIC", *REGIONS):
+        table.add_column(title, justify="right", overflow="fold")
+    for row in rows:
+        errors = dict.fromkeys(REGIONS, "–")
+        for held_out in row["held_out"]:
+            covered = "" if held_out["covered"] is None else f", {100 * held_out['covered']:.0f} % covered"
+            cell = f"{held_out['error']:.3f} ({held_out['bias']:+.3f}{covered})"
+            errors[held_out["region"]] = cell.replace("-", "−")
+        aic = "–" if row["aic"] is None else f"{row['aic']:.0f}"
+        table.add_row(row["law"], str(row["n_parameters"]), aic, *errors.values())
+    new_console().print(table)
+    for row in rows:
+        for key, remark in REMARKS.items():
+            if row[key]:
+                told = row[key] if isinstance(row[key], str) else ", ".join(row[key])
+                print(f"{row['law']}: {remark.format(told)}")
+
+
+def read_points(entries: Sequence[str], resource: str, metric: str = "") -> pd.DataFrame:
+    """Read all evaluations after step 0, sorted by size, run and step.
+
+    UserError for a damaged file, mixed metrics or prompts, a run that ended early, a value that has no logarithm.
+    """
+    tables = [
+        _read_run(name, path, resource, metric) if name else _read_csv(path, resource)
+        for name, path in map(_place, entries)
+    ]
+    table = pd.concat(tables, ignore_index=True)
+    _check_alike(table)
+    twice = table[table.duplicated(["run", "step"])]
+    if len(twice):
+        raise UserError(f"points: run {twice['run'].iloc[0]}, step {twice['step'].iloc[0]}: there twice")
+    points = table.loc[table["step"] > 0, COLUMNS].sort_values(["size", "run", "step"], ignore_index=True)
+    for name in ("size", "resource", "loss"):
+        for row in points[points[name] <= 0].to_dict("records"):
+            raise UserError(
+                f"{row['run']}, step {row['step']}: {name} {row[name]:g} has no logarithm; leave this evaluation out"
+            )
+    return points
+
+
+def _check_alike(table: pd.DataFrame) -> None:
+    """Refuse rows measured, asked or trained in different ways, and runs of one size that end at different steps."""
+    for name in CONSTANT:
+        if name in table and table[name].nunique() > 1:
+            first, other = table[name].dropna().unique()[:2]
+            words = [[word for word in a.split() if word not in b.split()] for a, b in ((first, other), (other, first))]
+            run, (only_first, only_other) = table.loc[table[name] == other, "run"].iloc[0], map(" ".join, words)
+            raise UserError(
+                f"points: {name} {only_first} and {only_other}: one fit takes one; leave {run} and its like out"
+            )
+    ends = table.groupby(["size", "run"], as_index=False)["step"].max()
+    ends["last"] = ends.groupby("size")["step"].transform("max")
+    for row in ends[ends["step"] < ends["last"]].to_dict("records"):
+        raise UserError(
+            f"points: run {row['run']} ended at step {row['step']}, others of size {row['size']:,.0f} at "
+            f"{row['last']}; finish it, or leave it out"
+        )
+
+
+def _place(entry: str) -> tuple[str, Path]:
+    """Split an entry of ``points`` into the run's name ("" for a CSV file) and the path."""
+    name, _, folder = entry.partition(":")
+    if Path(entry).suffix == ".csv":
+        return "", Path(entry)
+    if not folder:
+        raise UserError(f"points: {entry}: give a .csv file, or NAME:FOLDER of a run")
+    return name, Path(folder)
+
+
+def _read_csv(path: Path, resource: str) -> pd.DataFrame:
+    try:
+        table = pd.read_csv(path, dtype=dict.fromkeys(("run", *CONSTANT), str))
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file") from error
+    except (ValueError, pd.errors.ParserError) as error:  # also text that is not UTF-8
+        raise UserError(f"{path}: no CSV file ({str(error).splitlines()[0]})") from error
+    if table.empty:
+        raise UserError(f"{path}: has no rows")
+    measured = next((name for name in ("loss", "accuracy") if name in table), "loss or accuracy")
+    for name in ("run", "size", "step", resource, measured):
+        if name not in table:
+            raise UserError(f"{path}: no column {name}; it has {', '.join(map(str, table))}")
+        values = table[name] if name == "run" else pd.to_numeric(table[name], errors="coerce")
+        wrong = values.isna() | values.isin([inf, -inf])
+        if wrong.any():
+            row, told = int(wrong.to_numpy().argmax()), "no name" if name == "run" else "not a number"
+            raise UserError(f"{path}: line {row + 2}: {name}: {table[name].iloc[row]!r}: {told}")
+        table[name] = values
+    loss = table[measured] if measured == "loss" else 1 - table[measured]
+    table = table.assign(resource=table[resource], loss=loss).astype({"step": int})
+    return table[[*COLUMNS, *(name for name in CONSTANT if name in table)]]
+
+
+def _read_run(name: str, folder: Path, resource: str, metric: str) -> pd.DataFrame:
+    from compositionality.rollout.forecast.shape import shape_of_model
+
+    rows = pd.DataFrame(read_metrics(folder / "metrics.jsonl"))
+    if rows.empty:
+        raise UserError(f"{folder}: has no metrics.jsonl with a row in it; give the folder of a run of train_grpo.py")
+    spent = rows.reindex(columns=[RESOURCES.get(resource, resource)]).squeeze(axis=1).astype(float)
+    spent = spent.fillna(0.0).cumsum() if resource in SUMMED else spent.ffill()
+    accuracies = rows[[key for key in rows if metric and fnmatchcase(key, metric)]].astype(float)
+    points = pd.DataFrame({"step": rows["step"], "resource": spent, "loss": 1 - accuracies.mean(axis=1)}).dropna()
+    points = points[(points["step"] > 0) & (points["resource"] > 0)]
+    if points.empty:
+        raise UserError(f"{folder}: no evaluation has {metric or 'a metric; give metric='} and {resource}")
+    recipe = read_json_object(folder / "recipe.json", "give the folder of a finished run").get("settings", {})
+    last, steps = points["step"].iloc[-1], recipe.get("trainer.steps")
+    if isinstance(steps, int) and last < steps:
+        raise UserError(f"{folder}: its last evaluation is of step {last} of {steps}; finish the run, or leave it out")
+    settings = " ".join(f"{key}={recipe.get(key)}" for key in SETTINGS)
+    shape = shape_of_model(folder / "final")
+    size = float(shape.parameters - shape.vocabulary * shape.width * (1 if shape.tied else 2))  # without embeddings
+    return points.assign(run=name, size=size, metric=metric, settings=settings)

@@ -1,0 +1,134 @@
+"""Predictions can fail; the figures of claims are right where constants are known, none where there is no result."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scaling_studies import E_MAX, K_MAX, N0, N1, SIZES, noisy_study
+
+from compositionality.analysis.laws import LAWS
+from compositionality.analysis.predict import LATE, REGIONS, Study, error_rows, extrapolate, figures
+from compositionality.analysis.scaling import ScalingSettings, fit_scaling
+from compositionality.errors import UserError
+from compositionality.evaluate.claims.catalogue import read_catalogue
+from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.quantities import read_quantities
+from compositionality.types import Decision, Metric
+
+CATALOGUE = read_catalogue("scaling_law")
+OF_FITS = [one for one in CATALOGUE.claims if one.comparisons[0].metric is Metric.SCALING]
+
+
+def test_predictions_of_the_true_law_hold_and_of_a_wrong_one_do_not() -> None:
+    """Of a new size where no parameter is on a bound; one that is says that the sizes do not determine it."""
+    both = [extrapolate(LAWS["saturating_both"], noisy_study(seed), 0.5, draws=40) for seed in range(6)]
+    right = [{row["region"]: row for row in error_rows(curves)} for fit, curves in both if not fit.on_bound]
+    assert len(right) >= 3
+    for region in REGIONS:
+        assert np.mean([rows[region]["covered"] for rows in right]) > 0.85, region
+    wrong = error_rows(extrapolate(LAWS["power"], noisy_study(0), 0.5, draws=40)[1])
+    assert [row["region"] for row in wrong] == list(REGIONS)
+    assert all(row["covered"] < 0.6 for row in wrong)
+    assert max(row["error"] for row in wrong) > 3 * max(row["error"] for row in right[0].values())
+
+
+def test_a_law_with_parameters_of_each_size_predicts_later_evaluations_only() -> None:
+    _, curves = extrapolate(LAWS["saturating_slope"], noisy_study(1), 0.5, draws=20)
+    assert set(curves["region"]) == {LATE}
+    assert set(curves["size"]) == set(SIZES)
+
+
+def test_held_out_points_do_not_touch_the_fit() -> None:
+    points = noisy_study(2)
+    left_out = (points["step"] > 6) | (points["size"] == SIZES[-1])
+    changed = points.assign(loss=points["loss"].where(~left_out, points["loss"] * 0.5))
+    first, second = (extrapolate(LAWS["saturating_both"], one, 0.5, draws=20) for one in (points, changed))
+    assert (first[0].theta == second[0].theta).all()
+    assert not np.allclose(first[1]["error"], second[1]["error"])
+
+
+def test_one_run_of_a_size_gives_no_interval() -> None:
+    _, curves = extrapolate(LAWS["saturating_both"], noisy_study(0, n_runs=1), 0.5)
+    rows = error_rows(curves)
+    assert {row["covered"] for row in rows} == {None}
+    assert {curve["high"] for row in rows for curve in row["curves"]} == {None}
+
+
+def slope(size: float) -> float:
+    return K_MAX / (1 + N0 / size)
+
+
+def figures_of(points: pd.DataFrame) -> dict[str, dict[str, object]]:
+    return {row["name"]: row for row in figures(Study(points, 0.5, 40, 0))}
+
+
+def write(points: pd.DataFrame, path: Path) -> Path:
+    points.rename(columns={"resource": "flops"}).to_csv(path, index=False)
+    return path
+
+
+def test_figures_of_a_study_with_known_constants_are_within_twice_their_intervals() -> None:
+    """Nominal coverage is tested of the intervals that these are made of; one study may miss by chance."""
+    told = figures_of(noisy_study(3, between=0.005, noise=0.005))
+    true = {"slope-rise": slope(SIZES[-1]) - slope(SIZES[0]), "slope-share": 1 / (1 + N0 / SIZES[-1])}
+    lower, upper = (-E_MAX / (1 + N1 / size) - slope(size) * np.log(512 / 3000) for size in SIZES[-2:])
+    true |= {"start-gap": upper - lower, "late-error": 0.0, "largest-error": 0.0, "late-largest-error": 0.0}
+    for name, expected in true.items():
+        row = told[name]
+        assert not row["reason"]
+        width = row["high"] - row["low"]
+        assert abs(row["value"] - expected) < width < 0.5, name
+
+
+def test_a_curve_that_flattens_errs_on_the_hopeful_side() -> None:
+    points = noisy_study(4)
+    at_half = points["run"].map(points[points["step"] == 6].set_index("run")["loss"])
+    row = figures_of(points.assign(loss=points["loss"].where(points["step"] <= 6, at_half)))["late-error"]
+    assert row["high"] < 0
+
+
+def test_what_is_no_result_has_a_reason_and_no_value() -> None:
+    single = figures_of(noisy_study(1, n_runs=1))
+    assert single["slope-rise"]["reason"] == "a size has one run only: no interval"
+    assert single["slope-rise"]["value"] is not None
+    few = noisy_study(1)
+    two = figures_of(few[few["size"].isin(SIZES[:2])])
+    assert two["slope-share"]["value"] is None
+    assert "needs 3 sizes of models; here are 2" in two["slope-share"]["reason"]
+    level = figures_of(few.assign(loss=0.5))
+    assert level["slope-share"]["reason"] == "all runs are alike: no interval"
+
+
+def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) -> None:
+    csv = write(noisy_study(3), tmp_path / "points.csv")
+    out = fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", laws=["log_linear"], draws=40))
+    scaling = read_quantities([f"seed0:{out / 'scaling.json'}"])
+    assert scaling.n_seeds == 4
+    open_claims = [one for one in OF_FITS if one.comparisons[0].results == "scaling"]
+    bare = [type(one)(**{**vars_of(one), "comparisons": ungated(one)}) for one in open_claims]
+    decided = {row["claim"]: row for row in claim_rows(bare, {"scaling": scaling})}
+    assert decided["S1"]["decision"] is Decision.SUPPORTED
+    assert decided["S1"]["comparisons"][0]["comparison"] == "scaling: slope-rise > 0"
+    points = noisy_study(3)
+    small = write(points[points["size"].isin(SIZES[:2])], tmp_path / "small.csv")
+    out = fit_scaling(ScalingSettings([str(small)], tmp_path / "few", laws=["log_linear"], draws=40))
+    rows = claim_rows(bare, {"scaling": read_quantities([f"seed0:{out / 'scaling.json'}"])})
+    told = {row["claim"]: row for row in rows}
+    assert told["S3"]["decision"] is Decision.NOT_TESTABLE
+    assert "needs 3 sizes" in told["S3"]["reason"]
+
+
+def vars_of(one: object) -> dict[str, object]:
+    return {name: getattr(one, name) for name in one.__dataclass_fields__}
+
+
+def ungated(claim: object) -> tuple[object, ...]:
+    return tuple(type(one)(**{**vars_of(one), "gates": ()}) for one in claim.comparisons)
+
+
+def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none.json: missing; run examples/fit_scaling.py"):
+        read_quantities([f"seed0:{tmp_path / 'none.json'}"])
+    with pytest.raises(UserError, match=r"one fit has the runs of all seeds; give one scaling.json"):
+        read_quantities(["seed0:a/scaling.json", "seed1:b/scaling.json"])
