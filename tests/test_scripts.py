@@ -194,13 +194,31 @@ def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str
     assert (refused.returncode, "the seeds kept for tuning are 10 to 19" in refused.stderr) == (2, True)
 
 
-def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() -> None:
-    told = {seed: of(dry(f"{SECTION}/stage2_create_problems.sh", SEED=seed), "create_problems") for seed in "07"}
-    assert len(told["0"]) == len(told["7"]) == 8
-    for ours, other in zip(told["0"], told["7"], strict=True):
-        assert Path(ours["output"]).name == Path(other["output"]).name
-        same = (ours["seed"], other["seed"]) == ("2027", "2027")
-        assert same if ours["split"] == "test" else int(other["seed"]) == int(ours["seed"]) + 7
+@pytest.mark.parametrize(
+    ("script", "place", "told"),
+    [
+        ("section41_42/stage1_create_problems", "tiny-seed7/string", {"files": "[stage1*]", "seed": "7"}),
+        (
+            "section41_42/stage2_create_problems",
+            "tiny-seed7-split2/string",
+            {"files": "[stage2*,validation*,test*]", "test_seed": "5", "function_split": "2"},
+        ),
+        ("section43/create_countdown_data", "tiny-countdown-seed7-split2/countdown", {"seed": "7", "test_seed": "5"}),
+        ("behavior_injection/generate_data", "tiny-injection-seed7-split2/igsm", {"seed": "7", "test_seed": "5"}),
+        ("scaling_law/prepare_data", "tiny-scaling-seed7-split2/scaling", {"seed": "7", "test_seed": "5"}),
+    ],
+)
+def test_problem_sets_are_made_in_the_folder_of_the_seed_and_its_split(
+    script: str, place: str, told: dict[str, str]
+) -> None:
+    own = {"SEED": "7", "TEST_SEED": "5", "FUNCTION_SPLIT": "2"}
+    (made,) = of(dry(f"bash/{script}.sh", "count=4", PROFILE="tiny", **own), "create_problems")
+    assert {
+        "output": f"data/{place}_task",
+        "count": "4",
+        "set": place.rpartition("/")[2],
+        **told,
+    }.items() <= made.items()
 
 
 def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
@@ -208,15 +226,6 @@ def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
     assert (told["engine"], told["profile"]) == ("verl", "single/verl")
     assert told["model.path"] == "checkpoints/single/stage1-rft/final"
     assert told["trainer.output"] == "checkpoints/single/stage2-rl-level2-verl"
-
-
-def test_the_paper_s_problems_are_those_of_the_original() -> None:
-    told = of(dry(f"{SECTION}/stage2_create_problems.sh", PROFILE="paper"), "create_problems")
-    assert [(one["mode"], one["stage"], one["split"], one["count"]) for one in told] == [
-        ("paper", "2", "train", "50000"),
-        ("paper", "2", "train", "50000"),
-        ("paper", "2", "test", "2048"),
-    ]
 
 
 @pytest.mark.parametrize(

@@ -86,21 +86,11 @@ class Sampling:
 
 @dataclass
 class StringProblems:
-    """Files of string problems, named by their path below DATA_DIR without .parquet, and their sizes in problems.
+    """Files of string problems, named by their path below DATA_DIR without .parquet.
 
-    ``levels``: the deepest level of validation; ``test_levels``, ``ordered_levels``: those of the test problems and of
-    the order-sensitive ones (none: no such file), ``test_per_level`` of each; ``train_level1to2``: what RL on levels 1
-    and 2 reads.
+    ``train_level1to2``: what RL on levels 1 and 2 reads.
     """
 
-    mode: str = MISSING
-    levels: PositiveInt = MISSING
-    test_levels: list[PositiveInt] = MISSING
-    ordered_levels: list[PositiveInt] = MISSING
-    stage1_count: PositiveInt = MISSING
-    stage2_count: PositiveInt = MISSING
-    test_per_level: PositiveInt = MISSING
-    validation_per_level: NonNegativeInt = MISSING
     train_level1to2: list[str] = MISSING
     validation_files: list[str] = MISSING
     test_files: list[str] = MISSING
@@ -108,52 +98,11 @@ class StringProblems:
 
 @dataclass
 class CountdownProblems:
-    """Sizes of section 4.3 in problems; the level is how many numbers a problem gives.
+    """Section 4.3: ``samples`` completions of a problem to learn from, ``test_samples`` of one in ``test_files``."""
 
-    ``level2_count``: to validate and to test on two numbers, ``train_count``: two-number problems to learn from, with
-    ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
-    """
-
-    train_count: NonNegativeInt = MISSING
-    level2_count: NonNegativeInt = MISSING
     samples: NonNegativeInt = MISSING
-    validation_per_level: NonNegativeInt = MISSING
-    test_per_level: NonNegativeInt = MISSING
     test_samples: NonNegativeInt = MISSING
-
-
-@dataclass
-class IgsmProblems:
-    """Sizes of behaviour injection; the level is how many operations a problem needs. Defaults: the paper's.
-
-    ``train_levels`` are those of SFT, of RL and of the queries of which influence is measured, as often as the ``law``
-    has them. Test problems that are harder than all of these are a group of their own, *ood*.
-    """
-
-    train_levels: list[PositiveInt] = field(default_factory=lambda: [15, 16, 17, 18, 19, 20])
-    law: str = "min-of-two"
-    validation_levels: list[PositiveInt] = field(default_factory=lambda: [21, 22, 23, 24, 25])
-    test_levels: list[PositiveInt] = field(default_factory=lambda: [20, 25])
-    sft_count: PositiveInt = 2000
-    rl_count: PositiveInt = 10000
-    validation_count: PositiveInt = 500
-    test_per_level: PositiveInt = 500
-    query_count: PositiveInt = 2000
-
-
-@dataclass
-class ScalingProblems:
-    """Sizes of the scaling study in problems of the string task, whose levels are how many functions are composed.
-
-    Of the hold-out's accuracy the loss is made; ``deeper_levels`` and longer strings, ``transfer_per_level`` of each,
-    are tested before and after RL.
-    """
-
-    train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5, 6])
-    train_count: PositiveInt = 53900
-    holdout_count: PositiveInt = 504
-    deeper_levels: list[PositiveInt] = field(default_factory=lambda: [7, 8])
-    transfer_per_level: PositiveInt = 100
+    test_files: list[str] = field(default_factory=lambda: ["countdown_task/test_level2", "countdown_task/test"])
 
 
 @dataclass
@@ -205,7 +154,7 @@ class Profile:
 
     ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
     on one GPU. A loaded profile's ``engine`` is the one that it was loaded for. ``studies``: those that start from
-    another model, or have arms that depend on the profile.
+    another model, or have arms that depend on the profile. ``problems``: changes to problem sets (problem_sets.py).
     """
 
     title: str = MISSING
@@ -220,8 +169,7 @@ class Profile:
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
-    igsm: IgsmProblems = field(default_factory=IgsmProblems)
-    scaling: ScalingProblems = field(default_factory=ScalingProblems)
+    problems: dict[str, Any] = field(default_factory=dict)
     rft: Rft = field(default_factory=Rft)
     controls: Controls = field(default_factory=Controls)
     passk: Passk = field(default_factory=Passk)
@@ -276,7 +224,7 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
     _check_names(config, path)
     profile = OmegaConf.to_object(config)
     assert isinstance(profile, Profile)
-    check_ranges(profile, _shown(path))
+    check_ranges(profile, shown(path))
     return profile
 
 
@@ -284,7 +232,7 @@ def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER
     """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for this ``step`` alone."""
     name, _, engine = word.partition("/")
     profile = load_profile(name, engine, folder)
-    file = _shown(folder / f"{name}.yaml")
+    file = shown(folder / f"{name}.yaml")
     found = [
         Layer(f"{file}: sampling", profile.sampling.settings(entry_point)),
         Layer(f"{file}: settings.{entry_point}", profile.settings.get(entry_point) or {}),
@@ -296,7 +244,7 @@ def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER
 def named_layer(key: str, name: str) -> Layer:
     """What a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
     path = named_yaml(FOLDER.with_name(key), key, name)
-    return Layer(_shown(path), read_yaml_mapping(path))
+    return Layer(shown(path), read_yaml_mapping(path))
 
 
 def check_profile(profile: Profile, path: Path) -> None:
@@ -307,7 +255,7 @@ def check_profile(profile: Profile, path: Path) -> None:
     for where, name, values in sections:
         schema = schema_of(name)
         _merge(OmegaConf.structured(schema), values or {}, path, f"{where}.")
-        check_values(schema, values or {}, _shown(path), f"{where}.")
+        check_values(schema, values or {}, shown(path), f"{where}.")
 
 
 def schema_of(entry_point: str) -> type[Any]:
@@ -351,7 +299,7 @@ def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
 def _read(path: Path) -> dict[str, Any]:
     """The file's keys; UserError where settings by entry point, step or engine are no mappings."""
     data = read_yaml_mapping(path)
-    nested = [(key, data.get(key)) for key in ("settings", "steps", "engines")]
+    nested = [(key, data.get(key)) for key in ("problems", "settings", "steps", "engines")]
     nested += [(f"{key}.{name}", one) for key, node in nested if isinstance(node, dict) for name, one in node.items()]
     nested += [
         (f"{key}.{name}", one)
@@ -361,9 +309,9 @@ def _read(path: Path) -> dict[str, Any]:
     ]
     for key, node in nested:
         if not isinstance(node, dict | None):
-            raise UserError(f"{_shown(path)}: {key}: not a mapping of keys to values")
+            raise UserError(f"{shown(path)}: {key}: not a mapping of keys to values")
     if not isinstance(data.get("base") or "", str):
-        raise UserError(f"{_shown(path)}: base: not the name of a profile")
+        raise UserError(f"{shown(path)}: base: not the name of a profile")
     return data
 
 
@@ -373,7 +321,7 @@ def _merge(config: Any, values: Mapping[str, Any], file: Path | str, where: str)
     except OmegaConfBaseException as error:
         key = f"{where}{error.full_key or ''}".rstrip(".")
         reason = str(error.msg or error).splitlines()[0]
-        raise UserError(f"{_shown(Path(file))}: {key}: {reason}") from error
+        raise UserError(f"{shown(Path(file))}: {key}: {reason}") from error
     assert isinstance(merged, DictConfig)
     return merged
 
@@ -385,14 +333,12 @@ def _check_names(config: DictConfig, path: Path) -> None:
     for where, name in sections:
         if name not in SCHEMAS and not name.startswith(CREATE):
             known = ", ".join([*SCHEMAS, f"{CREATE}TASK"])
-            raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {known}")
-    for key, choices in (("device", ("", "cpu", "gpu")), ("string.mode", ("clean", "paper"))):
-        value = OmegaConf.select(config, key)
-        if value not in choices:
-            raise UserError(f"{_shown(path)}: {key}: {value} is not one of {', '.join(filter(None, choices))}")
+            raise UserError(f"{shown(path)}: {where}: no entry point; there are: {known}")
+    if config.device not in ("", "cpu", "gpu"):
+        raise UserError(f"{shown(path)}: device: {config.device} is not one of cpu, gpu")
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """The file from the package's folder on."""
     root = FOLDER.parents[2]
     return str(path.relative_to(root)) if path.is_absolute() and path.is_relative_to(root) else str(path)
