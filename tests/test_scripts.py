@@ -195,30 +195,21 @@ def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str
 
 
 @pytest.mark.parametrize(
-    ("script", "place", "told"),
+    ("script", "place"),
     [
-        ("section41_42/stage1_create_problems", "tiny-seed7/string", {"files": "[stage1*]", "seed": "7"}),
-        (
-            "section41_42/stage2_create_problems",
-            "tiny-seed7-split2/string",
-            {"files": "[stage2*,validation*,test*]", "test_seed": "5", "function_split": "2"},
-        ),
-        ("section43/create_countdown_data", "tiny-countdown-seed7-split2/countdown", {"seed": "7", "test_seed": "5"}),
-        ("behavior_injection/generate_data", "tiny-injection-seed7-split2/igsm", {"seed": "7", "test_seed": "5"}),
-        ("scaling_law/prepare_data", "tiny-scaling-seed7-split2/scaling", {"seed": "7", "test_seed": "5"}),
+        ("section41_42/stage1_create_problems", "tiny-seed7/string"),
+        ("section41_42/stage2_create_problems", "tiny-seed7-split2/string"),
+        ("section43/create_countdown_data", "tiny-countdown-seed7-split2/countdown"),
+        ("behavior_injection/generate_data", "tiny-injection-seed7-split2/igsm"),
+        ("scaling_law/prepare_data", "tiny-scaling-seed7-split2/scaling"),
     ],
 )
-def test_problem_sets_are_made_in_the_folder_of_the_seed_and_its_split(
-    script: str, place: str, told: dict[str, str]
-) -> None:
-    own = {"SEED": "7", "TEST_SEED": "5", "FUNCTION_SPLIT": "2"}
-    (made,) = of(dry(f"bash/{script}.sh", "count=4", PROFILE="tiny", **own), "create_problems")
-    assert {
-        "output": f"data/{place}_task",
-        "count": "4",
-        "set": place.rpartition("/")[2],
-        **told,
-    }.items() <= made.items()
+def test_a_problem_set_is_made_with_the_seeds_and_the_split_of_the_run(script: str, place: str) -> None:
+    seeds = {"SEED": "7", "TEST_SEED": "5", "FUNCTION_SPLIT": "2"}
+    (made,) = of(dry(f"bash/{script}.sh", "count=4", PROFILE="tiny", **seeds), "create_problems")
+    assert (made["set"], made["output"], made["count"]) == (place.rpartition("/")[2], f"data/{place}_task", "4")
+    assert (made["seed"], made.get("test_seed", "5"), made.get("function_split", "2")) == ("7", "5", "2")
+    assert ("function_split" in made, "test_seed" in made) == ("stage2" in script, "stage1" not in script)
 
 
 def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:

@@ -120,17 +120,15 @@ def length_like(run: Path, unit: str, variables: Mapping[str, str]) -> str:
 
 def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str]) -> None:
     """UserError for an arm whose problems do not last for its steps, or whose budget no run of the study will tell."""
-    names, of_profile = list(arms), (variables["PROFILE"], variables["ENGINE"])
+    names, profile, engine = list(arms), variables["PROFILE"], variables["ENGINE"]
+    strings = read_set("string", load_profile(profile, engine))
     for name in names:
         arm = find_arm(study, name)
-        if RL in arm.script and not arm.problems and variables["ENGINE"] == "verl":
+        if RL in arm.script and not arm.problems and engine == "verl":
             files = variables["STRING_TRAIN_LEVEL1TO2"].replace("string_task/", "").split()
             if "level1to2" not in arm.script:
                 files = [f"stage2_{'level1' if arm.script.endswith('level1') else 'level2'}/train"]
-            settings, count = (
-                rl_settings(*of_profile, arm.script),
-                read_set("string", load_profile(*of_profile)).count(*files),
-            )
+            settings, count = rl_settings(profile, engine, arm.script), strings.count(*files)
             steps, epochs = length_of(settings, count)
             check_problems_last(f"arm {name}: {', '.join(files)}", count, epochs, generation_batch(settings), steps)
         if arm.budget_of not in names and only_the_run_tells(variables, study, name):
