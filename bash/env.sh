@@ -1,7 +1,7 @@
 # What the scripts under bash/ share. Sourced, never run: settings from the profile, and how a command is run.
 #
 #   PROFILE     tiny (default without a GPU) | smoke | small | single (default with one) | instruct | paper: a file in
-#               compositionality/config/profile/; its sizes are variables (string.levels: STRING_LEVELS)
+#               compositionality/config/profile/; its sizes are variables (rft.prompts: RFT_PROMPTS)
 #   ENGINE      single: the single-file trainers | verl: verl, Ray and vLLM (bash/setup.sh --full); the profile has a default
 #   ROLLOUT_ENGINE  what samples completions: builtin | vllm | ray | transformers | openai; the profile has a default
 #   BASE_MODEL  the model that a study starts from, a folder or a Hub id (default: the profile's)

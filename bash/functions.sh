@@ -42,7 +42,7 @@ share() {
 # by the study that has started this script and reads the command from $DRY_STEPS.
 run() {
   local word words=(profile="$PROFILE/$ENGINE") step=$1
-  if [[ " $* " =~ " task="([^ ]+) ]]; then step+=/${BASH_REMATCH[1]}; fi
+  if [[ " $* " =~ " "((task|set)=[^ ]+) ]]; then step+=/${BASH_REMATCH[1]}; fi
   for word in "${@:2}"; do
     if [[ " ${LEFT_OUT:-} " != *" $step:${word%%=*} "* ]]; then words+=("$word"); fi
   done

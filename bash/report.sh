@@ -32,9 +32,7 @@ folders=()
 if [[ $SECTION == behavior_injection ]]; then
   tests=$(made igsm_task/test igsm_task/test_ood) training=$(made igsm_task/sft igsm_task/rl)
 elif [[ $SECTION == scaling_law ]]; then
-  names=()
-  for level in $SCALING_TRAIN_LEVELS; do names+=("scaling_task/train-level$level"); done
-  tests=$(made scaling_task/{holdout,deeper,longer}) training=$(made "${names[@]}")
+  tests=$(made scaling_task/{holdout,deeper,longer}) training=$(made $SCALING_TRAIN_FILES)
 else
   tests=$(made $STRING_TEST_FILES) training=$(made string_task/stage2_level{1,2,1to2}/train)
   if there "$COUNTDOWN_RESULTS_DIR"; then folders+=(countdown="$COUNTDOWN_RESULTS_DIR"); fi

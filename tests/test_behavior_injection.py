@@ -34,34 +34,6 @@ def test_arms_share_problems_and_rl_and_differ_in_their_solutions(name: str) -> 
     assert told == plain
 
 
-def test_the_files_and_their_seeds() -> None:
-    for seed, study in (("0", "tiny-injection"), ("7", "tiny-injection-seed7")):
-        told = [values(one) for one in dry(f"{SECTION}/generate_data.sh", SEED=seed, PROFILE="tiny")]
-        folder = f"data/{study}/igsm_task/"
-        made = [(one["output"].removeprefix(folder), one["split"], one["seed"]) for one in told]
-        assert made == [
-            ("sft.parquet", "train", seed),
-            ("rl.parquet", "train", str(int(seed) + 100000)),
-            ("validation.parquet", "validation", seed),
-            ("queries.parquet", "validation", "2027"),
-            ("test.parquet", "test", "2027"),
-            ("test_ood.parquet", "test", "2027"),
-        ]
-        assert told[-1]["group"] == "ood"
-
-
-def test_the_papers_sizes() -> None:
-    told = [values(one) for one in dry(f"{SECTION}/generate_data.sh", PROFILE="paper")]
-    assert [(one["levels"], one.get("law"), one["count"]) for one in told] == [
-        ("[15,16,17,18,19,20]", "min-of-two", "2000"),
-        ("[15,16,17,18,19,20]", "min-of-two", "10000"),
-        ("[21,22,23,24,25]", None, "500"),
-        ("[15,16,17,18,19,20]", "min-of-two", "2000"),
-        ("[20]", None, "500"),
-        ("[25]", None, "500"),
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),

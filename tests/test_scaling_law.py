@@ -41,16 +41,6 @@ def test_sizes_differ_in_their_model_alone(size: str) -> None:
     assert trained == other
 
 
-def test_the_hold_out_is_the_same_for_every_seed() -> None:
-    files = [[values(one) for one in dry(f"{SECTION}/prepare_data.sh", SEED=seed, PROFILE="tiny")] for seed in "07"]
-    for here, there in zip(*files, strict=True):
-        where = [Path(one.pop("output")).name for one in (here, there)]
-        assert where[0] == where[1]
-        assert (here == there) == (here["split"] == "test")
-    names = [Path(values(one)["output"]).stem for one in dry(f"{SECTION}/prepare_data.sh", PROFILE="tiny")]
-    assert names == [*(f"train-level{level}" for level in range(1, 7)), "holdout", "deeper", "longer"]
-
-
 def test_an_algorithm_is_one_word() -> None:
     told = values(dry(f"{SECTION}/train.sh", "85k", PROFILE="tiny", ALGORITHM="reinforce_plus_plus")[0])
     assert told["algorithm"] == "reinforce_plus_plus"

@@ -194,13 +194,22 @@ def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str
     assert (refused.returncode, "the seeds kept for tuning are 10 to 19" in refused.stderr) == (2, True)
 
 
-def test_the_test_problems_are_the_same_for_every_seed_and_the_others_are_not() -> None:
-    told = {seed: of(dry(f"{SECTION}/stage2_create_problems.sh", SEED=seed), "create_problems") for seed in "07"}
-    assert len(told["0"]) == len(told["7"]) == 8
-    for ours, other in zip(told["0"], told["7"], strict=True):
-        assert Path(ours["output"]).name == Path(other["output"]).name
-        same = (ours["seed"], other["seed"]) == ("2027", "2027")
-        assert same if ours["split"] == "test" else int(other["seed"]) == int(ours["seed"]) + 7
+@pytest.mark.parametrize(
+    ("script", "place"),
+    [
+        ("section41_42/stage1_create_problems", "tiny-seed7/string"),
+        ("section41_42/stage2_create_problems", "tiny-seed7-split2/string"),
+        ("section43/create_countdown_data", "tiny-countdown-seed7-split2/countdown"),
+        ("behavior_injection/generate_data", "tiny-injection-seed7-split2/igsm"),
+        ("scaling_law/prepare_data", "tiny-scaling-seed7-split2/scaling"),
+    ],
+)
+def test_a_problem_set_is_made_with_the_seeds_and_the_split_of_the_run(script: str, place: str) -> None:
+    seeds = {"SEED": "7", "TEST_SEED": "5", "FUNCTION_SPLIT": "2"}
+    (made,) = of(dry(f"bash/{script}.sh", "count=4", PROFILE="tiny", **seeds), "create_problems")
+    assert (made["set"], made["output"], made["count"]) == (place.rpartition("/")[2], f"data/{place}_task", "4")
+    assert (made["seed"], made.get("test_seed", "5"), made.get("function_split", "2")) == ("7", "5", "2")
+    assert ("function_split" in made, "test_seed" in made) == ("stage2" in script, "stage1" not in script)
 
 
 def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
@@ -208,15 +217,6 @@ def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
     assert (told["engine"], told["profile"]) == ("verl", "single/verl")
     assert told["model.path"] == "checkpoints/single/stage1-rft/final"
     assert told["trainer.output"] == "checkpoints/single/stage2-rl-level2-verl"
-
-
-def test_the_paper_s_problems_are_those_of_the_original() -> None:
-    told = of(dry(f"{SECTION}/stage2_create_problems.sh", PROFILE="paper"), "create_problems")
-    assert [(one["mode"], one["stage"], one["split"], one["count"]) for one in told] == [
-        ("paper", "2", "train", "50000"),
-        ("paper", "2", "train", "50000"),
-        ("paper", "2", "test", "2048"),
-    ]
 
 
 @pytest.mark.parametrize(

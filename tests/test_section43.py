@@ -47,30 +47,6 @@ def test_the_two_kinds_of_completions_are_merged_and_learned_together(profile: s
     assert sft["trainer.output"] == f"checkpoints/{study}/stage1-multi"
 
 
-def test_the_countdown_files_and_their_seeds() -> None:
-    for seed, study in (("0", "tiny-countdown"), ("7", "tiny-countdown-seed7")):
-        told = settings_of("create_countdown_data", "tiny", SEED=seed)
-        folder = f"data/{study}/countdown_task/"
-        made = [(one["output"].removeprefix(folder), one["split"], one["seed"], one["levels"]) for one in told]
-        assert made == [
-            ("stage1_level2/train.parquet", "train", seed, "[2]"),
-            ("validation_level2.parquet", "validation", seed, "[2]"),
-            ("validation.parquet", "validation", seed, "[3,4,5]"),
-            ("test_level2.parquet", "test", "2027", "[2]"),
-            ("test.parquet", "test", "2027", "[3,4,5]"),
-        ]
-        assert told[-1]["count"] == str(3 * 128)
-
-
-def test_the_papers_problems_are_taken_from_the_library() -> None:
-    told = settings_of("create_countdown_data", "paper")
-    assert [(one["mode"], one["levels"], one["count"]) for one in told] == [
-        ("paper", "[2]", "50000"),
-        ("paper", "[3,4,5]", "384"),
-    ]
-    assert settings_of("stage1_collect_train_data", "paper")[0]["n_samples"] == "10"
-
-
 def test_32_completions_of_every_test_problem_from_all_arms_and_one_of_strings() -> None:
     told, strings = settings_of("evaluate", "instruct")
     assert [model.split(":")[0] for model in told["models"].strip("[]").split(",")] == ARMS

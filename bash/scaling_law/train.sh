@@ -11,9 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 name=$(named "${1:-}" "which size? One that bash/scaling_law/pretrain.sh has made, or any name with MODEL_PATH")
 MODEL_PATH=${MODEL_PATH:-$CKPT_DIR/base-$name/model}
 OUTPUT=${OUTPUT:-$CKPT_DIR/rl-$name${ALGORITHM:+-$(basename "$ALGORITHM" .yaml)}}
-names=()
-for level in $SCALING_TRAIN_LEVELS; do names+=("scaling_task/train-level$level"); done
-TRAIN_FILES=${TRAIN_FILES:-$(files "${names[@]}")}
+TRAIN_FILES=${TRAIN_FILES:-$(files $SCALING_TRAIN_FILES)}
 VAL_FILES=${VAL_FILES-$(files scaling_task/holdout)}
 algorithm=()
 if [[ -n ${ALGORITHM:-} ]]; then algorithm=(algorithm="$ALGORITHM"); fi

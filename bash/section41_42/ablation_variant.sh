@@ -24,8 +24,7 @@ case $name in
 esac
 
 export DATA_DIR=$DATA_DIR/ablation/$name CKPT_DIR=$CKPT_DIR/ablation/$name RESULTS_DIR=$RESULTS_DIR/ablation/$name
-export SEED_CKPT_DIR=$CKPT_DIR BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation STRING_VALIDATION_PER_LEVEL=500
-export ONLY="stage2_level2/train validation_heldout validation_trained"
+export SEED_CKPT_DIR=$CKPT_DIR BASE_MODEL=$CKPT_DIR/base EVALUATE_ON=validation
 unset MODEL_PATH
 script section41_42/stage0_pretrain "${changed[@]}" "$@"
 with=(SEED="${PROBLEM_SEED:-$SEED}")
@@ -34,7 +33,8 @@ with=()
 script section41_42/stage1_create_train_data "$@"
 script section41_42/stage1_rft "$@"
 with=(SEED="${PROBLEM_SEED:-$SEED}")
-script section41_42/stage2_create_problems "$@"
+script section41_42/stage2_create_problems "files=[stage2_level2/train]" "$@"
+script section41_42/stage2_create_problems "files=[validation*]" per_level=500 "$@"
 with=()
 script section41_42/stage2_rl_level2 "data.val_files=[]" "$@"
 models=$(list "stage1:$CKPT_DIR/stage1-rft/final" "rl-level2:$CKPT_DIR/stage2-rl-level2/final")

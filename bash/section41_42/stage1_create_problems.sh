@@ -3,12 +3,6 @@
 # Reads nothing. Writes $SEED_DATA_DIR/string_task/stage1_level1/train.parquet. Seconds.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-OUTPUT=${OUTPUT:-$SEED_DATA_DIR/string_task/stage1_level1/train.parquet}
-if [[ $STRING_MODE == paper ]]; then
-  options=(stage=1)
-else
-  options=(seed="$SEED" functions=all show_definitions=true)
-fi
+OUTPUT=${OUTPUT:-$SEED_DATA_DIR/string_task}
 
-run create_problems task=string mode="$STRING_MODE" output="$OUTPUT" workers="$CORES" split=train \
-  count="$STRING_STAGE1_COUNT" "${options[@]}" "$@"
+run create_problems set=string "files=[stage1*]" output="$OUTPUT" seed="$SEED" workers="$CORES" "$@"

@@ -15,13 +15,14 @@ unset MODEL_PATH
 for seed in $TUNING_SEEDS; do
   if [[ ! $seed =~ ^1[0-9]$ ]]; then fail "TUNING_SEEDS=$TUNING_SEEDS: the seeds kept for tuning are 10 to 19"; fi
   export SEED=$seed DATA_DIR=${folders[0]}/tuning-seed$seed CKPT_DIR=${folders[1]}/tuning-seed$seed \
-    RESULTS_DIR=${folders[2]}/tuning-seed$seed/$ARM ONLY="stage2_level2/train validation_heldout validation_trained"
+    RESULTS_DIR=${folders[2]}/tuning-seed$seed/$ARM
   export SEED_CKPT_DIR=$CKPT_DIR
   if [[ -n $PRETRAINS ]]; then export BASE_MODEL=$CKPT_DIR/base; fi
   with=()
-  for stage in stage0_pretrain stage1_create_problems stage1_create_train_data stage1_rft stage2_create_problems; do
+  for stage in stage0_pretrain stage1_create_problems stage1_create_train_data stage1_rft; do
     script section41_42/$stage
   done
+  script section41_42/stage2_create_problems "files=[stage2_level2/train,validation*]"
   found=$("$PYTHON" -m compositionality.study arm "$ARM")
   eval "$found" # SCRIPT, ARGUMENTS and with (its variables), MODEL
   arm=("${with[@]}") models=()

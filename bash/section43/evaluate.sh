@@ -13,8 +13,7 @@ others=${EVALUATE_ON:-}${MODEL_PATH:-}${PROBLEMS:-} # models or problems than th
 MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
 MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
 on=${EVALUATE_ON:-test}
-names=(countdown_task/"$on"_level2 countdown_task/"$on")
-if [[ $STRING_MODE == paper ]]; then names=(countdown_task/test); fi # its two-number problems are those of Stage 1
+read -ra names <<<"${COUNTDOWN_TEST_FILES//test/$on}"
 if [[ $on == strings ]]; then
   read -ra names < <(grep -o '[^ ]*trained' <<<"$STRING_TEST_FILES" || echo "$STRING_TEST_FILES")
   COUNTDOWN_TEST_SAMPLES=1

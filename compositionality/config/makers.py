@@ -7,6 +7,7 @@ from pathlib import Path
 
 BASH = Path(__file__).parents[2] / "bash"
 _OUTPUT = re.compile(r"^OUTPUT=\$\{OUTPUT:-\$(\w+)(?:/(.+))?\}$", re.MULTILINE)
+_FILES = re.compile(r'"files=\[(.+?)\]"')
 _VARIABLE = re.compile(r"\$(\w+|\{[^{}]*\})")
 
 
@@ -29,8 +30,11 @@ def maker(message: str) -> str:
 def _outputs() -> Iterator[tuple[str, str, Path]]:
     """(folder, rest with * for variables, path) of the default OUTPUT of every script that has one."""
     for script in sorted(BASH.glob("*/*.sh")):
-        for variable, end in _OUTPUT.findall(script.read_text()):
+        text = script.read_text()
+        names = ",".join(_FILES.findall(text)).split(",")  # what it makes in that folder; [""]: the folder
+        for variable, end in _OUTPUT.findall(text):
             folder = os.environ.get(variable, "")
             place = end.replace("$SECTION", script.parent.name) or folder.rpartition("/")[2]
-            if place:
-                yield folder if end else folder.rpartition("/")[0], _VARIABLE.sub("*", place), script
+            for name in names if place else ():
+                place_of = _VARIABLE.sub("*", f"{place}/{name}".rstrip("/"))
+                yield folder if end else folder.rpartition("/")[0], place_of, script

@@ -83,21 +83,11 @@ class Sampling:
 
 @dataclass
 class StringProblems:
-    """Files of string problems, named by their path below DATA_DIR without .parquet, and their sizes in problems.
+    """Files of string problems, named by their path below DATA_DIR without .parquet.
 
-    ``levels``: the deepest level of validation; ``test_levels``, ``ordered_levels``: those of the test problems and of
-    the order-sensitive ones (none: no such file), ``test_per_level`` of each; ``train_level1to2``: what RL on levels 1
-    and 2 reads.
+    ``train_level1to2``: what RL on levels 1 and 2 reads.
     """
 
-    mode: Annotated[str, OneOf(("clean", "paper"))] = REQUIRED
-    levels: PositiveInt = REQUIRED
-    test_levels: list[PositiveInt] = REQUIRED
-    ordered_levels: list[PositiveInt] = REQUIRED
-    stage1_count: PositiveInt = REQUIRED
-    stage2_count: PositiveInt = REQUIRED
-    test_per_level: PositiveInt = REQUIRED
-    validation_per_level: NonNegativeInt = REQUIRED
     train_level1to2: list[str] = REQUIRED
     validation_files: list[str] = REQUIRED
     test_files: list[str] = REQUIRED
@@ -105,52 +95,11 @@ class StringProblems:
 
 @dataclass
 class CountdownProblems:
-    """Sizes of section 4.3 in problems; the level is how many numbers a problem gives.
+    """Section 4.3: ``samples`` completions of a problem to learn from, ``test_samples`` of one in ``test_files``."""
 
-    ``level2_count``: to validate and to test on two numbers, ``train_count``: two-number problems to learn from, with
-    ``samples`` answers each. The rest is a level of 3, 4 or 5 numbers; ``test_samples`` answers to a test problem.
-    """
-
-    train_count: NonNegativeInt = REQUIRED
-    level2_count: NonNegativeInt = REQUIRED
     samples: NonNegativeInt = REQUIRED
-    validation_per_level: NonNegativeInt = REQUIRED
-    test_per_level: NonNegativeInt = REQUIRED
     test_samples: NonNegativeInt = REQUIRED
-
-
-@dataclass
-class IgsmProblems:
-    """Sizes of behaviour injection; the level is how many operations a problem needs. Defaults: the paper's.
-
-    ``train_levels`` are those of SFT, of RL and of the queries of which influence is measured, as often as the ``law``
-    has them. Test problems that are harder than all of these are a group of their own, *ood*.
-    """
-
-    train_levels: list[PositiveInt] = field(default_factory=lambda: [15, 16, 17, 18, 19, 20])
-    law: str = "min-of-two"
-    validation_levels: list[PositiveInt] = field(default_factory=lambda: [21, 22, 23, 24, 25])
-    test_levels: list[PositiveInt] = field(default_factory=lambda: [20, 25])
-    sft_count: PositiveInt = 2000
-    rl_count: PositiveInt = 10000
-    validation_count: PositiveInt = 500
-    test_per_level: PositiveInt = 500
-    query_count: PositiveInt = 2000
-
-
-@dataclass
-class ScalingProblems:
-    """Sizes of the scaling study in problems of the string task, whose levels are how many functions are composed.
-
-    Of the hold-out's accuracy the loss is made; ``deeper_levels`` and longer strings, ``transfer_per_level`` of each,
-    are tested before and after RL.
-    """
-
-    train_levels: list[PositiveInt] = field(default_factory=lambda: [1, 2, 3, 4, 5, 6])
-    train_count: PositiveInt = 53900
-    holdout_count: PositiveInt = 504
-    deeper_levels: list[PositiveInt] = field(default_factory=lambda: [7, 8])
-    transfer_per_level: PositiveInt = 100
+    test_files: list[str] = field(default_factory=lambda: ["countdown_task/test_level2", "countdown_task/test"])
 
 
 @dataclass
@@ -202,7 +151,7 @@ class Profile:
 
     ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
     on one GPU. A loaded profile's ``engine`` is the one that it was loaded for. ``studies``: those that start from
-    another model, or have arms that depend on the profile.
+    another model, or have arms that depend on the profile. ``problems``: changes to problem sets (problem_sets.py).
     """
 
     title: str = REQUIRED
@@ -217,8 +166,7 @@ class Profile:
     sampling: Sampling = field(default_factory=Sampling)
     string: StringProblems = field(default_factory=StringProblems)
     countdown: CountdownProblems = field(default_factory=CountdownProblems)
-    igsm: IgsmProblems = field(default_factory=IgsmProblems)
-    scaling: ScalingProblems = field(default_factory=ScalingProblems)
+    problems: dict[str, Any] = field(default_factory=dict)
     rft: Rft = field(default_factory=Rft)
     controls: Controls = field(default_factory=Controls)
     passk: Passk = field(default_factory=Passk)
@@ -264,13 +212,13 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
     values = asdict(Profile())
     for file, data in files:
         for where, part in (("", data), (f"engines.{chosen}.", (data.get("engines") or {}).get(chosen) or {})):
-            validated(Profile, part, _shown(file), where)
+            validated(Profile, part, shown(file), where)
             values = merge(values, part)
     values |= {"engine": chosen, "engines": {key: {} for _, data in files for key in data.get("engines") or {}}}
     missing = sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED)
     if missing:
         raise UserError(f"{path}: no value for {', '.join(missing)}")
-    profile = validated(Profile, values, _shown(path))
+    profile = validated(Profile, values, shown(path))
     _check_names(profile, path)
     return profile
 
@@ -279,7 +227,7 @@ def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER
     """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for this ``step`` alone."""
     name, _, engine = word.partition("/")
     profile = load_profile(name, engine, folder)
-    file = _shown(folder / f"{name}.yaml")
+    file = shown(folder / f"{name}.yaml")
     found = [
         Layer(f"{file}: sampling", profile.sampling.settings(entry_point)),
         Layer(f"{file}: settings.{entry_point}", profile.settings.get(entry_point) or {}),
@@ -291,7 +239,7 @@ def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER
 def named_layer(key: str, name: str) -> Layer:
     """What a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
     path = named_yaml(FOLDER.with_name(key), key, name)
-    return Layer(_shown(path), read_yaml_mapping(path))
+    return Layer(shown(path), read_yaml_mapping(path))
 
 
 def check_profile(profile: Profile, path: Path) -> None:
@@ -300,7 +248,7 @@ def check_profile(profile: Profile, path: Path) -> None:
     for step, parts in profile.steps.items():
         sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
     for where, name, values in sections:
-        validated(schema_of(name), values or {}, _shown(path), f"{where}.")
+        validated(schema_of(name), values or {}, shown(path), f"{where}.")
 
 
 def schema_of(entry_point: str) -> type[Any]:
@@ -347,7 +295,7 @@ def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
 def _read(path: Path) -> dict[str, Any]:
     """The file's keys; UserError where settings by entry point, step or engine are no mappings."""
     data = read_yaml_mapping(path)
-    nested = [(key, data.get(key)) for key in ("settings", "steps", "engines")]
+    nested = [(key, data.get(key)) for key in ("problems", "settings", "steps", "engines")]
     nested += [(f"{key}.{name}", one) for key, node in nested if isinstance(node, dict) for name, one in node.items()]
     nested += [
         (f"{key}.{name}", one)
@@ -357,9 +305,9 @@ def _read(path: Path) -> dict[str, Any]:
     ]
     for key, node in nested:
         if not isinstance(node, dict | None):
-            raise UserError(f"{_shown(path)}: {key}: not a mapping of keys to values")
+            raise UserError(f"{shown(path)}: {key}: not a mapping of keys to values")
     if not isinstance(data.get("base") or "", str):
-        raise UserError(f"{_shown(path)}: base: not the name of a profile")
+        raise UserError(f"{shown(path)}: base: not the name of a profile")
     return data
 
 
@@ -370,10 +318,10 @@ def _check_names(profile: Profile, path: Path) -> None:
     for where, name in sections:
         if name not in SCHEMAS and not name.startswith(CREATE):
             known = ", ".join([*SCHEMAS, f"{CREATE}TASK"])
-            raise UserError(f"{_shown(path)}: {where}: no entry point; there are: {known}")
+            raise UserError(f"{shown(path)}: {where}: no entry point; there are: {known}")
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
     """The file from the package's folder on."""
     root = FOLDER.parents[2]
     return str(path.relative_to(root)) if path.is_absolute() and path.is_relative_to(root) else str(path)

@@ -49,7 +49,7 @@ def problem_settings(words: Sequence[str]) -> type[CreateProblems]:
     if "task" not in given:
         if "--help" in words or "-h" in words:
             return CreateProblems
-        raise UserError(f"no value for task; give task=NAME, one of {', '.join(all_tasks())}")
+        raise UserError(f"no value for task; give set=NAME, or task=NAME, one of {', '.join(all_tasks())}")
     return _schema(given["task"], given.get("mode", ""))
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from compositionality.config.cli import parse
-from compositionality.config.profile import layers_of
+from compositionality.config.problem_sets import read_set
+from compositionality.config.profile import layers_of, load_profile
 from compositionality.errors import UserError
 from compositionality.study.arms import find_arm, model_path
 from compositionality.study.types import Study
@@ -70,7 +71,8 @@ def budget(variables: Mapping[str, str], study: Study, arm: str) -> int:
     metrics = model.parent / "metrics.jsonl"
     found = sampled_completions(metrics) if there else None  # overrides included, which the profile does not know
     if found is None and (not settings.algorithm.dynamic_sampling or (variables.get("DRY_RUN") and not there)):
-        return least_completions(settings, int(variables["STRING_STAGE2_COUNT"]))
+        problems = read_set("string", load_profile(variables["PROFILE"], variables["ENGINE"]))
+        return least_completions(settings, problems.count("stage2_level2/train"))
     if found is None:
         what = f"has no {SAMPLED} for every step" if there else f"is not finished ({model} is missing)"
         raise UserError(
@@ -118,14 +120,16 @@ def length_like(run: Path, unit: str, variables: Mapping[str, str]) -> str:
 
 def check_budgets(variables: Mapping[str, str], study: Study, arms: Iterable[str]) -> None:
     """UserError for an arm whose problems do not last for its steps, or whose budget no run of the study will tell."""
-    names = list(arms)
+    names, profile, engine = list(arms), variables["PROFILE"], variables["ENGINE"]
+    strings = read_set("string", load_profile(profile, engine))
     for name in names:
         arm = find_arm(study, name)
-        if RL in arm.script and not arm.problems and variables["ENGINE"] == "verl":
-            files = variables["STRING_TRAIN_LEVEL1TO2"].split() if "level1to2" in arm.script else [""]
-            settings = rl_settings(variables["PROFILE"], variables["ENGINE"], arm.script)
-            count = len(files) * int(variables["STRING_STAGE2_COUNT"])
+        if RL in arm.script and not arm.problems and engine == "verl":
+            files = variables["STRING_TRAIN_LEVEL1TO2"].replace("string_task/", "").split()
+            if "level1to2" not in arm.script:
+                files = [f"stage2_{'level1' if arm.script.endswith('level1') else 'level2'}/train"]
+            settings, count = rl_settings(profile, engine, arm.script), strings.count(*files)
             steps, epochs = length_of(settings, count)
-            check_problems_last(f"arm {name}: STRING_STAGE2_COUNT", count, epochs, generation_batch(settings), steps)
+            check_problems_last(f"arm {name}: {', '.join(files)}", count, epochs, generation_batch(settings), steps)
         if arm.budget_of not in names and only_the_run_tells(variables, study, name):
             budget({**variables, "DRY_RUN": ""}, study, name)

@@ -28,7 +28,7 @@ FREE = {
 """Variables that change no result, or that follow from those."""
 OF_ONE_SCRIPT = (
     *OF_A_STEP,
-    *("ARM_NAME", "RFT", "RFT_BUDGET", "RFT_FILTER", "CONTROL", "EVALUATE_ON", "ONLY"),
+    *("ARM_NAME", "RFT", "RFT_BUDGET", "RFT_FILTER", "CONTROL", "EVALUATE_ON"),
     *("ITERATION", "START", "STUDY_ENGINE", "LEFT_OUT", "PROBLEM_SEED", "REPLICATES", "REPLICATE", "PLAN"),
     *("SOURCE_MODEL", "EVALUATION", "LIST_STEPS", "DRY_STEPS", "MARKDOWN"),
 )

@@ -8,6 +8,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import Profile, in_training, load_profile
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
@@ -23,6 +24,8 @@ AT_LEAST = {
 }
 AT_MOST = 10**9
 CHOICES = {"DRY_RUN": ("1",), "DEVICE": ("cpu", "gpu"), "EVALUATE_ON": ("test", "validation")}
+GONE = re.compile(r"ONLY|(?!IGSM_SFT_COUNT)(STRING|COUNTDOWN|IGSM|SCALING)_(\w+_)?(MODE|LAW|LEVELS|COUNT|PER_LEVEL)")
+"""Variables of problem files; their sizes are in the profile."""
 PATHS = (
     "DATA_DIR",
     "CKPT_DIR",
@@ -58,7 +61,7 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
         **numbers(profile),
     }
     check_given(chosen, profile)
-    if chosen.get("FUNCTION_SPLIT", "0") != "0" and profile.string.mode == "paper":
+    if chosen.get("FUNCTION_SPLIT", "0") != "0" and read_set("string", profile).mode == "paper":
         raise UserError(
             f"FUNCTION_SPLIT={chosen['FUNCTION_SPLIT']}: the paper's problems have the paper's split; leave it out"
         )
@@ -70,6 +73,10 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
 
 def check_given(chosen: Mapping[str, str], profile: Profile) -> None:
     """UserError for the first variable that is out of its range. A profile's 0 is a size that it does without."""
+    if gone := next(filter(GONE.fullmatch, chosen), ""):
+        raise UserError(
+            f"{gone}={chosen[gone]}: give problems.SET.FILE in the profile, or files=[…] count=… behind a script"
+        )
     sizes = {key: min(int(value), 1) for key, value in numbers(profile).items() if value.isdecimal()}
     for key, least in {**AT_LEAST, **sizes}.items():
         value = chosen.get(key, str(least))
@@ -91,14 +98,16 @@ def mark(variables: Mapping[str, str]) -> str:
 
 
 def numbers(profile: Profile) -> dict[str, str]:
-    """The profile's own sizes and files: ``string.stage2_count`` is STRING_STAGE2_COUNT, lists are words."""
+    """The profile's own sizes and files: ``rft.prompts`` is RFT_PROMPTS, lists are words."""
     found = {}
     for section, node in vars(profile).items():
         if is_dataclass(node) and not isinstance(node, type) and section != "sampling":
             for key, value in asdict(node).items():
                 words = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
                 found[f"{section}_{key}".upper()] = words
-    return found
+    training = read_set("scaling", profile).choose(["train*"])
+    found["SCALING_TRAIN_FILES"] = " ".join(f"scaling_task/{name}" for name in training)
+    return found | {"IGSM_SFT_COUNT": str(read_set("igsm", profile).count("sft"))}
 
 
 def study_name(profile: Profile, variables: Mapping[str, str], engine: str) -> str:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from compositionality.config.cli import parse
+from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import Profile, in_training, layers_of, load_profile
 from compositionality.rollout.forecast.check import sampling_needs, vllm_of
 from compositionality.rollout.forecast.machine import Machine
@@ -156,9 +157,9 @@ def study_parts(plan: Planned, shape: ModelShape) -> dict[str, float]:
         return {f"{plan.seeds * rl} runs of RL": plan.seeds * rl * _after_rl(plan, shape)}
     sft = own_sft or 1 + profile.rft.iterations * sum("rft_loop" in script for script in arms)
     rft = profile.rft.iterations * profile.rft.prompts * profile.rft.samples
-    completions = profile.string.stage1_count * profile.rft.stage1_samples + rft
+    completions = read_set("string", profile).count("stage1_level1/train") * profile.rft.stage1_samples + rft
     if own_sft:
-        completions = own_sft * profile.igsm.query_count * QUERY_SAMPLES
+        completions = own_sft * read_set("igsm", profile).count("queries") * QUERY_SAMPLES
     base = 0 if plan.model else 4 * shape.parameters
     of_sft, single_file = sft_settings(plan).trainer, plan.engine == "single"
     after_sft = run_bytes(shape, keep=of_sft.keep, best=False, dtype=of_sft.export_dtype, whole_model=single_file)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config.cli import SWITCHES, parse, split_layers
+from compositionality.config.problem_sets import set_settings
 from compositionality.config.profile import schema_of
-from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import keys_of, kind_of
 
@@ -32,13 +32,13 @@ class ScriptStep:
 
     @property
     def name(self) -> str:
-        """As bash/env.sh's ``run`` calls it: problems have other settings for each task."""
-        task = next((word.removeprefix("task=") for word in self.words if word.startswith("task=")), "")
-        return f"{self.entry_point}/{task}" if task else self.entry_point
+        """As bash/env.sh's ``run`` calls it: problems have other settings for each task and set."""
+        made = next((word for word in self.words if word.startswith(("task=", "set="))), "")
+        return f"{self.entry_point}/{made}" if made else self.entry_point
 
     def schema(self) -> type[Any]:
         """The dataclass of its settings."""
-        return problem_settings(self.words) if self.entry_point == "create_problems" else schema_of(self.entry_point)
+        return set_settings(self.words) if self.entry_point == "create_problems" else schema_of(self.entry_point)
 
 
 def steps_of(command: Sequence[str], variables: Mapping[str, str]) -> list[ScriptStep]:

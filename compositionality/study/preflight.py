@@ -1,16 +1,17 @@
 """``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.config.profile import CREATE, layers_of, leaves, load_profile
+from compositionality.config.problem_sets import file_settings
+from compositionality.config.profile import load_profile
 from compositionality.console import new_table
-from compositionality.data.create_problems import settings_for
+from compositionality.data.create_problems import check
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 from compositionality.rollout.forecast.machine import Machine, this_machine
@@ -19,7 +20,6 @@ from compositionality.rollout.forecast.shape import ModelShape, cached_config
 from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
 from compositionality.study.arms import load_study
 from compositionality.study.forecast import Planned, completions_at_once, needs_of, pretraining, shape_of_base
-from compositionality.tasks.registry import find_task
 from compositionality.train.common.chat_template import OWN, find_template
 from compositionality.train.forecast.batch import Tail
 from compositionality.train.tiny.corpus import corpus_tokenizer
@@ -31,8 +31,6 @@ MACHINES = ((1, 1), (1, 8), (4, 8))
 UNLIMITED = 1e6
 SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"), (HOST,), (DISK, "the study"))
 """Columns of the comparison: the place, and the steps whose most is shown."""
-DIVISIBLE = 2520
-"""A number of problems, by every number of levels up to ten."""
 
 
 @dataclass
@@ -154,16 +152,10 @@ def prompt_shown(plan: Planned) -> str:
     if tokenizer is None:
         return "No prompt to show: the model's tokenizer is not here."
     (name, *_) = (*load_study(plan.study).owns, "string")
-    mode_name = plan.loaded().string.mode if name == "string" else "clean"
-    options = settings_for(name, mode_name, output="-", count=DIVISIBLE, **load_values(plan, name))
-    task = find_task(name)
-    mode = task.modes[options.mode]
-    chosen = {
-        entry.name: tuple(value) if isinstance(value := getattr(options, entry.name), list) else value
-        for entry in fields(mode.options)
-    }
-    drawn = mode.options(**chosen)
-    problem = next(iter(task.problems(drawn, "train", 1, len(getattr(drawn, "levels", [1])))))
+    files = file_settings([f"set={name}", f"profile={plan.word}", "output=-"]).values()
+    file = min(files, key=lambda one: getattr(one, "show_definitions", False))  # as RL asks
+    task, _, options, _ = check(file)
+    problem = next(iter(task.problems(options, file.split, file.seed, file.count)))
     chat = [{"role": "user", "content": problem.prompt}]
     text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
     return f"A prompt as the model sees it:\n{text}"
@@ -181,9 +173,3 @@ def tokenizer_of(plan: Planned) -> Any:
     tokenizer = read_tokenizer(folder)
     tokenizer.chat_template = find_template(plan.loaded().chat_template or OWN, tokenizer, folder)[0]
     return tokenizer
-
-
-def load_values(plan: Planned, task: str) -> dict[str, object]:
-    """The profile's settings of a task's problems."""
-    layers = layers_of(plan.word, f"{CREATE}{task}")
-    return {key: value for layer in layers for key, value in leaves(layer.values)}

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
 from compositionality.data.artefact import beside, file_hash, remove, write_text
 from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of
@@ -70,7 +71,8 @@ def registered(name: str, *, post_hoc: bool = False) -> Registered:
         if getattr(found, key) != expected:
             what = "the claims' file" if key.startswith("claims") else "the profile, a stage or an arm"
             raise UserError(
-                f"{path}: {key}: {what} is not what was registered; restore it, or before any result: {AGAIN}{name}"
+                f"{path}: {key}: {what} is not what was registered; restore it (its record names the "
+                f"commit that ran it), or before any result: {AGAIN}{name}"
             )
     commit = commit_of(path)
     commit_of(claims_path(found.claims))
@@ -112,22 +114,24 @@ def hashes_of(found: Registration) -> dict[str, str]:
 
 
 def recipe_of(found: Registration) -> dict[str, Any]:
-    """The profile as resolved, the stages, and the arms but for how they are drawn."""
+    """The profile as resolved, the problem files, the stages, and the arms but for how they are drawn."""
     study = load_study(found.study)
     names = [*study.evaluated, *found.arms, *found.controls]
+    profile = load_profile(found.profile, found.engine).of_study(found.study)
     return {
-        "profile": without_others(asdict(load_profile(found.profile, found.engine).of_study(found.study)), found.study),
+        "profile": without_others(asdict(profile), found.study),
+        "problems": {name: asdict(read_set(name, profile)) for name in ("string", "countdown", *study.owns)},
         "stages": [asdict(stage) for stage in study.stages],
         "arms": {name: {k: v for k, v in asdict(study.arms[name]).items() if k not in LOOKS} for name in names},
     }
 
 
 def without_others(profile: dict[str, Any], study: str) -> dict[str, Any]:
-    """A profile's sizes and settings but for those that other studies alone read."""
+    """A profile's settings but for those that other studies alone read, and its problem sets, resolved elsewhere."""
     others = {name: load_study(name).owns for name in study_names() if name != study}
     tasks = {task for owned in others.values() for task in owned}
     names = tuple(f"{name}/" for name, owned in others.items() if owned)
-    kept = {key: value for key, value in profile.items() if key not in {*tasks, "studies"}}
+    kept = {key: value for key, value in profile.items() if key not in {"problems", "studies"}}
     settings = {key: value for key, value in profile["settings"].items() if key.rpartition("/")[2] not in tasks}
     steps = {key: value for key, value in profile["steps"].items() if not key.startswith(names)}
     return kept | {"settings": settings, "steps": steps}
@@ -142,7 +146,7 @@ def check_fits(path: Path, found: Registration) -> None:
         profile = load_profile(found.profile, found.engine)
         catalogue = read_catalogue(found.claims)
         splits = [split for of in found.replicates.values() for split in of if split]
-        if splits and profile.string.mode == "paper":
+        if splits and read_set("string", profile).mode == "paper":
             raise UserError(f"replicates: split {splits[0]}: the paper's problems have one division of the functions")
         for fault in _claim_faults(found, study, catalogue):
             raise UserError(fault)

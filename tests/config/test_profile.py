@@ -6,6 +6,7 @@ import pytest
 
 from compositionality.config import profile as profiles
 from compositionality.config.cli import parse, split_layers, with_sources
+from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import FOLDER, check_profile, layers_of, load_profile, profile_names, schema_of
 from compositionality.errors import UserError
 from compositionality.study.environment import environment
@@ -29,13 +30,15 @@ def test_smoke_builds_on_tiny() -> None:
     tiny, smoke = load_profile("tiny"), load_profile("smoke")
     assert smoke.sampling == tiny.sampling
     assert smoke.string.test_files == tiny.string.test_files
-    assert smoke.string.stage2_count < tiny.string.stage2_count
+    small, large = (read_set("string", one).count("stage2_level2/train") for one in (smoke, tiny))
+    assert small < large
 
 
 def test_an_engine_has_numbers_of_its_own() -> None:
     single, verl = load_profile("tiny"), load_profile("tiny", "verl")
-    assert (single.engine, single.sampling.engine, single.string.test_per_level) == ("single", "builtin", 500)
-    assert (verl.engine, verl.sampling.engine, verl.string.test_per_level) == ("verl", "vllm", 256)
+    counts = [read_set("string", one).count("test_trained") for one in (single, verl)]
+    assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 8 * 500)
+    assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 8 * 256)
 
 
 def own(folder: Path, text: str, base: str = "tiny") -> Path:
@@ -58,16 +61,17 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "base", "named"),
     [
-        ("stringg: {levels: 3}", "tiny", r"mine\.yaml: stringg: no such setting; did you mean string"),
-        ("string: {levles: 3}", "tiny", r"mine\.yaml: string\.levles: no such setting; did you mean levels"),
-        ("string: {levels: many}", "tiny", r"mine\.yaml: string\.levels=many: give a whole number"),
+        ("stringg: {test_files: []}", "tiny", r"mine\.yaml: stringg: no such setting; did you mean string"),
+        ("countdown: {sample: 3}", "tiny", r"mine\.yaml: countdown\.sample: no such setting; did you mean samples"),
+        ("countdown: {samples: many}", "tiny", r"mine\.yaml: countdown\.samples=many: give a whole number"),
+        ("problems: {string: 3}", "tiny", r"mine\.yaml: problems\.string: not a mapping of keys to values"),
         ("engines: {verl: {rft: {chunks: 3}}}", "tiny", r"mine\.yaml: engines\.verl\.rft\.chunks: no such setting"),
         ("settings: {train_dpo: {}}", "tiny", r"mine\.yaml: settings\.train_dpo: no entry point"),
         ("device: tpu", "tiny", r"mine\.yaml: device=tpu: must be one of"),
         (
             "title: x\nengine: single\nengines: {single: {}}",
             "",
-            r"mine\.yaml: no value for arms, countdown\.level2_count",
+            r"mine\.yaml: no value for arms, countdown\.samples",
         ),
         ("title: x\nengine: fast", "", "no engine fast; there are: single verl"),
         ("", "mine", "mine builds on itself"),

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile, profile_names
 from compositionality.errors import UserError
+from compositionality.study import budgets
 from compositionality.study.arms import load_study, study_names
 from compositionality.study.budgets import budget, check_budgets, length_of, length_words, problems_asked, rl_settings
 from compositionality.study.environment import environment
@@ -33,24 +35,26 @@ def test_the_problems_of_every_profile_last_for_its_steps(profile: str, engine: 
     check_budgets(variables(profile, engine, SECTION=study), found, arms)
 
 
-def test_p18_problems_that_do_not_last_are_one_line() -> None:
-    few = variables("instruct", STRING_STAGE2_COUNT="20000")
-    said = r"rl-level2: STRING_STAGE2_COUNT: 20000 .* last for 156 of trainer.steps=300 steps, each of at least 128"
+def test_p18_problems_that_do_not_last_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = load_profile("instruct")
+    few.problems["string"]["stage2_level1/train"] = {"count": 20000}
+    monkeypatch.setattr(budgets, "load_profile", lambda name, engine: few)
+    said = r"rl-level2: stage2_level2/train: 20000 .* last for 156 of trainer.steps=300 steps, each of at least 128"
     with pytest.raises(UserError, match=said):
-        study_jobs(Request("section41_42", 1), {**few, "ARMS": "rl-level2"})
+        study_jobs(Request("section41_42", 1), {**variables("instruct"), "ARMS": "rl-level2"})
 
 
 def test_instruct_takes_all_its_steps_when_half_of_the_groups_are_dropped() -> None:
     settings = rl_settings("instruct", "verl", "section41_42/stage2_rl_level2")
     batch, needed = generation_batch(settings), settings.data.prompts_per_step
-    steps, epochs = length_of(settings, load_profile("instruct").string.stage2_count)
+    steps, epochs = length_of(settings, read_set("string", load_profile("instruct")).count("stage2_level2/train"))
     assert steps == 300
     for share in (0.5, 0.4):
         asked, kept = batch, share * batch
         while kept < needed:
             more = refill_size(int(needed - kept), kept / asked, batch)
             asked, kept = asked + more, kept + share * more
-        assert asked * steps <= load_profile("instruct").string.stage2_count * epochs
+        assert asked * steps <= read_set("string", load_profile("instruct")).count("stage2_level2/train") * epochs
 
 
 @pytest.mark.parametrize(

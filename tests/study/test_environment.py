@@ -26,7 +26,8 @@ from compositionality.study.run import RunStudySettings, gpus_of_lanes, variable
         ("NNODES", "x", "a whole number from 1 to"),
         ("N_GPUS", "-1", "a whole number from 1 to"),
         ("ITERATION", "1.5", "a whole number from 0 to"),
-        ("STRING_STAGE1_COUNT", "0", "a whole number from 1 to"),
+        ("RFT_PROMPTS", "0", "a whole number from 1 to"),
+        ("STRING_STAGE1_COUNT", "9", "give problems.SET.FILE in the profile"),
         ("DRY_RUN", "0", "choose 1, or leave it out"),
         ("EVALUATE_ON", "val", "choose test or validation"),
         ("DEVICE", "cuda", "choose cpu or gpu"),
@@ -60,8 +61,7 @@ def test_seeds_and_a_split_are_a_study_of_replicates() -> None:
         study_jobs(Request("section41_42", 2), environment({"PROFILE": "tiny", "FUNCTION_SPLIT": "3"}))
 
 
-def test_what_a_profile_does_without_may_be_0_and_null_is_every_gpu() -> None:
-    assert environment({"PROFILE": "paper"})["STRING_VALIDATION_PER_LEVEL"] == "0"
+def test_null_is_every_gpu_and_an_empty_variable_is_not_given() -> None:
     assert environment({"PROFILE": "tiny", "PROCESSES": "null"})["PROCESSES"] == "null"
     assert environment({"PROFILE": "tiny", "LANES": ""})["LANES"] != ""
 

@@ -28,12 +28,12 @@ def steps(*overrides: str) -> list[ScriptStep]:
 
 def test_a_key_is_left_out_where_it_is_not_known() -> None:
     assert left_out(["trainer.steps=4"], steps("trainer.steps=4"), "x.sh").split() == [
-        "create_problems/countdown:trainer.steps",
-        "create_problems/string:trainer.steps",
+        "create_problems/task=countdown:trainer.steps",
+        "create_problems/task=string:trainer.steps",
         "evaluate:trainer.steps",
     ]
     assert left_out(["show_definitions=true"], steps("show_definitions=true"), "x.sh").split() == [
-        "create_problems/countdown:show_definitions",
+        "create_problems/task=countdown:show_definitions",
         "evaluate:show_definitions",
         "train_grpo:show_definitions",
     ]
@@ -43,7 +43,7 @@ def test_flags_and_keys_below_a_mapping() -> None:
     words = ["--force", "--cfg", "+verl.trainer.x=1", "optim={lr: 1}"]
     assert left_out(words, steps(*words), "x.sh").split() == [
         f"{step}:{key}"
-        for step in ("create_problems/countdown", "create_problems/string", "evaluate")
+        for step in ("create_problems/task=countdown", "create_problems/task=string", "evaluate")
         for key in ("+verl.trainer.x", "optim")
     ]
 

@@ -146,7 +146,7 @@ def test_a_registered_study_takes_no_settings(committed: Path) -> None:
         registered_study(str(committed), ["optim.lr=1"], {})
     found = registered(str(committed))
     for given, said in (
-        ({"STRING_TEST_PER_LEVEL": "7"}, "STRING_TEST_PER_LEVEL=7: registered is "),
+        ({"RFT_PROMPTS": "7"}, "RFT_PROMPTS=7: registered is "),
         ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),
         ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
     ):

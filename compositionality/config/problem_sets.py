@@ -1,0 +1,159 @@
+"""Problem sets: the problem files of a study as data, a YAML file for each set in ``config/problems/``.
+
+Its ``files`` have options of the set's task, and keys of their own:
+
+- ``stream: N``: the seed is that of the run + N (default 0); ``stream: test``: the seed of test problems
+- ``per_level: N``: problems of each level, in place of ``count``
+- ``per_split: true``: ``function_split`` of the run says which functions are held out
+- ``avoid: [FILE, …]``: files of the set to share nothing with, if they exist or are made by the same command
+
+A profile's ``problems.SET`` changes options of the files that a name or pattern stands for (``test*: {per_level: 8}``),
+leaves them out (``null``), or takes the files of another set (``base: SET``).
+"""
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import Any
+
+from compositionality.config.cli import SWITCHES, parse, split_layers
+from compositionality.config.profile import Layer, Profile, load_profile, shown
+from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
+from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
+from compositionality.tasks.registry import find_task
+from compositionality.yaml_files import named_yaml, read_yaml_mapping
+
+FOLDER = Path(__file__).parent / "problems"
+TEST = "test"
+
+
+@dataclass
+class OfSet:
+    """Make those files of a problem set that do not exist yet. Options of its task are options of every file."""
+
+    task: str = ""  # that of the set
+    set: NonEmptyStr = REQUIRED  # name of a set in compositionality/config/problems, or a path that ends in .yaml
+    output: NonEmptyStr = REQUIRED  # folder of its files
+    files: list[str] = field(default_factory=list)  # these alone: names, or patterns such as test*
+    seed: Seed = 0  # of all problems but the test problems
+    test_seed: Seed = 2027  # of the test problems
+    function_split: NonNegativeInt = 0  # which functions are held out
+    per_level: PositiveInt | None = None  # problems of each level, in every file
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """A task in one of its modes, and the keys of every file. ``source`` names the YAML."""
+
+    source: str
+    task: str
+    mode: str
+    files: Mapping[str, Mapping[str, Any]]
+
+    def schema(self) -> type[CreateProblems]:
+        """Of the settings of one file."""
+        return problem_settings([f"task={self.task}", f"mode={self.mode}"])
+
+    def count(self, *names: str) -> int:
+        """Problems in these files. UserError if the set has no such file."""
+        return sum(_count(self.files[name], f"{self.source}: {name}") for name in self.choose(names))
+
+    def choose(self, patterns: Sequence[str]) -> list[str]:
+        """The files that names or patterns stand for (none: all). UserError for one that stands for none."""
+        chosen = [name for name in self.files if not patterns or any(fnmatch.fnmatch(name, one) for one in patterns)]
+        if absent := [one for one in patterns if not chosen or not ("*" in one or one in chosen)]:
+            raise UserError(f"{self.source}: no file {absent[0]}; there are: {', '.join(self.files)}")
+        return chosen
+
+
+def read_set(name: str, profile: Profile | None) -> ProblemSet:
+    """The set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
+    changes = dict(profile.problems.get(name) or {}) if profile else {}
+    path = named_yaml(FOLDER, "set", str(changes.pop("base", name)))
+    source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
+    content = read_yaml_mapping(path)
+    if content.keys() != {"task", "mode", "files"} or not isinstance(content["files"], dict):
+        raise UserError(f"{shown(path)}: give task, mode and files (a mapping of names to options), and nothing else")
+    files = content["files"]
+    for pattern, change in changes.items():
+        if not (names := fnmatch.filter(files, pattern)):
+            raise UserError(f"{source}: no file {pattern}; there are: {', '.join(files)}")
+        for name in names:
+            files[name] = None if change is None else files[name] | _mapping(change, f"{source}: {name}")
+    kept = {name: _mapping(entry, f"{source}: {name}") for name, entry in files.items() if entry is not None}
+    return ProblemSet(source, content["task"], content["mode"], kept)
+
+
+def set_settings(words: Sequence[str]) -> type[CreateProblems]:
+    """The settings that ``words`` (key=value) are for: of a set (``set=``), or of one file (``task=``)."""
+    if not any(word.startswith("set=") for word in words):
+        return problem_settings(words)
+    found = _set_of(words)
+    about = f"{OfSet.__doc__} Files: {', '.join(found.files)}."
+    return make_dataclass("CreateProblemSet", [], bases=(OfSet, found.schema()), namespace={"__doc__": about})
+
+
+def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
+    """The settings of every file that the ``words`` of a set choose, by its name; options among the words come last."""
+    found, schema = _set_of(words), set_settings(words)
+    of_file = found.schema()
+    given = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
+    overrides, layers = split_layers(schema, given, schema.entry_point)
+    run: Any = parse(schema, overrides, layers)
+    chosen, own = found.choose(run.files), {"task", "mode", *(entry.name for entry in fields(OfSet))}
+    if run.task or run.mode:
+        raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
+    if run.function_split and not any(found.files[name].get("per_split") for name in chosen):
+        raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
+    options = [word for word in overrides if word.partition("=")[0] not in own]
+    return {name: parse(of_file, options, [*layers, _layer(found, name, run, chosen)]) for name in chosen}
+
+
+def check_problem_set(words: Sequence[str]) -> list[CreateProblems]:
+    """The settings of each file. UserError for what the task, or the place of one of them, refuses."""
+    return [settings for settings in file_settings(words).values() if check(settings)]
+
+
+def create_problem_set(words: Sequence[str]) -> list[Path]:
+    """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
+    return [create_problems(settings) for settings in check_problem_set(words)]
+
+
+def _set_of(words: Sequence[str]) -> ProblemSet:
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    name, _, engine = given.get("profile", "").partition("/")
+    return read_set(given["set"], load_profile(name, engine) if name else None)
+
+
+def _mapping(entry: Any, where: str) -> dict[str, Any]:
+    if isinstance(entry, dict):
+        return entry
+    raise UserError(f"{where}: not a mapping of keys to values")
+
+
+def _count(entry: Mapping[str, Any], where: str) -> int:
+    sizes = [entry[key] for key in ("count", "per_level") if key in entry]
+    if len(sizes) != 1 or type(sizes[0]) is not int or ("per_level" in entry and not entry.get("levels")):
+        raise UserError(f"{where}: give one whole number, count or per_level of its levels")
+    return sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
+
+
+def _layer(found: ProblemSet, name: str, run: Any, chosen: Sequence[str]) -> Layer:
+    """What the set says of a file in this run."""
+    where = f"{found.source}: {name}"
+    entry = {**found.files[name], **({"per_level": run.per_level} if run.per_level else {})}
+    values = {key: value for key, value in entry.items() if key not in ("stream", "per_level", "per_split")}
+    values |= {"task": found.task, "mode": found.mode, "count": _count(entry, where)}
+    if (stream := entry.get("stream", 0)) != TEST and type(stream) is not int:
+        raise UserError(f"{where}: stream: {stream}: give a whole number, or {TEST}")
+    if "seed" in find_task(found.task).modes[found.mode].uses:
+        values["seed"] = run.test_seed if stream == TEST else run.seed + stream
+    if entry.get("per_split"):
+        values["function_split"] = run.function_split
+    paths = {file: Path(run.output, f"{file}.parquet") for file in found.files}
+    if absent := [file for file in entry.get("avoid", []) if file not in paths]:
+        raise UserError(f"{where}: avoid: {absent[0]}: no file of this set")
+    avoided = [file for file in entry.get("avoid", []) if file in chosen or paths[file].is_file()]
+    return Layer(where, values | {"output": str(paths[name]), "avoid": [str(paths[file]) for file in avoided]})

@@ -1,0 +1,152 @@
+"""Problem sets: every file of every profile as it was, a profile's changes, and what is refused."""
+
+import json
+from dataclasses import MISSING, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.config import problem_sets
+from compositionality.config.problem_sets import check_problem_set, create_problem_set, file_settings, read_set
+from compositionality.config.profile import load_profile, profile_names
+from compositionality.data.create_problems import CreateProblems
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "problem_files.json").read_text())
+"""By the scripts before these sets: of each file the settings that are no defaults, with SEED=3 TEST_SEED=2031 and, for
+strings but the paper's, FUNCTION_SPLIT=2; and the sha256 of its rows with seed 0."""
+LARGE = 1500
+"""Files of more rows are not made again here; they were equal, too, when the sets took the scripts' place."""
+
+
+def told(settings: CreateProblems) -> dict[str, Any]:
+    """Those that are no defaults, but for the place and the number of processes."""
+    usual = {one.name: one.default_factory() if one.default is MISSING else one.default for one in fields(settings)}  # type: ignore[misc]
+    values = vars(settings) | {"avoid": [path[2:].removesuffix(".parquet") for path in settings.avoid]}
+    always = ("task", "mode", "split", "count")
+    shown = {key: value for key, value in values.items() if value != usual[key] or key in always}
+    return {key: value for key, value in shown.items() if key not in ("output", "workers")}
+
+
+@pytest.mark.parametrize(
+    "word", [pytest.param(one, marks=[pytest.mark.slow] * (one != "smoke/single")) for one in GOLDEN["settings"]]
+)
+def test_p12_the_files_of_a_profile_have_the_settings_that_they_had(word: str) -> None:
+    for name, files in GOLDEN["settings"][word].items():
+        split = 2 if name == "string" and word != "paper/verl" else 0
+        words = [f"set={name}", "output=d", f"profile={word}", "seed=3", "test_seed=2031", f"function_split={split}"]
+        assert {file: told(one) for file, one in file_settings(words).items()} == files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "profile",
+    ["smoke", "tiny", pytest.param("paper", marks=pytest.mark.full)],  # reasoning-gym's problems
+)
+def test_p01_files_have_the_rows_that_they_had_and_nothing_is_made_twice(
+    profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, files in GOLDEN["rows"][profile].items():
+        words = [f"set={name}", f"output={tmp_path / name}", f"profile={profile}"]
+        small = [file for file, one in file_settings(words).items() if one.count <= LARGE]
+        paths = create_problem_set([*words, f"files=[{','.join(small)}]"])
+        for file, path in zip(small, paths, strict=True):
+            rows = "\n".join(json.dumps(row, sort_keys=True) for row in read_table(path).to_pylist())
+            assert sha256(rows.encode()).hexdigest() == files[file], file
+        capsys.readouterr()
+        assert create_problem_set([*words, f"files=[{','.join(small)}]"]) == paths
+        assert capsys.readouterr().out.count("is already there") == len(paths)
+
+
+def test_a_word_changes_every_file_and_files_choose_some() -> None:
+    found = file_settings(["set=string", "output=d", "files=[test_trained,valid*]", "per_level=3", "style=json"])
+    made = {name: (one.count, vars(one)["style"]) for name, one in found.items()}
+    assert made == {
+        "test_trained": (24, "json"),
+        "validation_trained": (18, "json"),
+        "validation_heldout": (18, "json"),
+    }
+    found = file_settings(["set=string", "output=d", "files=[stage2*]", "files=[stage1*,test*]", "count=24", "--force"])
+    assert {(one.count, one.force) for one in found.values()} == {(24, True)}
+    assert list(found) == ["stage1_level1/train", "test_trained", "test_heldout", "test_heldout_ordered"]
+
+
+def test_files_avoid_those_that_exist_or_are_made_by_the_same_command(tmp_path: Path) -> None:
+    def avoided(files: str) -> list[str]:
+        found = file_settings(["set=string", f"output={tmp_path}", f"files=[{files}]"])
+        return [Path(path).relative_to(tmp_path).as_posix() for path in found["test_heldout"].avoid]
+
+    assert avoided("test_heldout") == []
+    assert avoided("stage2*,test*") == ["stage2_level1to2/train.parquet", "stage2_level2/train.parquet"]
+    create_problem_set(["set=string", f"output={tmp_path}", "files=[stage2_level2/train]", "count=20"])
+    assert avoided("test_heldout") == ["stage2_level2/train.parquet"]
+
+
+def test_nothing_is_made_if_one_of_the_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test.parquet").write_text("mine")
+    for step in (check_problem_set, create_problem_set):
+        with pytest.raises(UserError, match=r"test\.parquet: exists but was not made by this step"):
+            step(["set=igsm", f"output={tmp_path}", "files=[rl,test]"])
+    assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
+
+
+SET = "{task: string, mode: clean, files: {a: {levels: [1], count: 4}, b: {avoid: [a], levels: [1, 2], per_level: 2}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "said"),
+    [
+        ("task: string", {}, r"mine\.yaml: give task, mode and files"),
+        (SET, {"d*": {"count": 1}}, r"mine\.yaml with problems\.mine of the profile: no file d\*; there are: a, b"),
+        (SET, {"base": "other"}, "set=other: no such file; known are mine"),
+        (SET, {"a": 5}, "profile: a: not a mapping of keys to values"),
+        (SET, {"a": None}, "profile: b: avoid: a: no file of this set"),
+        (SET, {"a": {"stream": "tests"}}, "profile: a: stream: tests: give a whole number, or test"),
+        (SET, {"a": {"count": "many"}}, "profile: a: give one whole number, count or per_level of its levels"),
+        (SET, {"b": {"count": 8}}, "profile: b: give one whole number"),
+        (SET, {"b": {"levels": []}}, "profile: b: give one whole number"),
+        (SET, {"a": {"colour": "red"}}, "profile: a.colour: Key 'colour' not in"),
+        (SET, {"a": {"levels": "all"}}, r"profile: a\.levels: Invalid value"),
+        (SET.replace("clean", "clear"), {}, "mode=clear: choose clean or paper"),
+    ],
+)
+def test_p18_what_a_set_cannot_hold_is_one_line(
+    text: str, changes: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    profile = load_profile("tiny")
+    profile.problems["mine"] = changes
+    monkeypatch.setattr(problem_sets, "FOLDER", tmp_path)
+    monkeypatch.setattr(problem_sets, "load_profile", lambda name, engine: profile)
+    with pytest.raises(UserError, match=said) as caught:
+        file_settings(["set=mine", "output=d", "profile=tiny"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["set=strings"], "set=strings: no such file; known are countdown, countdown_paper, igsm"),
+        (["files=[stage3,test*]"], "no file stage3; there are: stage1_level1/train"),
+        (["files=[stage1*]", "function_split=2"], "function_split=2: no file among stage1_level1/train depends on it"),
+        (["task=igsm"], "task=igsm mode=: set=string has its own; leave them out"),
+        (["colour=red"], "colour: no such setting"),
+        (["style=yaml"], "style=yaml: choose one of json, compact"),
+    ],
+)
+def test_p18_what_a_command_cannot_ask_of_a_set_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=said):
+        create_problem_set(["set=string", f"output={tmp_path}/d", *words])
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_files_that_profiles_name_are_in_the_sets() -> None:
+    for name in profile_names():
+        profile = load_profile(name)
+        strings, countdown = (read_set(one, profile).files for one in ("string", "countdown"))
+        of_strings = [*profile.string.train_level1to2, *profile.string.validation_files, *profile.string.test_files]
+        named = {*of_strings, *profile.passk.files, *profile.countdown.test_files}
+        assert named <= {*(f"string_task/{one}" for one in strings), *(f"countdown_task/{one}" for one in countdown)}
