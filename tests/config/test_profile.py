@@ -61,7 +61,7 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "base", "named"),
     [
-        ("stringg: {test_files: []}", "tiny", r"mine\.yaml: stringg: no such setting; did you mean string"),
+        ("stringg: {test_files: []}", "tiny", r"mine\.yaml: stringg: no such setting; did you mean"),
         ("countdown: {sample: 3}", "tiny", r"mine\.yaml: countdown\.sample: no such setting; did you mean samples"),
         ("countdown: {samples: many}", "tiny", r"mine\.yaml: countdown\.samples=many: give a whole number"),
         ("problems: {string: 3}", "tiny", r"mine\.yaml: problems\.string: not a mapping of keys to values"),
