@@ -86,11 +86,11 @@ def test_files_avoid_those_that_exist_or_are_made_by_the_same_command(tmp_path: 
 
 
 def test_nothing_is_made_if_one_of_the_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test.parquet").write_text("mine")
+    (tmp_path / "test_heldout.parquet").write_text("mine")
     for step in (check_problem_set, create_problem_set):
-        with pytest.raises(UserError, match=r"test\.parquet: exists but was not made by this step"):
-            step(["set=igsm", f"output={tmp_path}", "files=[rl,test]"])
-    assert [path.name for path in tmp_path.iterdir()] == ["test.parquet"]
+        with pytest.raises(UserError, match=r"test_heldout\.parquet: exists but was not made by this step"):
+            step(["set=string", f"output={tmp_path}", "files=[stage2_level1/train,test_heldout]"])
+    assert [path.name for path in tmp_path.iterdir()] == ["test_heldout.parquet"]
 
 
 SET = "{task: string, mode: clean, files: {a: {levels: [1], count: 4}, b: {avoid: [a], levels: [1, 2], per_level: 2}}}"

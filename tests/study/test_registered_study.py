@@ -182,7 +182,7 @@ def test_claims_are_not_registered_anew_for_the_same_test_problems(committed: Pa
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("key", ["RFT_FILTER", "MODEL_PATH", "EVALUATE_ON", "ONLY", "TRAIN_FILES", "CONTROL"])
+@pytest.mark.parametrize("key", ["RFT_FILTER", "MODEL_PATH", "EVALUATE_ON", "TRAIN_FILES", "CONTROL"])
 def test_registered_variables_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
     with pytest.raises(UserError, match=f"{key}=paper: a registered study takes no such variable; leave it out"):
         registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results"), key: "paper"})
