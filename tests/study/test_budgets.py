@@ -37,7 +37,7 @@ def test_the_problems_of_every_profile_last_for_its_steps(profile: str, engine: 
 
 def test_p18_problems_that_do_not_last_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     few = load_profile("instruct")
-    few.problems["string"]["stage2_level1/train"] = {"count": 20000}
+    few.problems["string"]["stage2*"] = {"count": 20000}
     monkeypatch.setattr(budgets, "load_profile", lambda name, engine: few)
     said = r"rl-level2: stage2_level2/train: 20000 .* last for 156 of trainer.steps=300 steps, each of at least 128"
     with pytest.raises(UserError, match=said):
