@@ -428,7 +428,7 @@ def test_every_script_of_several_steps_shares_its_arguments() -> None:
 def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
     folder = tmp_path / "donn\u00e9es (1), d'\u00e9t\u00e9"
     variables = {"PROFILE": "tiny", "DATA_DIR": f"{folder}/d", "CKPT_DIR": f"{folder}/c", "RESULTS_DIR": f"{folder}/r"}
-    quoted = str(folder).replace("'", "\\'")
+    quoted = str(folder).replace("'", "''")
     (told,) = of(dry(f"{SECTION}/evaluate.sh", **variables), "evaluate")
     assert f"'stage1:{quoted}/c/stage1-rft/final'" in told["models"]
     audit, _ = dry("bash/report.sh", **variables)

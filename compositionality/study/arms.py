@@ -110,7 +110,7 @@ def arm_start(study: Study, name: str, variables: Mapping[str, str]) -> str:
 
 def as_list(words: Iterable[str]) -> str:
     """The inside of ``key=[a,b]``; a word with more than the letters of a plain path is quoted, as by bash/env.sh."""
-    return ",".join(word if PLAIN.fullmatch(word) else "'" + word.replace("'", "\\'") + "'" for word in words)
+    return ",".join(word if PLAIN.fullmatch(word) else "'" + word.replace("'", "''") + "'" for word in words)
 
 
 def of_seeds(folder: str, path: str, variables: Mapping[str, str], *, made: bool) -> list[str]:
