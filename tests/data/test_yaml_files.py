@@ -20,7 +20,7 @@ from compositionality.yaml_files import read_yaml, read_yaml_mapping
         (b"!!python/object/apply:os.system [id]\n", r"not readable as YAML: line 1, column 1: could not determine"),
         (b"[" * 5000, r"not readable as YAML: nested too deeply"),
         (b"- 1\n- 2\n", r"not a mapping of keys to values"),
-        (b"17\n", r"not readable as YAML"),
+        (b"17\n", r"not a mapping of keys to values"),
     ],
 )
 def test_p18_a_damaged_file_is_named(tmp_path: Path, content: bytes, told: str) -> None:

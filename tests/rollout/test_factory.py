@@ -75,7 +75,7 @@ def test_the_recipes_hold_the_engine_that_auto_stands_for(tiny_model, tmp_path, 
     assert rollout_manifest(tmp_path / "out").settings["engine"] == "builtin"
     shared = {"models": [f"m:{tiny_model}"], "problems": [f"p:{problems}"], "max_tokens": 4, "n_samples": 2}
     evaluate(EvaluateSettings(output=tmp_path / "table", **shared))
-    passk(PasskSettings(output=tmp_path / "curves", probe=0, draws=200, **shared))
+    passk(PasskSettings(output=tmp_path / "curves", probe=0, **shared))
     for name in ("table", "curves"):
         assert rollout_manifest(tmp_path / name / "rollouts/m/p").settings["engine"] == "builtin"
 

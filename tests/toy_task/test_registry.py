@@ -66,7 +66,7 @@ def test_reasoning_gyms_countdown_is_ours() -> None:
 def test_settings_are_the_tasks() -> None:
     assert {"stage", "output"} <= set(problem_settings(["task=string", "mode=paper"]).__dataclass_fields__)
     assert "numbers" in problem_settings(["task=countdown"]).__dataclass_fields__
-    with pytest.raises(UserError, match="give task=NAME, one of string, countdown"):
+    with pytest.raises(UserError, match="or task=NAME, one of string, countdown"):
         problem_settings(["output=x"])
     with pytest.raises(UserError, match="mode=hard: choose clean or paper"):
         problem_settings(["task=string", "mode=hard"])

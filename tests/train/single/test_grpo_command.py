@@ -114,7 +114,7 @@ def broken(small: Path, folder: Path, what: str) -> Path:
         (["algorithm.advantage=best"], "algorithm.advantage=best: must be one of grpo, dr_grpo"),
         (["algorithm.updates_per_step=3"], "algorithm.updates_per_step=3 does not divide data.prompts_per_step=8"),
         (["rollout.n=1"], "rollout.n=1: a group of one completion"),
-        (["rollout.temperature=0"], "rollout.temperature=0.0: must be more than 0"),
+        (["rollout.temperature=0"], "rollout.temperature=0: must be more than 0"),
         (["trainer.steps=0"], "trainer.steps=0: must be at least 1"),
         (["algorithm.dynamic_sampling=true", "algorithm.drop_equal_groups=false"], "=false contradicts it"),
         (["algorithm.overlong_buffer=99"], "algorithm.overlong_buffer=99 is more than rollout.max_tokens"),
