@@ -5,10 +5,10 @@
 # replicates are run, whatever they show. As many jobs at a time as there are cores (LANES), each on one.
 # Each step that is there already is skipped; stopped at any moment, it continues when run again. Of a replicate whose
 # results are complete nothing is made again: its models and completions may be deleted, or lie on another machine.
-# Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; default composition-2).
+# Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; composition-2 runs at its commit).
 # Writes data/NAME-seedN-splitM, checkpoints/… and results/… likewise, the page in results/NAME/report, and
 # results/records/NAME.json.
-# Usage: [REGISTRATION=composition-2] [DRY_RUN=1] bash bash/confirmatory.sh [--post-hoc]
+# Usage: REGISTRATION=NAME [DRY_RUN=1] bash bash/confirmatory.sh [--post-hoc]
 # --post-hoc: claims that have changed since are decided again and marked; no key=value, no --force. Of the variables of
 # bash/env.sh only those of machine and folders may be given.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"

@@ -98,8 +98,9 @@ def test_every_replicate_has_its_commands(clone: Path) -> None:
     commit(clone)
     quick = {"PYTHON": str(ROOT / "tests" / "dry_python"), "REAL_PYTHON": sys.executable, "DRY_RUN": "1"}
     told = commands(start(clone, "bash/confirmatory.sh", **quick))
-    tests = [values(command) for command in told if values(command).get("output", "").endswith("/test_heldout.parquet")]
-    assert [one["seed"] for one in tests] == ["3031"] * 4
+    made = [values(command) for command in told if "function_split" in values(command)]
+    assert [one["test_seed"] for one in made] == ["3031"] * 4
+    assert all("test*" in one["files"] for one in made)
     starts = {values(command)["model.path"] for command in told if command[0] == "train_grpo"}
     assert starts == {f"checkpoints/small-seed{seed}/stage1-rft/final" for seed in (20, 21)}
     (claims,) = (values(command) for command in told if command[0] == "claims")
