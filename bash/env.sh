@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # its variables are for the scripts that source it
 # What the scripts under bash/ share. Sourced, never run: settings from the profile, and how a command is run.
 #
 #   PROFILE     tiny (default without a GPU) | smoke | small | single (default with one) | instruct | paper: a file in

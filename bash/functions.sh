@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # sourced by bash/env.sh
 # What the scripts under bash/ call. Sourced by bash/env.sh, never run.
 
 fail() { echo "error: $*" >&2; exit 2; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced, never run, by every script before anything else: --help or -h prints the script's head comment, and where the keys
 # of its steps are explained.
 for word in "$@"; do

@@ -24,6 +24,7 @@ bash bash/setup.sh "${packages[@]}"
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
+.venv/bin/shellcheck --severity=warning .ci/run bash/*.sh bash/*/*.sh
 two=(-n 2 --dist loadfile) # workers, a core each
 OMP_NUM_THREADS=1 tests "${two[@]}" -m "$quick" "$@"
 if [[ -n $slow ]]; then

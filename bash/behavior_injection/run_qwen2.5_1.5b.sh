@@ -17,7 +17,7 @@ SFT=(trainer.epochs=5 trainer.batch_rows=128 data.max_length=3072 optim.lr=5e-6)
 RL=(
   data.prompts_per_step=32 data.max_prompt_tokens=1024 rollout.n=32 rollout.max_tokens=2560 optim.lr=1e-6
   algorithm.loss_aggregation=sequence algorithm.kl=k3 algorithm.kl_coef=0.001 algorithm.entropy_coef=0.001
-  trainer.steps=$STEPS trainer.eval_every=5 trainer.save_every=100 verl.trainer.total_training_steps=$STEPS
+  trainer.steps="$STEPS" trainer.eval_every=5 trainer.save_every=100 verl.trainer.total_training_steps="$STEPS"
 )
 MODEL_PATH=${MODEL_PATH:-$BASE_MODEL} TEMPLATE=bash/behavior_injection/think.jinja # the system prompt, and an open thought
 problems=$DATA_DIR/igsm_task rows=$DATA_DIR/igsm_task/$NAME models=$CKPT_DIR/$NAME tags=true

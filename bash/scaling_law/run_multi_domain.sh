@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"
 
 # ---- to adjust: the published settings. Any key may stand behind the command, too.
-domains=[math,code,logic,stem]
+domains='[math,code,logic,stem]'
 batch=8 responses=4 updates=2 # problems of a step, completions of each, updates of a step
 max_prompt=2048 max_response=2048
 holdout=500 samples=128 # problems for validation and the table; completions of each for pass@k

@@ -24,4 +24,4 @@ if [[ $on != test ]]; then OUTPUT+=-$on; fi
 
 run evaluate experiment=section43/evaluate models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" \
   engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" n_samples="$COUNTDOWN_TEST_SAMPLES" "$@"
-if [[ -z $others ]]; then EVALUATE_ON=strings script section43/evaluate "$@"; fi
+if [[ -z $others ]]; then EVALUATE_ON="strings" script section43/evaluate "$@"; fi
