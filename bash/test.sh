@@ -4,6 +4,7 @@
 #   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
 #                              about 10 minutes of processor time, set-up included
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
+#   bash bash/test.sh --rest   all of it but the tests of --fast
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
 set -euo pipefail
@@ -15,6 +16,7 @@ slow=""
 case ${1:-} in
   --fast) packages=(--dev); quick="$quick and not full and not long"; shift ;;
   --slow) slow=yes; shift ;;
+  --rest) quick="$quick and (full or long)" slow=yes; shift ;;
 esac
 
 # tests PYTEST-ARGUMENT…: nothing to select is no failure (further arguments may name tests of one kind only).

@@ -119,6 +119,17 @@ LONG: dict[str, list[str]] = {
 """Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
 scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""
 
+FULL: dict[str, list[str]] = {
+    "adapters/test_trl_reward.py": ["test_rows_of_the_file_are_what_it_reads"],
+    "data/test_audit_countdown.py": ["test_the_papers_file_repeats_problems"],
+    "data/test_create_countdown_problems.py": ["test_paper_file"],
+    "tasks/test_countdown_library.py": [],
+    "tasks/test_countdown_paper.py": [],
+    "tasks/test_reasoning_gym_attacks.py": [],
+    "train/test_grpo_filter.py": [],
+}
+"""Files (or the named tests of them) that skip themselves in the small set-up: bash/test.sh --rest must run them."""
+
 SLOWEST = (
     "tests/test_study.py",
     "tests/train/test_cluster_real.py",
@@ -136,6 +147,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
         if path.startswith("benchmarks/"):
             item.add_marker("benchmark")
-        if path in LONG and (not LONG[path] or item.name.split("[")[0] in LONG[path]):
-            item.add_marker("long")
+        for table, marker in ((LONG, "long"), (FULL, "full")):
+            if path in table and (not table[path] or item.name.split("[")[0] in table[path]):
+                item.add_marker(marker)
+        if path == "tasks/test_contract.py" and "reasoning_gym" in item.name:
+            item.add_marker("full")
     items.sort(key=lambda item: not item.path.as_posix().endswith(SLOWEST))
