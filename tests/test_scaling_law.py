@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from bash_runs import dry, run, values
 
+from compositionality.config.problem_sets import file_settings
 from compositionality.study.arms import load_study, runs_of_sizes
 from compositionality.train.tiny.model import TinyConfig, _sizes
 
@@ -173,8 +174,8 @@ def test_the_papers_sizes_and_settings() -> None:
     assert sorted(models) == sorted(
         f"Qwen/Qwen2.5-{size}" for size in ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")
     )
-    problems = {Path(values(one)["output"]).stem: values(one)["count"] for one in told if one[0] == "create_problems"}
-    assert int(problems["holdout"]) == 6 * 84  # the paper has 500; levels in equal parts
+    (made,) = (one for one in told if one[0] == "create_problems")
+    assert file_settings(made[1:])["holdout"].count == 6 * 84  # the paper has 500; levels in equal parts
 
 
 def test_laws_are_fitted_to_runs_that_differ_in_their_size_alone(tmp_path: Path) -> None:
