@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "wandb", "matplotlib"]
@@ -44,6 +45,17 @@ def tracked_texts() -> Iterator[tuple[str, str]]:
             and not name.startswith("results/records/")
         ):
             yield name, path.read_text()
+
+
+def test_no_room_has_more_lines_than_its_row_and_no_row_is_loose() -> None:
+    rows = yaml.safe_load((ROOT / "tests" / "rooms.yaml").read_text())
+    for room, most in rows.items():
+        pattern = room if room.endswith(".py") else f"{room}/**/*.{'sh' if room == 'bash' else 'py'}"
+        lines = sum(len(path.read_text().splitlines()) for path in ROOT.glob(pattern))
+        assert lines <= most, f"{room}: {lines} lines, of at most {most}: tests/rooms.yaml"
+        assert lines >= 0.95 * most, f"{room}: only {lines} lines, lower its row in tests/rooms.yaml"
+    rooms = {f"compositionality/{path.parent.name}" for path in ROOT.glob("compositionality/*/__init__.py")}
+    assert rooms == {room for room in rows if room.startswith("compositionality/") and not room.endswith(".py")}
 
 
 def test_layers_and_forbidden_imports() -> None:
