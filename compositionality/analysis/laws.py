@@ -93,7 +93,7 @@ LAWS = {
 
 
 @dataclass(frozen=True)
-class Fit:
+class LawFit:
     """A law with its parameters and their bounds, (T,)."""
 
     law: Law
@@ -156,7 +156,7 @@ def label(parameter: str, size: float | None) -> str:
     return parameter if size is None else f"{parameter} of {size:,.0f}"
 
 
-def initial(law: Law, points: pd.DataFrame) -> Fit:
+def initial(law: Law, points: pd.DataFrame) -> LawFit:
     """Return the middle of the bounds; UserError for fewer sizes, or fewer points, than the law needs."""
     sizes, resource_P = np.unique(points["size"]), points["resource"].to_numpy(float)
     if len(sizes) < law.least_sizes:
@@ -170,10 +170,10 @@ def initial(law: Law, points: pd.DataFrame) -> Fit:
     bounds = {name: (logs[unit].min() - beyond, logs[unit].max() + beyond) for name, unit in SCALES.items()} | BOUNDS
     low, high = np.array([bounds[name] for name, _ in names]).T
     counts_P = points.groupby("size")["size"].transform("size").to_numpy()
-    return Fit(law, names, sizes, reference, low, high, (low + high) / 2, n_points / (len(sizes) * counts_P))
+    return LawFit(law, names, sizes, reference, low, high, (low + high) / 2, n_points / (len(sizes) * counts_P))
 
 
-def fit_law(law: Law, points: pd.DataFrame, seed: int = 0, starts: int = 24) -> Fit:
+def fit_law(law: Law, points: pd.DataFrame, seed: int = 0, starts: int = 24) -> LawFit:
     """Return the best of several starts, the same for the same seed; UserError if none converges."""
     first, random = initial(law, points), np.random.default_rng(seed)
     thetas = [first.theta, *(random.uniform(first.low, first.high) for _ in range(starts))]
@@ -184,7 +184,7 @@ def fit_law(law: Law, points: pd.DataFrame, seed: int = 0, starts: int = 24) -> 
     return replace(best, starts=sum(fit.cost <= best.cost * (1 + 1e-3) + 1e-9 for fit in fits))
 
 
-def _solve(start: Fit, points: pd.DataFrame) -> Fit | None:
+def _solve(start: LawFit, points: pd.DataFrame) -> LawFit | None:
     """Minimise from the parameters of ``start`` with its weights; None if that does not converge."""
     log_loss, target_P, root_P = start.predictor(points), np.log(points["loss"].to_numpy(float)), np.sqrt(start.weight)
     found = least_squares(
@@ -197,7 +197,7 @@ def _solve(start: Fit, points: pd.DataFrame) -> Fit | None:
     return replace(start, theta=np.asarray(found.x), cost=float(found.cost))
 
 
-def r_squared(fit: Fit, points: pd.DataFrame) -> dict[float, float]:
+def r_squared(fit: LawFit, points: pd.DataFrame) -> dict[float, float]:
     """R² of each size by itself, in log loss; -inf for a size whose losses are all alike."""
     logs, sizes = np.log(points["loss"]), points["size"]
     errors = ((logs - fit.log_loss(points)) ** 2).groupby(sizes).sum()
@@ -205,13 +205,13 @@ def r_squared(fit: Fit, points: pd.DataFrame) -> dict[float, float]:
     return {size: 1 - errors[size] / spread if spread else -inf for size, spread in spreads.items()}
 
 
-def akaike(fit: Fit, points: pd.DataFrame) -> float:
+def akaike(fit: LawFit, points: pd.DataFrame) -> float:
     """AIC with normal residuals in log loss. Evaluations of one run are alike, so differences of it are too sure."""
     squares = float(fit.weight @ (np.log(points["loss"].to_numpy(float)) - fit.log_loss(points)) ** 2)
     return len(points) * log(max(squares / len(points), 1e-300)) + 2 * len(fit.theta)
 
 
-def bootstrap(fit: Fit, points: pd.DataFrame, draws: int = 200, seed: int = 0) -> Fit:
+def bootstrap(fit: LawFit, points: pd.DataFrame, draws: int = 200, seed: int = 0) -> LawFit:
     """Add refits with runs drawn anew within each size, as many as it has; none where a size has one run only."""
     runs = [names.unique() for _, names in points.groupby("size")["run"]]
     if min(map(len, runs)) < 2:
@@ -227,7 +227,7 @@ def bootstrap(fit: Fit, points: pd.DataFrame, draws: int = 200, seed: int = 0) -
     return replace(fit, draws=theta_RT, widening=sqrt(mean / (mean - 1)), df=df)
 
 
-def parameter_rows(fit: Fit) -> list[dict[str, Any]]:
+def parameter_rows(fit: LawFit) -> list[dict[str, Any]]:
     """Parameters in their units with intervals (of scales: symmetric in logarithms); none for one on its bound."""
     rows = []
     for place, (name, size) in enumerate(fit.names):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from compositionality.analysis.laws import LAWS, Fit, Law, bootstrap, fit_law
+from compositionality.analysis.laws import LAWS, Law, LawFit, bootstrap, fit_law
 from compositionality.errors import UserError
 from compositionality.stats.estimate import CONFIDENCE, Floats
 from compositionality.types import Interval
@@ -24,7 +24,7 @@ FITTED = ""
 Figure = tuple[float, Interval | None]
 
 
-class Study:
+class FittedStudy:
     """Points and the fits to them, each made once: ``fitted`` to all, ``predicted`` to some (see ``extrapolate``)."""
 
     def __init__(self, points: pd.DataFrame, share: float = 0.5, draws: int = 200, seed: int = 0) -> None:
@@ -35,7 +35,7 @@ class Study:
 
 def extrapolate(
     law: Law, points: pd.DataFrame, share: float, *, draws: int = 200, seed: int = 0
-) -> tuple[Fit, pd.DataFrame]:
+) -> tuple[LawFit, pd.DataFrame]:
     """Fit to the first ``share`` of the steps of all sizes but the largest; predict the rest, by region.
 
     A law with parameters of each size is fitted to the first steps of the largest model too, and predicts later ones.
@@ -51,7 +51,7 @@ def extrapolate(
     return fit, predict(fit, training, points.assign(region=regions_P)[regions_P != FITTED])
 
 
-def predict(fit: Fit, training: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+def predict(fit: LawFit, training: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     """Predict the mean curves of ``points`` by a law that was fitted to ``training``.
 
     Adds log L ``predicted``, its ``error``, and half of the widths of two 95 % intervals in log L: ``band`` of the
@@ -105,7 +105,7 @@ def curve_rows(curves: pd.DataFrame) -> Any:
     return rows.astype(object).where(rows.notna(), None).to_dict("records")
 
 
-def figures(study: Study) -> list[dict[str, Any]]:
+def figures(study: FittedStudy) -> list[dict[str, Any]]:
     """Figures of claims with 95 % intervals over runs: name, value, low, high, and the reason for no result.
 
     *slope-rise*: slope of the largest size − slope of the smallest, of log_linear. *slope-share*: k(N) / K_max of the
@@ -115,10 +115,10 @@ def figures(study: Study) -> list[dict[str, Any]]:
     both have spent.
     """
 
-    def slope_rise(fit: Fit, theta_T: Floats) -> float:
+    def slope_rise(fit: LawFit, theta_T: Floats) -> float:
         return float(theta_T[-1] - theta_T[-len(fit.sizes)])
 
-    def slope_share(fit: Fit, theta_T: Floats) -> float:
+    def slope_share(fit: LawFit, theta_T: Floats) -> float:
         return float(1 / (1 + np.exp(theta_T[fit.names.index(("N0", None))]) / fit.sizes[-1]))
 
     makers: dict[str, Callable[[], Figure]] = {
@@ -146,12 +146,12 @@ def _figure_row(name: str, maker: Callable[[], Figure]) -> dict[str, Any]:
     return row | {"low": interval.low, "high": interval.high, "reason": ""}
 
 
-def _of_parameters(fit: Fit, figure: Callable[[Fit, Floats], float]) -> Figure:
+def _of_parameters(fit: LawFit, figure: Callable[[LawFit, Floats], float]) -> Figure:
     fit.refuse_bounds()
     return figure(fit, fit.theta), fit.interval(partial(figure, fit))
 
 
-def _mean_error(study: Study, law: str, region: str) -> Figure:
+def _mean_error(study: FittedStudy, law: str, region: str) -> Figure:
     """Mean error in a region; its interval has the spread of the fitted runs and of those that were left out."""
     fit, curves = study.predicted(law)
     fit.refuse_bounds()

@@ -17,7 +17,7 @@ import pandas as pd
 from annotated_types import Ge
 
 from compositionality.analysis.laws import LAWS, akaike, parameter_rows, r_squared
-from compositionality.analysis.predict import FITTED, REGIONS, Study, curve_rows, error_rows, figures, predict
+from compositionality.analysis.predict import FITTED, REGIONS, FittedStudy, curve_rows, error_rows, figures, predict
 from compositionality.console import new_console, new_table
 from compositionality.data.artefact import Recipe, exclusive, name_inputs, write_all_derived
 from compositionality.data.json_files import read_json_object
@@ -64,7 +64,7 @@ def fit_scaling(settings: ScalingSettings) -> Path:
     """Write ``output``; print the laws with what they predict. UserError for points that do not fit together."""
     laws = chosen_laws(settings)
     points = read_points(settings.points, settings.resource, settings.metric)
-    study = Study(points, settings.share, settings.draws, settings.seed)
+    study = FittedStudy(points, settings.share, settings.draws, settings.seed)
     rows = [law_row(study, law) for law in laws]
     if settings.laws and (failed := [row["not_fitted"] for row in rows if row["not_fitted"]]):
         raise UserError(failed[0])
@@ -106,7 +106,7 @@ def chosen_laws(settings: ScalingSettings) -> list[str]:
     return settings.laws or list(LAWS)
 
 
-def law_row(study: Study, law: str) -> dict[str, Any]:
+def law_row(study: FittedStudy, law: str) -> dict[str, Any]:
     """One of ``laws`` in scaling.json: parameters, R², curves and predictions; the reason where there are none."""
     row: dict[str, Any] = {
         "law": law, "formula": LAWS[law].formula, "n_parameters": 0, "aic": None, "on_bound": [], "not_fitted": None,

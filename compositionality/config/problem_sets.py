@@ -44,7 +44,7 @@ class OfSet:
 
 
 @dataclass(frozen=True)
-class ProblemSet:
+class ProblemFiles:
     """A task in one of its modes, and the keys of every file. ``source`` names the YAML."""
 
     source: str
@@ -68,7 +68,7 @@ class ProblemSet:
         return chosen
 
 
-def read_set(name: str, profile: Profile | None) -> ProblemSet:
+def read_set(name: str, profile: Profile | None) -> ProblemFiles:
     """The set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
     changes = dict(profile.problems.get(name) or {}) if profile else {}
     path = named_yaml(FOLDER, "set", str(changes.pop("base", name)))
@@ -83,7 +83,7 @@ def read_set(name: str, profile: Profile | None) -> ProblemSet:
         for name in names:
             files[name] = None if change is None else files[name] | _mapping(change, f"{source}: {name}")
     kept = {name: _mapping(entry, f"{source}: {name}") for name, entry in files.items() if entry is not None}
-    return ProblemSet(source, content["task"], content["mode"], kept)
+    return ProblemFiles(source, content["task"], content["mode"], kept)
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:
@@ -121,7 +121,7 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
     return [create_problems(settings) for settings in check_problem_set(words)]
 
 
-def _set_of(words: Sequence[str]) -> ProblemSet:
+def _set_of(words: Sequence[str]) -> ProblemFiles:
     given = dict(word.split("=", 1) for word in words if "=" in word)
     name, _, engine = given.get("profile", "").partition("/")
     return read_set(given["set"], load_profile(name, engine) if name else None)
@@ -140,7 +140,7 @@ def _count(entry: Mapping[str, Any], where: str) -> int:
     return sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
 
 
-def _layer(found: ProblemSet, name: str, run: Any, chosen: Sequence[str]) -> Layer:
+def _layer(found: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:
     """What the set says of a file in this run."""
     where = f"{found.source}: {name}"
     entry = {**found.files[name], **({"per_level": run.per_level} if run.per_level else {})}

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from compositionality.analysis.laws import Fit, Law, initial
+from compositionality.analysis.laws import Law, LawFit, initial
 
 SIZES = (1e4, 3e4, 1e5, 3e5, 1e6)
 STEPS = range(1, 13)
@@ -22,7 +22,7 @@ def empty_points(n_runs: int = 3, sizes: tuple[float, ...] = SIZES) -> pd.DataFr
     return pd.DataFrame(rows, columns=["run", "size", "step", "resource", "loss"])
 
 
-def study_of(law: Law, *, seed: int = 0, n_runs: int = 3) -> tuple[pd.DataFrame, Fit]:
+def study_of(law: Law, *, seed: int = 0, n_runs: int = 3) -> tuple[pd.DataFrame, LawFit]:
     """Losses exactly by ``law`` and its fit, at parameters within the middle of their bounds."""
     points = empty_points(n_runs)
     fit = initial(law, points)

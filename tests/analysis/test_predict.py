@@ -8,7 +8,7 @@ import pytest
 from scaling_studies import E_MAX, K_MAX, N0, N1, SIZES, noisy_study
 
 from compositionality.analysis.laws import LAWS
-from compositionality.analysis.predict import LATE, REGIONS, Study, error_rows, extrapolate, figures
+from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_rows, extrapolate, figures
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import read_catalogue
@@ -60,7 +60,7 @@ def slope(size: float) -> float:
 
 
 def figures_of(points: pd.DataFrame) -> dict[str, dict[str, object]]:
-    return {row["name"]: row for row in figures(Study(points, 0.5, 40, 0))}
+    return {row["name"]: row for row in figures(FittedStudy(points, 0.5, 40, 0))}
 
 
 def write(points: pd.DataFrame, path: Path) -> Path:
