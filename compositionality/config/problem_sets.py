@@ -21,12 +21,13 @@ from compositionality.config.cli import SWITCHES, parse, split_layers
 from compositionality.config.profile import Layer, Profile, load_profile, shown
 from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed
+from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, validated
 from compositionality.tasks.registry import find_task
 from compositionality.yaml_files import named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "problems"
 TEST = "test"
+OWN = ("stream", "per_level", "per_split")  # keys of a file that are no options of its task
 
 
 @dataclass
@@ -83,7 +84,12 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
         for name in names:
             files[name] = None if change is None else files[name] | _mapping(change, f"{source}: {name}")
     kept = {name: _mapping(entry, f"{source}: {name}") for name, entry in files.items() if entry is not None}
-    return ProblemFiles(source, content["task"], content["mode"], kept)
+    of_set = ProblemFiles(source, content["task"], content["mode"], kept)
+    for name, entry in kept.items():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise UserError(f"{source}: {name}: give a name below the output folder")
+        validated(of_set.schema(), {key: one for key, one in entry.items() if key not in OWN}, source, f"{name}.")
+    return of_set
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:
@@ -144,7 +150,7 @@ def _layer(found: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> L
     """What the set says of a file in this run."""
     where = f"{found.source}: {name}"
     entry = {**found.files[name], **({"per_level": run.per_level} if run.per_level else {})}
-    values = {key: value for key, value in entry.items() if key not in ("stream", "per_level", "per_split")}
+    values = {key: value for key, value in entry.items() if key not in OWN}
     values |= {"task": found.task, "mode": found.mode, "count": _count(entry, where)}
     if (stream := entry.get("stream", 0)) != TEST and type(stream) is not int:
         raise UserError(f"{where}: stream: {stream}: give a whole number, or {TEST}")
