@@ -139,4 +139,4 @@ def test_a_model_with_another_chat_template_is_made_of_the_one_given() -> None:
 
 def test_elements_of_a_list_are_quoted_where_they_need_it() -> None:
     assert as_list(["data/a.parquet", "m:c/final"]) == "data/a.parquet,m:c/final"
-    assert as_list(["d (1)/a", "it's"]) == r"'d (1)/a','it\'s'"
+    assert as_list(["d (1)/a", "it's"]) == "'d (1)/a','it''s'"
