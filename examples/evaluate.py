@@ -1,8 +1,8 @@
 r"""Accuracy by level and by skill, with 95 % intervals, of any checkpoints on any problem files.
 
-Reads model folders and problem files. Writes OUTPUT/accuracy.json and .parquet, OUTPUT/by_problem.parquet (counts for
-every problem) and the judged answers behind them, OUTPUT/rollouts/MODEL/PROBLEMS/; prints the table by level,
-checkpoints side by side (by_skill=true: by skill too). A checkpoint that has not changed is not sampled again;
+Reads model folders and problem files. Writes OUTPUT/results.parquet (a row per model and problem; columns:
+compositionality/evaluate/table.py), training.json (what the training of each model did) and the judged answers behind
+them, OUTPUT/rollouts/MODEL/PROBLEMS/; prints the table by level, checkpoints side by side (by_skill=true: by skill too). A checkpoint that has not changed is not sampled again;
 adding checkpoints to a table that is there is allowed, dropping some needs --force.
 
     python examples/evaluate.py models=[base:checkpoints/base,rl:checkpoints/rl/final] \

@@ -1,7 +1,7 @@
 r"""What went wrong, by program: every judged response gets one class, and the shares by class get intervals.
 
 Reads rollouts that are there already and the problem files that they answer; nothing is sampled. Writes
-OUTPUT/labels.parquet (a row per response), by_problem.parquet, failure_modes.json, and the figures failure_modes and
+OUTPUT/labels.parquet (a row per response), results.parquet (counts by problem), and the figures failure_modes and
 functions (png, svg, pdf); prints classes × models at one level.
 
     python examples/failure_modes.py evaluation=results/tiny/section41_42 output=results/tiny/section45 \

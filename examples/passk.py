@@ -1,8 +1,8 @@
 r"""pass@k of checkpoints for every k: unbiased, with 95 % intervals, paired differences, and where curves cross.
 
 Reads problem files and model folders (sampled here: models=[NAME:PATH,...]) or rollout folders of collect_rollouts
-(rollouts=[NAME:FOLDER,...], all on the one problem file given). Writes OUTPUT/passk.json, passk.parquet (long form),
-by_problem.parquet (the counts from which both are computed), the problems sampled where they are a part of a file
+(rollouts=[NAME:FOLDER,...], all on the one problem file given). Writes OUTPUT/results.parquet (counts of every
+problem, from which any pass@k follows: stats/pass_at_k.py), the problems sampled where they are a part of a file
 (OUTPUT/problems/) and the judged answers, OUTPUT/rollouts/MODEL/PROBLEMS/. Killed and started again it goes on.
 
     python examples/passk.py models=[base:checkpoints/base,rl:checkpoints/rl/final] problems=[data/test.parquet] \

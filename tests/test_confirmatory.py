@@ -104,7 +104,7 @@ def test_every_replicate_has_its_commands(clone: Path) -> None:
     starts = {values(command)["model.path"] for command in told if command[0] == "train_grpo"}
     assert starts == {f"checkpoints/small-seed{seed}/stage1-rft/final" for seed in (20, 21)}
     (claims,) = (values(command) for command in told if command[0] == "claims")
-    assert "accuracy/seed21-split64:results/small-seed21-split64/section41_42/accuracy.json" in claims["results"]
+    assert "accuracy/seed21-split64:results/small-seed21-split64/section41_42/results.parquet" in claims["results"]
     assert not (clone / "results/small").exists()
 
 

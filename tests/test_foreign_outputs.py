@@ -53,7 +53,7 @@ def _write_rows(path: Path) -> None:
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_p21_a_foreign_folder_is_refused_and_left_alone(name: str, places: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / ("out.json" if name in ("audit_data", "summarise_seeds") else "out")
-    notes = [out / name for name in ("steps/notes.txt", "accuracy.json", "train.log", "p/notes.txt")]
+    notes = [out / name for name in ("steps/notes.txt", "results.parquet", "train.log", "p/notes.txt")]
     for note in notes:
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(NOTES)

@@ -70,7 +70,7 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("evaluate", "problems=[a:TRAIN,a:OTHER]", "are both called 'a'"),
     ("passk", "n_samples=1", "pass@k needs at least 2 samples"),
     ("passk", "levels=[77]", "has no level 77"),
-    ("passk", "prior=TAKEN", "no by_problem.parquet there"),
+    ("passk", "prior=TAKEN", "no results.parquet there"),
     ("create_problems", "count=7 levels=[1,2]", "count=7: give a multiple of"),
     ("create_problems", "ids=[999]", "no function has the id 999"),
     ("create_problems", "split=nope", "split=nope: no such split"),

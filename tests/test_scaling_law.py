@@ -7,6 +7,7 @@ import pytest
 from bash_runs import dry, run, values
 
 from compositionality.config.problem_sets import file_settings
+from compositionality.data.parquet import read_table
 from compositionality.study.arms import load_study, runs_of_sizes
 from compositionality.train.tiny.model import TinyConfig, _sizes
 
@@ -223,8 +224,8 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
     assert ",longer," not in during
     told = run(f"{SECTION}/passk.sh", "85k", "n_samples=4", "levels=[1]", PROFILE="smoke", **folders)
     assert told.returncode == 0, told.stdout + told.stderr
-    along = json.loads((results / "passk-85k/passk.json").read_text())
-    assert along["models"] == ["base", "step2", "step4"]
+    along = read_table(results / "passk-85k/results.parquet", ["arm"])
+    assert along["arm"].unique().to_pylist() == ["base", "step2", "step4"]
 
 
 @pytest.mark.slow
@@ -239,8 +240,7 @@ def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
     logged = (tmp_path / "CKPT_DIR/rl-domains/metrics.jsonl").read_text()
     assert all(f"val-core/{domain}" in logged for domain in ("code", "logic", "math", "stem"))
     assert "critic/" in logged
-    measured = json.loads((tmp_path / "RESULTS_DIR/passk-rl-domains/passk.json").read_text())
-    assert {row["group"] for row in measured["curves"]} == {"code", "logic", "math", "stem"}
-    assert measured["models"] == ["base", "step1", "step2"]
-    assert 0 < measured["runs"]["step1"]["flops"] < measured["runs"]["step2"]["flops"]
+    measured = read_table(tmp_path / "RESULTS_DIR/passk-rl-domains/results.parquet", ["arm", "group"])
+    assert set(measured["group"].to_pylist()) == {"code", "logic", "math", "stem"}
+    assert measured["arm"].unique().to_pylist() == ["base", "step1", "step2"]
     assert "math of rl-domains-holdout, all levels, along training" in done.stdout

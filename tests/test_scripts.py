@@ -64,7 +64,7 @@ def test_several_seeds_have_folders_of_their_own_and_one_summary() -> None:
         ("checkpoints/smoke/stage2-rl-level2", "1", "1"),
         ("checkpoints/smoke-seed1/stage2-rl-level2", "2", "2"),
     ]
-    inputs = [f"seed{seed}:results/smoke{end}/section41_42/accuracy.json" for seed, end in ((0, ""), (1, "-seed1"))]
+    inputs = [f"seed{seed}:results/smoke{end}/section41_42/results.parquet" for seed, end in ((0, ""), (1, "-seed1"))]
     assert [one["inputs"] for one in of(told, "summarise_seeds")] == [f"[{','.join(inputs)}]"]
 
 
@@ -77,11 +77,11 @@ def test_the_claims_are_about_all_sections_of_a_profile(profile: str, section: s
     expected = [
         f"{results}/seed{seed}:results/{folder}{end}/{file}"
         for results, folder, file in (
-            ("accuracy", profile, "section41_42/accuracy.json"),
-            ("countdown", countdown, "section43/accuracy.json"),
-            ("strings", countdown, "section43-strings/accuracy.json"),
-            ("passk", profile, "section44/by_problem.parquet"),
-            ("failures", profile, "section45/by_problem.parquet"),
+            ("accuracy", profile, "section41_42/results.parquet"),
+            ("countdown", countdown, "section43/results.parquet"),
+            ("strings", countdown, "section43-strings/results.parquet"),
+            ("passk", profile, "section44/results.parquet"),
+            ("failures", profile, "section45/results.parquet"),
         )
         for seed, end in ((0, ""), (1, "-seed1"))
     ]
@@ -434,7 +434,7 @@ def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
     audit, _ = dry("bash/report.sh", **variables)
     assert values(audit)["files"].startswith(f"['{quoted}/d/string_task/test_trained.parquet',")
     (claims,) = of(dry("bash/claims.sh", **variables), "claims")
-    assert f"'accuracy/seed0:{quoted}/r/section41_42/accuracy.json'" in claims["results"]
+    assert f"'accuracy/seed0:{quoted}/r/section41_42/results.parquet'" in claims["results"]
     (training,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **variables), "train_grpo")
     assert training["data.train_files"] == f"['{quoted}/d/string_task/stage2_level2/train.parquet']"
     for _ in range(2):
@@ -465,7 +465,7 @@ def test_p14_nothing_needs_the_network(tmp_path: Path) -> None:
     for command in commands:
         done = subprocess.run([*NO_NETWORK, *command], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / "table" / "accuracy.json").is_file()
+    assert (tmp_path / "table" / "results.parquet").is_file()
 
 
 @pytest.mark.parametrize("script", ["quickstart", "setup"])

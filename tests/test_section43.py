@@ -87,7 +87,7 @@ def test_the_whole_section_in_order(profile: str) -> None:
     assert {models.strip("[").split(":")[0] for models in evaluated[:5]} == set(ARMS)
     assert evaluated[5].count(":") == len(ARMS)
     summary = next(values(command) for command in told if command[0] == "summarise_seeds")
-    inputs = [f"seed{seed}:results/{study}{end}/section43/accuracy.json" for seed, end in ((0, ""), (1, "-seed1"))]
+    inputs = [f"seed{seed}:results/{study}{end}/section43/results.parquet" for seed, end in ((0, ""), (1, "-seed1"))]
     assert summary["inputs"] == f"[{','.join(inputs)}]"
     assert (summary["output"], summary["place"]) == (f"results/{study}/section43/seeds.json", "section43")
 

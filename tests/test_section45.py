@@ -50,4 +50,4 @@ def test_it_takes_the_models_that_are_there(tmp_path: Path) -> None:
     assert values(commands(done)[0])["models"] == "[stage1,rl-level2]"
     made = {path.name for path in (results / "section45").iterdir()}
     wanted = {f"{name}.{ending}" for name in ("failure_modes", "functions") for ending in ("png", "svg", "pdf")}
-    assert wanted | {"failure_modes.json", "labels.parquet", "by_problem.parquet"} <= made
+    assert wanted | {"labels.parquet", "results.parquet"} <= made

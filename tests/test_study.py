@@ -18,7 +18,7 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
             assert f"results/{study}/{section}" in outputs
     (claims,) = (values(command) for command in told if command[0] == "claims")
     for seed, end in ((0, ""), (1, "-seed1")):
-        assert f"passk/seed{seed}:results/tiny{end}/section44/by_problem.parquet" in claims["results"]
+        assert f"passk/seed{seed}:results/tiny{end}/section44/results.parquet" in claims["results"]
     assert told[-1][0] == "report"
     assert values(told[-1])["study"] == "results/tiny"
 

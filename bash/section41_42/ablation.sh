@@ -18,7 +18,7 @@ export PROBLEM_SEED=$SEED
 bases=() words=()
 for name in $VARIANTS; do
   bases+=("$name:$CKPT_DIR/ablation/$name/base")
-  words+=("$name" "$RESULTS_DIR" "ablation/$name/section41_42-validation/accuracy.json")
+  words+=("$name" "$RESULTS_DIR" "ablation/$name/section41_42-validation/results.parquet")
 done
 inputs=$("$PYTHON" -m compositionality.study results "${words[@]}")
 run summarise_ablation bases="[$(list "${bases[@]}")]" inputs="[$inputs]" output="$RESULTS_DIR/ablation/ablation.json" "$@"

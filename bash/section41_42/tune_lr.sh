@@ -34,6 +34,6 @@ for seed in $TUNING_SEEDS; do
   done
   with=(EVALUATE_ON=validation)
   script section41_42/evaluate "models=[$(list "${models[@]}")]"
-  results+=("$RESULTS_DIR/section41_42-validation/accuracy.json")
+  results+=("$RESULTS_DIR/section41_42-validation/results.parquet")
 done
 if [[ -z ${DRY_RUN:-}${LIST_STEPS:-} ]]; then "$PYTHON" -m compositionality.study rates "${results[@]}"; fi

@@ -4,7 +4,7 @@
 # what they cost.
 # Reads the models $PASSK_MODELS that are there (or $MODEL_PATH alone, called $MODEL_NAME, whose results are in
 # section44-MODEL_NAME) and $PASSK_FILES.
-# Writes $RESULTS_DIR/section44/passk.{json,parquet}, by_problem.parquet, problems/ and rollouts/ (of each model: all.parquet).
+# Writes $RESULTS_DIR/section44/results.parquet, problems/ and rollouts/ (of each model: all.parquet).
 # Tiny: two minutes on 2 cores; models are sampled side by side where there are cores. Killed and started again it goes on.
 # PLAN=1: the note alone.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
@@ -18,7 +18,7 @@ words=(experiment=section44/passk models="[$MODELS]" problems="[$PROBLEMS]" outp
   ray_address="${RAY_ADDRESS:-}" seed="$SEED")
 prior=() # an earlier evaluation says how hard the problems are
 evaluated=$RESULTS_DIR/$SECTION
-if [[ -f $evaluated/by_problem.parquet ]]; then prior=(prior="$evaluated"); fi
+if [[ -f $evaluated/results.parquet ]]; then prior=(prior="$evaluated"); fi
 
 run passk "${words[@]}" plan=true "${prior[@]}" "$@"
 if [[ -n ${PLAN:-} ]]; then exit; fi

@@ -2,7 +2,7 @@
 # What goes wrong in the completions that section 4.1 has collected, found by program: one class for every completion,
 # shares with intervals, functions and pairs that fail, figures. Nothing is sampled. Prints level 3; the files hold all levels.
 # Reads $RESULTS_DIR/section41_42/rollouts and the test files; the models are those of $MODELS that are there.
-# Writes $RESULTS_DIR/section45/{failure_modes.json,labels.parquet,by_problem.parquet,failure_modes.*,functions.*}. Seconds.
+# Writes $RESULTS_DIR/section45/{results.parquet,labels.parquet,failure_modes.*,functions.*}. Seconds.
 # EVALUATE_ON=validation: the completions of the validation files, into $RESULTS_DIR/section45-validation.
 # SEEDS=N: for each seed. judge=true asks a language model too: JUDGE_BASE_URL, JUDGE_MODEL, JUDGE_API_KEY (see README.md here).
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"

@@ -11,7 +11,7 @@ from compositionality.console import new_table
 from compositionality.data.artefact import write_text
 from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
-from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, Estimate
+from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS
 
 Row = Mapping[str, Any]
 Cell = Callable[[Row], str]
@@ -24,23 +24,6 @@ INTERVALS = {
     "it covers 88 to 91 % or less",
 }
 """What the column ``interval`` of tables says."""
-
-
-def columns(estimate: Estimate | None, value: str) -> dict[str, float | None]:
-    """``value``, low and high as columns of a table; None where there is no estimate."""
-    if estimate is None:
-        return dict.fromkeys((value, "low", "high"))
-    return {value: estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-def columns_by_seed(estimate: Estimate | None, value: str) -> dict[str, Any]:
-    """The same with both intervals, the value of every seed, and of each of its splits where it has its own."""
-    names = ("interval", "problems_low", "problems_high", "values", "splits")
-    if estimate is None:
-        return {**columns(None, value), **dict.fromkeys(names)}
-    splits = [list(values) for values in estimate.by_replicate] if estimate.nested else None
-    cells = (estimate.source, *estimate.over_problems, list(estimate.by_seed), splits)
-    return {**columns(estimate, value), **dict(zip(names, cells, strict=True))}
 
 
 def grid(rows: Iterable[Row], down: Cell, cell: Cell, across: str = "model") -> pd.DataFrame:

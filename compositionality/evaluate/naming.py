@@ -50,7 +50,7 @@ def _name_of(path: Path) -> str:
 
 
 def with_run_names(entries: Sequence[str]) -> list[str]:
-    """NAME:PATH for every entry; a bare path is named after the run's folder, RUN/SECTION/accuracy.json."""
+    """NAME:PATH for every entry; a bare path is named after the run's folder, RUN/SECTION/results.parquet."""
     return [entry if _NAMED.fullmatch(entry) else f"{_run_of(Path(entry))}:{entry}" for entry in entries]
 
 

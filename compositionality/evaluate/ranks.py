@@ -17,10 +17,11 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
 from compositionality.evaluate.frames import Row, grid, rich_table, write_between_marks
 from compositionality.evaluate.frames import markdown_lines as markdown_of
 from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.results import ProblemSet, Results, read_results
+from compositionality.evaluate.summary import by_problem, contrast
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import Floats
 from compositionality.stats.significance import rank_correlation
@@ -37,7 +38,7 @@ AGAIN = "run bash/behavior_injection/rank.sh again with --force"
 class RankSettings:
     """Settings of ``rank_arms``; seeds have the same names in both lists."""
 
-    accuracy: list[str] = REQUIRED  # SEED:PATH of accuracy.json
+    accuracy: list[str] = REQUIRED  # SEED:PATH of results.parquet
     influence: list[str] = REQUIRED  # SEED:FOLDER with MODEL/influence.parquet
     output: Path = REQUIRED  # ranks.json
     markdown: str = ""  # file for the table, or with a place for it
@@ -48,17 +49,17 @@ class RankSettings:
 def rank_arms(settings: RankSettings) -> Path:
     """Write ``output``; print the rank correlations. UserError for under three arms in all seeds, or other seeds."""
     check(settings)
-    accuracy = _read(settings.accuracy, Metric.ACCURACY)
-    known = _read(settings.influence, Metric.INFLUENCE)
-    names = [[seed.name for seed in found.seeds] for found in (accuracy, known)]
+    accuracy = read_results(settings.accuracy)
+    known = read_results(settings.influence, metric=Metric.INFLUENCE)
+    names = [[one.name for one in found.replicates] for found in (accuracy, known)]
     if names[0] != names[1]:
         raise UserError(f"influence of {', '.join(names[1])}, accuracy of {', '.join(names[0])}; give the same seeds")
     content = ranks_of(accuracy, known)
     inputs = {
-        f"{what}/{seed.name}/{file}": path
+        f"{what}/{one.name}/{file}": path
         for what, found in (("accuracy", accuracy), ("influence", known))  # names of results, as in the claims
-        for seed in found.seeds
-        for file, path in seed.tables.items()
+        for one in found.replicates
+        for file, path in one.tables.items()
     }
     text = json.dumps(content, indent=1) + "\n"
     with exclusive(settings.output):
@@ -82,12 +83,12 @@ def check(settings: RankSettings) -> None:
         named_paths(key, with_run_names(getattr(settings, key)))
 
 
-def ranks_of(accuracy: Evaluations, known: Evaluations) -> dict[str, Any]:
+def ranks_of(accuracy: Results, known: Results) -> dict[str, Any]:
     """The content of ranks.json: the values of every arm and seed, and the correlations."""
     arms = [
         name
-        for model in known.models
-        if (name := model.removeprefix(BEFORE)) != model and {model, AFTER + name} <= set(accuracy.models)
+        for model in known.arms
+        if (name := model.removeprefix(BEFORE)) != model and {model, AFTER + name} <= set(accuracy.arms)
     ]
     if len(arms) < LEAST_ARMS:
         raise UserError(
@@ -106,12 +107,17 @@ def ranks_of(accuracy: Evaluations, known: Evaluations) -> dict[str, Any]:
             found = rank_correlation(values, gains)
             interval = found.interval
             correlations.append(
-                {**of, "of": str(problems.stratum), "predictor": name, "correlation": found.value,
+                {**of, "of": str(problems), "predictor": name, "correlation": found.value,
                  "low": interval and interval.low, "high": interval and interval.high,
                  "values": list(found.by_seed), "p": found.p}
             )  # fmt: skip
         rows += _rows(accuracy, arms, {"gain": gains, **predicted}, of)
-    return {"arms": arms, "seeds": [one.name for one in accuracy.seeds], "correlations": correlations, "rows": rows}
+    return {
+        "arms": arms,
+        "seeds": [one.name for one in accuracy.replicates],
+        "correlations": correlations,
+        "rows": rows,
+    }
 
 
 def read_ranks(path: Path) -> dict[str, Any]:
@@ -130,31 +136,27 @@ def correlation_cell(row: Row) -> str:
     return f"{row['correlation']:+.2f}{interval}, p {row['p']:.2g}{values}".replace("-", "−")
 
 
-def _read(inputs: Sequence[str], metric: Metric) -> Evaluations:
-    """With the arms that every seed has."""
-    return read_evaluations(inputs, shared_arms(inputs, metric)[0], metric)
-
-
-def _hardest(found: Evaluations) -> list[ProblemSet]:
+def _hardest(found: Results) -> list[ProblemSet]:
     groups = dict.fromkeys(one.group for one in found.sets)
     return [one for group in groups if (one := found.problem_set(group, DEEPEST))]
 
 
-def _gain(found: Evaluations, arm: str, problems: ProblemSet) -> tuple[float, ...]:
-    estimate = found.contrast(AFTER + arm, BEFORE + arm, problems)
+def _gain(found: Results, arm: str, problems: ProblemSet) -> tuple[float, ...]:
+    estimate = contrast(found, AFTER + arm, BEFORE + arm, problems)
     if estimate is None:
-        raise UserError(f"{arm}: not evaluated on {problems.stratum} in every seed; run evaluate.sh again")
+        raise UserError(f"{arm}: not evaluated on {problems} in every seed; run evaluate.sh again")
     return estimate.by_seed
 
 
-def _by_seed(found: Evaluations, arms: Sequence[str], queries: ProblemSet, part: str) -> Floats:
+def _by_seed(known: Results, arms: Sequence[str], queries: ProblemSet, part: str) -> Floats:
     """Means over queries, (S, A)."""
-    answers = [[seed.answers(BEFORE + arm, queries, part) for arm in arms] for seed in found.seeds]
-    return np.array([[one.values.sum() / max(one.weights.sum(), 1) for one in of_seed] for of_seed in answers])
+    rows = [[known.of_replicate(BEFORE + arm, queries, one.name) for arm in arms] for one in known.replicates]
+    values = [[by_problem(of_arm, part) for of_arm in of_seed] for of_seed in rows]
+    return np.array([[one.values.sum() / max(one.weights.sum(), 1) for one in of_seed] for of_seed in values])
 
 
-def _rows(found: Evaluations, arms: Sequence[str], values: dict[str, Floats], of: Row) -> Iterator[Row]:
-    for place, seed in enumerate(found.seeds):
+def _rows(found: Results, arms: Sequence[str], values: dict[str, Floats], of: Row) -> Iterator[Row]:
+    for place, seed in enumerate(found.replicates):
         for number, arm in enumerate(arms):
             yield {
                 **of,

@@ -1,7 +1,6 @@
-"""The tables of results: of one evaluation, of several seeds, of pass@k and of failure modes."""
+"""The tables of results: of one evaluation, and of several seeds."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from math import floor, log10
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
@@ -12,10 +11,10 @@ from rich.table import Table
 
 from compositionality.console import new_console
 from compositionality.evaluate.accuracy.rows import ALL, GROUP, LEVEL, SKILL
-from compositionality.evaluate.counts import REASONS
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
+from compositionality.evaluate.table import REASONS
 from compositionality.evaluate.training import print_training, training_markdown
-from compositionality.types import FAILURES, PROBLEMS, QUERY_VALUES, Failure, TrainingReport
+from compositionality.types import PROBLEMS, QUERY_VALUES, TrainingReport
 
 WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
@@ -244,137 +243,3 @@ def _blocks(models: Sequence[str]) -> Iterator[Sequence[str]]:
             block = []
         block.append(model)
     yield block
-
-
-# pass@k
-
-
-def print_curves(content: Row, ks: Sequence[int], console: Console | None = None) -> None:
-    """A table for every checkpoint, and one for every pair, on every problem file; intervals below the figures."""
-    console = console or new_console()
-    setting = f"{content['n_samples']} samples of each problem, temperature {content['temperature']:g}"
-    for row in content["missing"]:
-        console.print(
-            f"{row['model']} on {row['problems']}: {row['samples']} samples have no verdict (judge or server failed); "
-            f"curves end at the fewest judged samples of a problem",
-            highlight=False,
-        )
-    for title, rows in _titled(content["curves"], "{model} on {problems}: pass@k in %").items():
-        console.print(f"\n{title}, 95 % intervals ({setting})", highlight=False, markup=False)
-        console.print(_curves(rows, ks, "pass_at_k"))
-    for title, rows in _titled(content["differences"], "{model} − {base} on {problems}: pass@k in points").items():
-        console.print(f"\n{title}, paired by problem, 95 % intervals", highlight=False, markup=False)
-        console.print(_curves(rows, ks, "difference"))
-
-    for title, rows in _titled(content["reranking"], "{model} against {base} with m times the samples").items():
-        console.print(
-            f"\n{title}: the least m at which {rows[0]['base']} solves as much, 95 % interval", highlight=False
-        )
-        console.print(_factors(rows))
-
-    pooled = [row for row in content["curves"] if content.get("runs") and not row["level"]]
-    for title, rows in _titled(pooled, "{group} of {problems}").items():
-        console.print(f"\n{title}, all levels, along training: pass@k in %, and pass@1 gained", highlight=False)
-        console.print(_along_training(rows, content["runs"], ks))
-
-
-def _along_training(rows: Sequence[Row], runs: Mapping[str, Row], ks: Sequence[int]) -> Table:
-    """A line for each checkpoint; what pass@1 gained over the first line, and for a power of ten of FLOPs."""
-    unit = 10.0 ** floor(log10(max(run["flops"] for run in runs.values())))
-    lines: dict[str, list[str]] = {}
-    for row in rows:
-        run, points = runs.get(row["model"]), 100 * (row["pass_at_k"][0] - rows[0]["pass_at_k"][0])
-        gained = ["–", "–"] if run is None else [f"{points:+.2f}", f"{points / run['flops'] * unit:+.2f}"]
-        if run and TrainingReport(**{name: run[name] for name in run if name != "flops"}).not_testable:
-            gained = [NOT_TESTABLE] * 2
-        shares = [f"{100 * row['pass_at_k'][k - 1]:.1f}" for k in ks]
-        lines[row["model"]] = [f"{run['flops']:.2e}" if run else "–", *shares, *gained]
-    titles = ["FLOPs", *(f"k={k}" for k in ks), "points", f"points for {unit:.0e} FLOPs"]
-    return rich_table(pd.DataFrame.from_dict(lines, "index", columns=titles), "checkpoint")
-
-
-def _factors(rows: Sequence[Row]) -> Table:
-    """A line for every file, group and level, a column for every k; beyond N / k: not met by any m."""
-    frame = grid(
-        [{**row, "model": f"k={row['k']}"} for row in rows],
-        lambda row: f"{row['problems']} {level_name(row['level'], row['group'], with_group=True)}",
-        factor_text,
-    )
-    return rich_table(frame, "level")
-
-
-def factor_text(row: Row) -> str:
-    """``12`` with its interval below, ``> 64`` for what lies beyond the largest factor."""
-    ends = [str(row[end]) if row[end] is not None else f"> {row['factors'][-1]}" for end in ("factor", "low", "high")]
-    return f"{ends[0]}\n[{' … '.join(dict.fromkeys(ends[1:]))}]"
-
-
-def _titled(rows: Sequence[Row], title: str) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(title.format(**row), []).append(row)
-    return found
-
-
-def _curves(rows: Sequence[Row], ks: Sequence[int], value: str) -> Table:
-    signed, largest = value == "difference", len(rows[0]["k"])
-    columns: dict[Hashable, list[str]] = {"n": [str(row["n_problems"]) for row in rows]}
-    for k in ks:
-        if k <= largest:
-            columns[f"k={k}"] = [_curve_cell(row, value, k - 1, signed=signed) for row in rows]
-    if signed:
-        columns["crosses at k"] = [crossing_text(row["crossover"], largest) for row in rows]
-    return rich_table(pd.DataFrame(columns, [str(row["level"] or "all") for row in rows]), "level")
-
-
-def crossing_text(crossed: Row | None, largest: int) -> str:
-    """``12`` with its interval below, ``> 128`` for an end beyond the largest k; – if the curves do not cross."""
-    if crossed is None:
-        return "–"
-    ends = (str(crossed[end]) if crossed[end] is not None else f"> {largest}" for end in ("low", "high"))
-    return f"{crossed['k']}\n{' … '.join(ends)}"
-
-
-def _curve_cell(row: Row, value: str, place: int, *, signed: bool) -> str:
-    figure, low, high = (100 * row[name][place] for name in (value, "low", "high"))
-    return f"{figure:+.1f}\n{low:+.0f} {high:+.0f}" if signed else f"{figure:.1f}\n{low:.0f}–{high:.0f}"
-
-
-# Failure modes
-
-
-def print_failures(summary: Row, level: int) -> None:
-    """Classes by model for every problem file and group that has this level; the agreement with the judge."""
-    console = new_console()
-    shares = [row for row in summary["shares"] if row["level"] == level]
-    for problems in dict.fromkeys(row["problems"] for row in shares):
-        rows = [row for row in shares if row["problems"] == problems]
-        console.print(f"\n{problems}, level {level}: % of responses [95 % interval], {rows[0]['n_problems']} problems")
-        frame = grid(rows, lambda row: row["class"].replace("_", " "), share_text)
-        present = [model for model in summary["models"] if model in frame]
-        console.print(rich_table(frame.reindex([kind.replace("_", " ") for kind in FAILURES])[present], "class"))
-        slips = [row for row in summary["faults"] if (row["class"], row["fault"]) == (Failure.ATOMIC, "miscopied")]
-        for what, which in (
-            (COMPOSES, summary["composed"]),
-            ("atomic error by miscopying the string of the step before", slips),
-        ):
-            console.print(_models_line(what, which, rows[0]))
-    if judge := summary["judge"]:
-        kappa = "undefined" if judge["kappa"] is None else "{kappa:.2f} [{low:.2f}, {high:.2f}]".format(**judge)
-        agreed = "–" if judge["agreement"] is None else f"{100 * judge['agreement']:.1f} %"
-        console.print(
-            f"\njudge {judge['model']}: {judge['n']} responses, agreement {agreed}, Cohen's kappa {kappa}, "
-            f"{judge['malformed']} malformed answers left out"
-        )
-
-
-def share_text(row: Row) -> str:
-    """A row's share in percent with its interval."""
-    return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
-
-
-def _models_line(what: str, rows: Sequence[Row], of: Row) -> str:
-    """Shares of all responses at the same level of the same file."""
-    mine = [row for row in rows if (row["problems"], row["level"]) == (of["problems"], of["level"])]
-    shares = ", ".join(f"{row['model']} {100 * row['share']:.1f}" for row in mine)
-    return f"% {what}: {shares or 'none'}"

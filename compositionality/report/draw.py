@@ -10,11 +10,13 @@ from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, 
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
-from compositionality.evaluate.failures.run import SUMMARY as FAILURES
+from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.results import LABELS, read_results
 from compositionality.ranges import REQUIRED
 from compositionality.report import failure_figures, figures
 from compositionality.report.drawing import FORMATS, save
 from compositionality.report.styles import Styles, arm_styles
+from compositionality.types import Metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,13 +40,6 @@ SUMMARY_SHAPE: Shape = {
     "training": dict,
 }
 """What a figure reads of a seeds.json."""
-FAILURES_SHAPE: Shape = {
-    "models": list,
-    "classes": list,
-    "shares": {"model": str, "problems": str, "group": str, "level": int, "class": str, "share": NUMBER | None},
-    "by_function": {"model": str, "problems": str, "function": str},
-    "by_pair": {"model": str, "problems": str, "outer": str, "inner": str},
-}
 STEP, FAILURE_STEP = "draw_figure", "draw_failures"
 
 
@@ -93,19 +88,13 @@ def chosen(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
 
 
 def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
-    """Write failure_modes.{svg,png,pdf} and functions.{svg,png,pdf} beside ``folder``/failure_modes.json."""
-    source = folder / FAILURES
-    verify(source)
-    fix = "run examples/failure_modes.py again with --force"
-    summary = read_json_object(source, fix)
-    check_shape(summary, FAILURES_SHAPE, source, fix)
-    styles = arm_styles(summary["models"])
-    of_file = {row["problems"]: row["group"] for row in summary["shares"]}
-    functions, pairs = (
-        [{**row, "group": of_file[row["problems"]]} for row in summary[key]] for key in ("by_function", "by_pair")
-    )
-    recipe = Recipe(FAILURE_STEP, {"arms": _as_data(styles)}, {"failure_modes": source})
-    drawing = partial(failure_figures.shares, summary["shares"], styles)
+    """Write failure_modes.{svg,png,pdf} and functions.{svg,png,pdf} into ``folder``, which has the labels."""
+    results = read_results([f"run:{folder}"], metric=Metric.FAILURES)
+    labels = read_labels(folder / LABELS)
+    functions, pairs = (of(labels).to_dict("records") for of in (by_function, by_pair))
+    styles = arm_styles(results.arms)
+    recipe = Recipe(FAILURE_STEP, {"arms": _as_data(styles)}, {"labels": folder / LABELS})
+    drawing = partial(failure_figures.shares, class_shares(results), styles)
     paths = write_figure(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
     if functions:
         drawing = partial(failure_figures.heat_maps, functions, pairs, styles)

@@ -11,9 +11,9 @@ from compositionality.study.replicates import VARIABLE, Replicate
 from compositionality.study.types import Study
 
 RESULTS = (
-    *("section41_42/accuracy.json", "section41_42/accuracy.parquet", "section41_42/by_problem.parquet"),
-    *("section44/passk.json", "section44/by_problem.parquet"),
-    *("section45/failure_modes.json", "section45/labels.parquet", "section45/by_problem.parquet"),
+    *("section41_42/results.parquet", "section41_42/training.json"),
+    "section44/results.parquet",
+    *("section45/results.parquet", "section45/labels.parquet"),
 )
 """What a whole study reads of each replicate."""
 

@@ -13,7 +13,7 @@ from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.quantities import read_quantities
+from compositionality.evaluate.results import read_figures
 from compositionality.types import Decision, Metric
 
 CATALOGUE = read_catalogue("scaling_law")
@@ -103,7 +103,7 @@ def test_what_is_no_result_has_a_reason_and_no_value() -> None:
 def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) -> None:
     csv = write(noisy_study(3), tmp_path / "points.csv")
     out = fit_scaling(ScalingSettings([str(csv)], tmp_path / "out", laws=["log_linear"], draws=40))
-    scaling = read_quantities([f"seed0:{out / 'scaling.json'}"])
+    scaling = read_figures([f"seed0:{out / 'scaling.json'}"])
     assert scaling.n_seeds == 4
     open_claims = [one for one in OF_FITS if one.comparisons[0].results == "scaling"]
     bare = [type(one)(**{**vars_of(one), "comparisons": ungated(one)}) for one in open_claims]
@@ -113,7 +113,7 @@ def test_claims_read_them_and_what_is_no_result_is_not_testable(tmp_path: Path) 
     points = noisy_study(3)
     small = write(points[points["size"].isin(SIZES[:2])], tmp_path / "small.csv")
     out = fit_scaling(ScalingSettings([str(small)], tmp_path / "few", laws=["log_linear"], draws=40))
-    rows = claim_rows(bare, {"scaling": read_quantities([f"seed0:{out / 'scaling.json'}"])})
+    rows = claim_rows(bare, {"scaling": read_figures([f"seed0:{out / 'scaling.json'}"])})
     told = {row["claim"]: row for row in rows}
     assert told["S3"]["decision"] is Decision.NOT_TESTABLE
     assert "needs 3 sizes" in told["S3"]["reason"]
@@ -129,6 +129,6 @@ def ungated(claim: object) -> tuple[object, ...]:
 
 def test_p18_what_is_no_fit_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"none.json: missing; run examples/fit_scaling.py"):
-        read_quantities([f"seed0:{tmp_path / 'none.json'}"])
+        read_figures([f"seed0:{tmp_path / 'none.json'}"])
     with pytest.raises(UserError, match=r"one fit has the runs of all seeds; give one scaling.json"):
-        read_quantities(["seed0:a/scaling.json", "seed1:b/scaling.json"])
+        read_figures(["seed0:a/scaling.json", "seed1:b/scaling.json"])

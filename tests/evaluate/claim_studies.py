@@ -1,14 +1,14 @@
 """Studies drawn from known accuracies: every section, arm, group and level that given claims and their gates name."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from compositionality.evaluate.claims.gates import Results
-from compositionality.evaluate.counts import ProblemCounts, Stratum
-from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet
+from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.results import Replicate, Results
+from compositionality.evaluate.table import FAILURE
 from compositionality.gate_types import Shown
 from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Claim, Comparison, Metric, TrainingReport
 
@@ -33,7 +33,7 @@ class Design:
     training: TrainingReport = TRAINED
 
 
-def study(claims: Sequence[Claim], chance: Chance, design: Design = Design()) -> Results:
+def study(claims: Sequence[Claim], chance: Chance, design: Design = Design()) -> ByName:
     """Answers to all that the claims compare, with the atoms (level 1) of each group."""
     metrics = {one.results: one.metric for one in _comparisons(claims)}
     return {
@@ -50,32 +50,52 @@ def _comparisons(claims: Sequence[Claim]) -> Iterator[Comparison]:
                 yield from gate.comparisons if isinstance(gate, Shown) else ()
 
 
-def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Evaluations:
+def answers(
+    arm: str, group: str, level: int, right: Sequence[int] | np.ndarray, samples: int = 1, **columns: object
+) -> pd.DataFrame:
+    """Rows of one model on the file of a group and level: so many right of ``samples`` completions of each problem."""
+    n = len(right)
+    row = {"arm": arm, "file": f"{group}{level}", "group": group, "level": level, "data_source": ""}
+    rows = pd.DataFrame({"problem": range(n), "right": right}).assign(**row, n=samples, judged=samples)
+    rows["cluster"] = rows["problem"].astype(str)
+    return rows.assign(**columns)
+
+
+def results_of(seeds: Sequence[Sequence[pd.DataFrame]], **replicate: object) -> Results:
+    """Results of seeds 0, 1, … from the rows of each."""
+    tables = {f"seed{number}": pd.concat(rows, ignore_index=True) for number, rows in enumerate(seeds)}
+    return Results.of(tables, [Replicate(name, **replicate) for name in tables])
+
+
+def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Results:
     name, metric = comparisons[0].results, comparisons[0].metric
     arms = list(dict.fromkeys(arm for one in comparisons for arm in (*one.arms, "rl-level2", "stage1")))
     levels = [(one.group, HARDEST if one.level == DEEPEST else one.level) for one in comparisons]
     places = dict.fromkeys(place for group, level in levels for place in ((group, 1), (group, level)))
     seeds = []
     for seed in range(design.seeds):
-        counts = {}
+        rows = []
         for group, level in places:
             for arm in arms:
                 rng = np.random.default_rng([design.start, seed, level, *f"{name}/{group}/{arm}".encode()])
                 mean = np.clip(chance(name, group, level, arm) + design.noise * rng.standard_normal(), 0, 1)
-                counts[arm, f"{group}{level}"] = _answers(rng, Stratum(group, level), metric, float(mean), design.n)
-        seeds.append(Evaluation(f"seed{seed}", Path(), {}, {}, counts, dict.fromkeys(arms, design.training)))
-    sets = tuple(ProblemSet(f"{group}{level}", group, level) for group, level in places)
-    return Evaluations(tuple(seeds), tuple(arms), sets)
+                rows.append(_answers(rng, arm, group, level, metric, float(mean), design.n))
+        seeds.append(rows)
+    return results_of(seeds, training=dict.fromkeys(arms, design.training))
 
 
-def _answers(rng: np.random.Generator, stratum: Stratum, metric: Metric, mean: float, n: int) -> ProblemCounts:
+def _answers(
+    rng: np.random.Generator, arm: str, group: str, level: int, metric: Metric, mean: float, n: int
+) -> pd.DataFrame:
     """What is composed is what is correct; wrong answers fall into the other classes at random."""
     samples = SAMPLES[metric]
     correct = rng.binomial(samples, mean, n)
-    classes: Mapping[str, np.ndarray] = {}
     if metric is Metric.FAILURES:
         wrong = rng.multinomial(samples - correct, np.full(len(FAILURES) - 1, 1 / (len(FAILURES) - 1)))
         classes = {"correct": correct, **dict(zip(FAILURES[1:], wrong.T, strict=True))}
+        counts = {FAILURE + kind: counted for kind, counted in classes.items()}
+        return answers(arm, group, level, correct, samples, handed_on=correct, **counts)
     if metric is Metric.INFLUENCE:  # mixed with that chance; influence and entropy around it
-        classes = {"mixed": correct, **{name: rng.normal(mean, 0.1, n) for name in QUERY_VALUES}}
-    return ProblemCounts((stratum,) * n, np.full(n, samples), correct, composed=correct, classes=classes)
+        values = {name: rng.normal(mean, 0.1, n) for name in QUERY_VALUES}
+        return answers(arm, group, level, correct, n=2, **values)
+    return answers(arm, group, level, correct, samples, handed_on=correct)

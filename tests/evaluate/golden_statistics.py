@@ -7,19 +7,20 @@ and some levels are solved never, hardly ever, or always. ``python golden_statis
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from claim_studies import Design, study
+import pandas as pd
+from claim_studies import Design, answers, results_of, study
 
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.gates import Results
-from compositionality.evaluate.counts import ProblemCounts, Stratum
-from compositionality.evaluate.evaluations import Evaluation, Evaluations
-from compositionality.evaluate.passk.curves import curves_of
+from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.passk.curves import budget_factors, crossover, curves, slices
+from compositionality.evaluate.results import Replicate, Results
+from compositionality.evaluate.summary import contrast, share
+from compositionality.evaluate.table import FAILURE
 from compositionality.stats.significance import rank_correlation
 from compositionality.types import COMPOSED, CORRECT, FAILURES, Metric
 
@@ -60,8 +61,8 @@ def _comparisons(rows: list[dict[str, Any]]) -> Iterator[tuple[str, Numbers]]:
                 yield f"{row['claim']}.{number}", [one[key] for key in PAIR]
 
 
-def _shares(catalogue: Catalogue, results: Results) -> Iterator[tuple[str, Numbers]]:
-    for name, evaluations in results.items():
+def _shares(catalogue: Catalogue, results: ByName) -> Iterator[tuple[str, Numbers]]:
+    for name, found in results.items():
         metric = catalogue.results[name].metric
         parts = {
             Metric.ACCURACY: (CORRECT, COMPOSED),
@@ -69,18 +70,18 @@ def _shares(catalogue: Catalogue, results: Results) -> Iterator[tuple[str, Numbe
             Metric.FAILURES: (FAILURES[1],),
             Metric.INFLUENCE: ("mixed",),
         }[metric]
-        arms = [arm for arm in evaluations.models if arm in ARMS or metric is Metric.INFLUENCE]
-        for problems in evaluations.sets:
+        arms = [arm for arm in found.arms if arm in ARMS or metric is Metric.INFLUENCE]
+        for problems in found.sets:
             for arm, part in ((arm, part) for arm in arms for part in parts):
-                if estimate := evaluations.share(arm, problems, part):
+                if estimate := share(found, arm, problems, part):
                     ends = [estimate.value, *estimate.interval, *estimate.over_problems]
-                    yield f"{name} {problems.stratum} {arm} {part}", [*ends, estimate.n_problems]
+                    yield f"{name} {problems} {arm} {part}", [*ends, estimate.n_problems]
 
 
-def _results(catalogue: Catalogue, seeds: int, splits: int) -> Results:
+def _results(catalogue: Catalogue, seeds: int, splits: int) -> ByName:
     """The claims' studies, with clusters, missing verdicts, and splits nested in seeds where there are several."""
     drawn = study([*catalogue.claims, *catalogue.controls], _chance, Design(seeds=seeds * splits, n=60, noise=0.03))
-    return {name: _spoiled(evaluations, splits) for name, evaluations in drawn.items()}
+    return {name: _spoiled(found, splits) for name, found in drawn.items()}
 
 
 def _chance(name: str, group: str, level: int, arm: str) -> float:
@@ -90,43 +91,67 @@ def _chance(name: str, group: str, level: int, arm: str) -> float:
     return float(0.02 if level > 3 and arm == "base" else 0.99 if level == 1 else skill**level)
 
 
-def _spoiled(evaluations: Evaluations, splits: int) -> Evaluations:
-    seeds = []
-    for number, one in enumerate(evaluations.seeds):
-        counts = {key: _counts(each, [number, *"/".join(key).encode()]) for key, each in one.counts.items()}
-        replicate = {"seed": number // splits, "function_split": number + 1 if splits > 1 else 0}
-        seeds.append(Evaluation(one.name, one.folder, {"replicate": replicate}, {}, counts, one.training))
-    return replace(evaluations, seeds=tuple(seeds))
+def _spoiled(drawn: Results, splits: int) -> Results:
+    tables, replicates = {}, []
+    for number, one in enumerate(drawn.replicates):
+        rows = drawn.rows[drawn.rows["replicate"] == one.name].reset_index(drop=True)
+        parts = rows.groupby(["arm", "file"], sort=False)
+        tables[one.name] = pd.concat(
+            _failed(part, [number, *f"{arm}/{file}".encode()]) for (arm, file), part in parts
+        ).drop(columns="replicate")
+        split = number + 1 if splits > 1 else 0
+        replicates.append(Replicate(one.name, seed=number // splits, split=split, training=one.training))
+    return Results.of(tables, replicates)
 
 
-def _counts(counts: ProblemCounts, start: list[int]) -> ProblemCounts:
+def _failed(rows: pd.DataFrame, start: list[int]) -> pd.DataFrame:
     rng = np.random.default_rng(start)
-    n, samples = len(counts.judged), int(counts.judged.max())
-    failed = np.minimum(rng.binomial(samples, 0.03, n), samples - counts.correct) if not counts.classes else 0
-    level = counts.strata[0].level
-    clusters = [f"c{row % 17}" for row in range(n)] if level == 2 else ()
-    return replace(counts, judged=counts.judged - failed, clusters=clusters)
+    n, samples = len(rows), int(rows["judged"].max())
+    classified = rows[[FAILURE + kind for kind in FAILURES]].notna().any(axis=None) or rows["entropy"].notna().any()
+    failed = 0 if classified else np.minimum(rng.binomial(samples, 0.03, n), samples - rows["right"])
+    clusters = [f"c{row % 17}" for row in range(n)] if rows["level"].iloc[0] == 2 else rows["cluster"]
+    return rows.assign(judged=rows["judged"] - failed, cluster=clusters)
 
 
 def _curves() -> dict[str, Numbers]:
     """pass@k, pass^k and differences at k = 1, 4, 16, where curves cross, and budget factors; no intervals."""
     rng, n = np.random.default_rng(5), 40
-    strata = [Stratum("heldout", 1 + row // 20) for row in range(n)]
     chances = {"sure": np.where(np.arange(n) % 4, 0.01, 0.95), "rare": np.full(n, 0.15), "none": np.zeros(n)}
     counts = {name: rng.binomial(16, chance) for name, chance in chances.items()}
-    answers = {(name, "f"): ProblemCounts(strata, np.full(n, 16), correct) for name, correct in counts.items()}
-    curves, differences, reranking = curves_of(answers, [("rare", "sure"), ("sure", "none")])
-    ks = (0, 3, 15)
-    found: dict[str, Numbers] = {}
-    for row in curves:
-        values = [row[name][k] for name in ("pass_at_k", "pass_hat_k") for k in ks]
-        found[f"{row['model']} L{row['level']}"] = [*values, row["coverage"]]
-    for row in differences:
-        crossing = row["crossover"] and row["crossover"]["k"]
-        values = [row["difference"][k] for k in ks]
-        found[f"{row['model']} − {row['base']} L{row['level']}"] = [*values, crossing]
-    for row in reranking:
-        found[f"{row['model']} / {row['base']} L{row['level']} k={row['k']}"] = [row["factor"], *row["difference"]]
+    rows = [
+        answers(name, "heldout", level, counts[name][20 * (level - 1) : 20 * level], 16, file="f")
+        for name in chances
+        for level in (1, 2)
+    ]
+    results, pairs = results_of([rows]), [("rare", "sure"), ("sure", "none")]
+    table = curves(results, pairs, lambda _: range(1, 17))
+    sets = {name.level: parts for name, parts in slices(results)}
+    ks, found = (1, 4, 16), dict[str, Numbers]()
+    for (level, model, base), curve in table.groupby(["level", "model", "base"], sort=False):
+        values = list(curve.set_index("k")["value"][list(ks)])
+        if base:
+            crossing = crossover(curve)
+            found[f"{model} − {base} L{level}"] = [*values, crossing and crossing["k"]]
+        else:
+            weights = [results.size(one) for one in sets[level]]
+            always = [[share(results, model, one, f"pass^{k}").value for one in sets[level]] for k in ks]
+            found[f"{model} L{level}"] = [
+                *values,
+                *(float(np.average(each, weights=weights)) for each in always),
+                values[-1],
+            ]
+    for level, parts in sets.items():
+        for model, base in pairs:
+            for row in budget_factors(results, model, base, parts):
+                k = row["k"]
+                differences = [
+                    np.average(
+                        [contrast(results, model, base, one, f"pass@{k}", f"pass@{k * m}").value for one in parts],
+                        weights=[results.size(one) for one in parts],
+                    )
+                    for m in (1 << power for power in range((16 // k).bit_length()))
+                ]
+                found[f"{model} / {base} L{level} k={k}"] = [row["factor"], *map(float, differences)]
     return found
 
 

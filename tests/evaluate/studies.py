@@ -79,7 +79,7 @@ def evaluation(
                 reasons,
                 (composed or {}).get(model, 0),
             )
-    return evaluate(settings) / "accuracy.json"
+    return evaluate(settings)
 
 
 def _rollouts(job: CollectSettings, reasons: Sequence[str], n_composed: int) -> None:

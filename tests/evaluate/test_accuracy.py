@@ -10,12 +10,14 @@ import pytest
 from studies import evaluation, problem_file
 
 from compositionality.config.cli import parse
-from compositionality.data.artefact import tree_hash
+from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
-from compositionality.evaluate.counts import Stratum, read_counts
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.summary import share
+from compositionality.evaluate.table import read
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.settings import CollectSettings
 from compositionality.types import Completion, Problem
@@ -89,23 +91,17 @@ def settings(tmp_path: Path, problems: Path, models: Sequence[str], **changes: A
 def test_accuracy_by_level_and_function_of_two_checkpoints(
     tmp_path: Path, problems: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    output = evaluate(settings(tmp_path, problems, ["even", "good"]))
-    rows = {
-        (row["model"], row["data_source"] or row["skill"] or "all"): row
-        for row in read_table(output / "accuracy.parquet").to_pylist()
-    }
-    assert rows["even", "string-heldout-level1"]["accuracy"] == 0.5
-    assert rows["good", "string-heldout-level2"]["accuracy"] == 1.0
-    assert rows["good", "func_3"]["n_problems"] == 4
-    assert rows["good", "all"]["difference"] == 0.5
-    assert rows["good", "all"]["share_correct"] == 1.0
-    assert rows["even", "all"]["mean_tokens"] == 7
-    written = json.loads((output / "accuracy.json").read_text())
-    assert written["results"] == read_table(output / "accuracy.parquet").to_pylist()
-    assert "rollouts/good/test" in written["inputs"]
+    output = evaluate(settings(tmp_path, problems, ["even", "good"], by_skill=True))
+    rows = read_table(output / "results.parquet").to_pandas()
+    assert rows.groupby(["arm", "level"])["right"].sum().to_dict() == {
+        ("even", 1): 2, ("even", 2): 2, ("good", 1): 4, ("good", 2): 4,
+    }  # fmt: skip
+    assert rows["skills"].map(len).groupby(rows["level"]).first().to_dict() == {1: 1, 2: 2}
+    assert set(rows["tokens"]) == {7}
+    assert "rollouts/good/test" in verify(output / "results.parquet").inputs
     shown = capsys.readouterr().out
-    assert "50.0 [15.0–85.0]" in shown
-    assert "heldout L2" in shown
+    for words in ("50.0 [15.0–85.0]", "heldout L2", "func_3 ", "+50.0 ["):
+        assert words in shown
     assert (output / "rollouts/even/test/manifest.json").is_file()
 
 
@@ -116,7 +112,7 @@ def test_unchanged_checkpoints_are_not_asked_again(tmp_path: Path, problems: Pat
     assert (asked, tree_hash(output)) == (["even"], before)
     evaluate(settings(tmp_path, problems, ["even", "good"]))
     assert asked == ["even", "good"]
-    assert set(read_table(output / "accuracy.parquet")["model"].to_pylist()) == {"even", "good"}
+    assert set(read(output / "results.parquet")["arm"]) == {"even", "good"}
 
 
 def test_a_changed_checkpoint_needs_force_and_only_it_is_asked(
@@ -134,7 +130,7 @@ def test_a_changed_checkpoint_needs_force_and_only_it_is_asked(
 
 def test_a_table_with_fewer_checkpoints_is_refused(tmp_path: Path, problems: Path, asked: list[str]) -> None:
     evaluate(settings(tmp_path, problems, ["even", "good"]))
-    with pytest.raises(UserError, match=r"accuracy.parquet: was made from other inputs"):
+    with pytest.raises(UserError, match=r"results.parquet: was made from other inputs"):
         evaluate(settings(tmp_path, problems, ["good"]))
     evaluate(settings(tmp_path, problems, ["good"], force=True))
     assert asked == ["even", "good"]
@@ -151,18 +147,17 @@ def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("compositionality.evaluate.accuracy.run.tally", stop)
+        patch.setattr("compositionality.evaluate.accuracy.run.count", stop)
         with pytest.raises(KeyboardInterrupt):
             evaluate(other)
-    assert not (tmp_path / "other/accuracy.parquet").exists()
+    assert not (tmp_path / "other/results.parquet").exists()
     assert tree_hash(evaluate(other)) == expected
     assert asked == ["even", "good"] * 2
 
 
 def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list[str]) -> None:
     output = evaluate(settings(tmp_path, problems, ["even"], n_samples=3, limit=2))
-    row = next(row for row in read_table(output / "accuracy.parquet").to_pylist() if row["by"] == "all")
-    assert (row["n_problems"], row["n_responses"], row["n_samples"]) == (2, 6, 3)
+    assert read(output / "results.parquet")["n"].tolist() == [3, 3]
 
 
 def test_every_setting_of_collect_is_one_of_evaluate_with_the_same_default() -> None:
@@ -191,35 +186,17 @@ def test_composed_responses_are_counted_where_the_task_can_tell(
     table = problem_file(tmp_path / "test.parquet", sources, programs=True)
     reasons = ["correct", "wrong", "wrong", "error", "wrong", "wrong", "wrong", "wrong"]
     outcomes = {"rl": {"string-heldout-level2": reasons, "countdown-clean-level2": ["correct", "wrong"]}}
-    output = evaluation(tmp_path / "out", {"level2": table}, outcomes, composed={"rl": 4}).parent
-    counts = read_table(output / "by_problem.parquet")
-    assert counts["composed"].to_pylist() == [1, 1, 1, 0, 0, 0, 0, 0, None, None]  # a failed judge is no response
-    known = read_counts(output / "by_problem.parquet")["rl", "level2"].composed
-    assert known is not None
-    assert known.tolist()[7:] == [0, -1, -1]
-    rows = {row["data_source"] or "all": row for row in read_table(output / "accuracy.parquet").to_pylist()}
-    level2, countdown = rows["string-heldout-level2"], rows["countdown-clean-level2"]
-    assert (level2["accuracy"], level2["composed"], level2["n_composed"]) == (1 / 7, 3 / 7, 3)
-    assert level2["composed_low"] < 3 / 7 < level2["composed_high"]
-    assert [countdown[name] for name in ("composed", "composed_low", "n_composed")] == [None, None, None]
-    assert rows["all"]["composed"] == 3 / 7
+    output = evaluation(tmp_path / "out", {"level2": table}, outcomes, composed={"rl": 4})
+    counts = read_table(output / "results.parquet")
+    assert counts["handed_on"].to_pylist() == [1, 1, 1, 0, 0, 0, 0, 0, None, None]  # a failed judge is no response
+    results = read_results([f"run:{output}"])
+    level2, countdown = results.sets
+    right, handed_on = (share(results, "rl", level2, part) for part in ("correct", "composed"))
+    assert right is not None
+    assert handed_on is not None
+    assert (right.value, handed_on.value, handed_on.n_problems) == (1 / 7, 3 / 7, 7)
+    assert handed_on.low < 3 / 7 < handed_on.high
+    assert share(results, "rl", countdown, "composed") is None
     shown = capsys.readouterr().out
     assert "right functions in the right order, each on the result before it, in %" in shown
     assert "42.9 [15.8–75.0]" in shown
-
-
-def test_counts_for_every_problem_lie_beside_the_table(tmp_path: Path, problems: Path, asked: list[str]) -> None:
-    output = evaluate(settings(tmp_path, problems, ["even", "good"], n_samples=2))
-    found = read_counts(output / "by_problem.parquet")
-    assert list(found) == [("even", "test"), ("good", "test")]
-    assert found["even", "test"].strata == [
-        Stratum("heldout", level, f"string-heldout-level{level}") for level in (1,) * 4 + (2,) * 4
-    ]
-    assert found["even", "test"].correct.tolist() == [2, 0, 2, 0, 2, 0, 2, 0]
-    assert found["good", "test"].judged.tolist() == [2] * 8
-    (output / "by_problem.parquet").unlink()
-    before = (output / "accuracy.parquet").stat().st_mtime_ns
-    evaluate(settings(tmp_path, problems, ["even", "good"], n_samples=2))
-    assert (output / "by_problem.parquet").is_file()
-    assert (output / "accuracy.parquet").stat().st_mtime_ns == before
-    assert asked == ["even", "good"]

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import read_catalogue, words
-from compositionality.evaluate.claims.decide import Outcome, Results, claim_rows, decide, decide_all_of
-from compositionality.evaluate.counts import ProblemCounts, Stratum
-from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet
+from compositionality.evaluate.claims.decide import Outcome, claim_rows, decide, decide_all_of
+from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.results import Results
+from compositionality.evaluate.table import FAILURE
 from compositionality.types import ALL_SAMPLES, GROWTH, Claim, Comparison, Decision, Metric, Rule
 
 N = 400
-LEVEL3 = Stratum("heldout", 3)
 CATALOGUE = read_catalogue("composition")
 
 
@@ -27,33 +29,22 @@ def ungated(claims: Sequence[Claim]) -> list[Claim]:
     return [replace(one, comparisons=tuple(replace(each, gates=()) for each in one.comparisons)) for one in claims]
 
 
-def study(shares: dict[str, list[float]], stratum: Stratum = LEVEL3) -> Evaluations:
+def study(shares: dict[str, list[float]], group: str = "heldout", level: int = 3) -> Results:
     """One group; each arm right on so large a share of N problems, seed by seed, the same problems first."""
-    seeds = []
-    for number in range(len(next(iter(shares.values())))):
-        answers = {
-            (arm, "test"): ProblemCounts(
-                (stratum,) * N, np.ones(N, np.int64), (np.arange(N) < round(N * values[number])).astype(np.int64)
-            )
-            for arm, values in shares.items()
-        }
-        seeds.append(Evaluation(f"seed{number}", Path(), {"sampling": {}}, {}, answers))
-    return Evaluations(tuple(seeds), tuple(shares), (ProblemSet("test", *stratum),))
+    n_seeds = len(next(iter(shares.values())))
+    right = {arm: [(np.arange(N) < round(N * value)).astype(int) for value in shares[arm]] for arm in shares}
+    return results_of([[answers(arm, group, level, right[arm][seed]) for arm in shares] for seed in range(n_seeds)])
 
 
 def test_composed_responses_are_a_part_of_accuracy() -> None:
     """Right answers to the first half of the problems, composed ones to all of them but in the base."""
-    right, all_of_them = (np.arange(N) < N // 2).astype(np.int64), np.ones(N, np.int64)
-    answers = {
-        (arm, "test"): ProblemCounts((LEVEL3,) * N, np.ones(N, np.int64), right, composed=composed)
-        for arm, composed in {"rl-level2": all_of_them, "stage1": right}.items()
-    }
-    seed = Evaluation("seed0", Path(), {"sampling": {}}, {}, answers)
-    found = Evaluations((seed,), ("stage1", "rl-level2"), (ProblemSet("test", *LEVEL3),))
+    right, all_of_them = (np.arange(N) < N // 2).astype(int), np.ones(N, int)
+    composed = {"rl-level2": all_of_them, "stage1": right}
+    found = results_of([[answers(arm, "heldout", 3, right, handed_on=composed[arm]) for arm in composed]])
     correct = Comparison("heldout", 3, "rl-level2", "stage1", threshold=0.2)
-    composed = replace(correct, part="composed")
-    assert words(composed) == "heldout L3, composed: rl-level2 − stage1 > 20"
-    assert (judge(composed, found).decision, judge(correct, found).decision) == (YES, NO)
+    composed_too = replace(correct, part="composed")
+    assert words(composed_too) == "heldout L3, composed: rl-level2 − stage1 > 20"
+    assert (judge(composed_too, found).decision, judge(correct, found).decision) == (YES, NO)
 
 
 def test_a_gain_over_another_gain() -> None:
@@ -69,7 +60,7 @@ def test_a_gain_over_another_gain() -> None:
     assert outcome.decision is not NO
     assert judge(replace(gain, threshold=0.2), found).these_seeds is YES
     assert judge(replace(gain, threshold=0.5), found).decision is NO
-    right = {arm: np.mean([seed.counts[arm, "test"].correct for seed in found.seeds], axis=0) for arm in found.models}
+    right = found.rows.pivot_table("right", "problem", "arm", aggfunc="mean")
     by_problem = right["rl-a"] - right["sft-a"] - (right["rl-b"] - right["sft-b"])
     half = 1.966 * by_problem.std(ddof=1) / np.sqrt(N)
     assert estimate.over_problems == pytest.approx((0.30 - half, 0.30 + half), abs=0.004)
@@ -83,13 +74,11 @@ def test_rules_can_be_typed_on_any_keyboard() -> None:
         Rule("nearly")
 
 
-def judge(comparison: Comparison, found: Evaluations) -> Outcome:
+def judge(comparison: Comparison, found: Results) -> Outcome:
     return decide(Claim("", "", "", "", (comparison,)), {comparison.results: found})[0]
 
 
-def decisions(
-    found: Evaluations, rule: Rule, threshold: float = 0.0, base: str = "stage1"
-) -> tuple[Decision, Decision]:
+def decisions(found: Results, rule: Rule, threshold: float = 0.0, base: str = "stage1") -> tuple[Decision, Decision]:
     judged = judge(Comparison("heldout", 3, "rl", base, rule, threshold), found)
     return judged.decision, judged.these_seeds
 
@@ -184,7 +173,7 @@ def test_one_seed_is_judged_by_its_problems() -> None:
 
 def test_what_is_not_there_is_not_run() -> None:
     assert decisions(study({"rl": [0.2]}), Rule.ABOVE) == (NONE, NONE)
-    assert decisions(study({"stage1": [0.2], "rl": [0.6]}, Stratum("heldout", 4)), Rule.ABOVE) == (NONE, NONE)
+    assert decisions(study({"stage1": [0.2], "rl": [0.6]}, level=4), Rule.ABOVE) == (NONE, NONE)
     assert judge(Comparison("heldout", 3, "rl", "stage1"), study({"rl": [0.2]})).missing == "stage1"
     assert {row["decision"] for row in claim_rows(CATALOGUE.claims, {})} == {NONE}
 
@@ -233,29 +222,21 @@ def test_h8_is_h1_and_h2_and_h3_together() -> None:
         assert tuple(rows[name]["decision"] for name in ("H1", "H2", "H3", "H8")) == (OPEN, h2, h3, h8)
 
 
-def rows_of(studies: Results) -> dict[str, dict[str, Any]]:
+def rows_of(studies: ByName) -> dict[str, dict[str, Any]]:
     return {row["claim"]: row for row in claim_rows(ungated(CATALOGUE.claims), studies)}
 
 
 @pytest.mark.parametrize(("trained_by_chance", "expected"), [(0.21, YES), (0.5, NO)])
 def test_controls_must_gain_next_to_nothing(trained_by_chance: float, expected: Decision) -> None:
     shares = {"stage1": [0.2] * 3, "rl-level2-shuffled": [trained_by_chance] * 3}
-    both = study(shares)
-    trained = study(shares, Stratum("trained", 3))
-    joined = Evaluations(
-        tuple(
-            Evaluation(one.name, Path(), {}, {}, {**one.counts, **renamed(other)})
-            for one, other in zip(both.seeds, trained.seeds, strict=True)
-        ),
-        both.models,
-        (ProblemSet("test", "heldout", 3), ProblemSet("more", "trained", 3)),
-    )
+    both = [study(shares), study(shares, "trained")]
+    tables = {
+        one.name: pd.concat([found.rows[found.rows["replicate"] == one.name] for found in both])
+        for one in both[0].replicates
+    }
+    joined = Results.of({name: rows.drop(columns="replicate") for name, rows in tables.items()}, both[0].replicates)
     rows = {row["claim"]: row["decision"] for row in claim_rows(ungated(CATALOGUE.controls), {"accuracy": joined})}
     assert rows == {"control-shuffled": expected, "control-format": NONE, "control-random": NONE}
-
-
-def renamed(seed: Evaluation) -> dict[tuple[str, str], ProblemCounts]:
-    return {(model, "more"): answers for (model, _), answers in seed.counts.items()}
 
 
 WORKS = {"string-base": 0.02, "multi-base": 0.17, "string-rl-level1to2": 0.03, "multi-rl-level1": 0.2,
@@ -274,22 +255,16 @@ WORKS = {"string-base": 0.02, "multi-base": 0.17, "string-rl-level1to2": 0.03, "
 )
 def test_what_carries_over_to_countdown(changed: dict[str, float], h4: Decision, h5: Decision) -> None:
     shares = {arm: [share] * 3 for arm, share in {**WORKS, **changed}.items()}
-    rows = rows_of({"countdown": study(shares, Stratum("countdown", 3))})
+    rows = rows_of({"countdown": study(shares, "countdown")})
     found = {name: row["decision"] for name, row in rows.items() if row["decision"] != NONE}
     assert found == {"H4": h4, "H5": h5}
 
 
-def sampled(by_arm: dict[str, float], level: int, n: int = 64, problems: int = 300) -> Evaluations:
+def sampled(by_arm: dict[str, float], level: int, n: int = 64, problems: int = 300) -> Results:
     """One seed with n samples of every problem, whose chances are spread evenly from 0 to twice the arm's mean."""
-    rng, stratum = np.random.default_rng(0), Stratum("heldout", level)
-    chances = np.linspace(0, 2, problems)
-    answers = {
-        (arm, "test"): ProblemCounts(
-            (stratum,) * problems, np.full(problems, n), rng.binomial(n, np.minimum(mean * chances, 1))
-        )
-        for arm, mean in by_arm.items()
-    }
-    return Evaluations((Evaluation("seed0", Path(), {}, {}, answers),), tuple(by_arm), (ProblemSet("test", *stratum),))
+    rng, chances = np.random.default_rng(0), np.linspace(0, 2, problems)
+    right = {arm: rng.binomial(n, np.minimum(mean * chances, 1)) for arm, mean in by_arm.items()}
+    return results_of([[answers(arm, "heldout", level, right[arm], n) for arm in by_arm]])
 
 
 def at(level: int, part: str, rule: Rule = Rule.ABOVE, threshold: float = 0.0) -> Comparison:
@@ -307,8 +282,8 @@ def test_h6_a_gap_that_closes_and_one_that_widens() -> None:
     widens = judge(at(3, GROWTH), deep)
     assert widens.decision is YES
     assert widens.estimate is not None
-    answers = deep.seeds[0].counts["rl-level2", "test"]
-    assert widens.estimate.value == pytest.approx((answers.correct > 0).mean() - (answers.correct / 64).mean())
+    right = deep.rows[deep.rows["arm"] == "rl-level2"]["right"]
+    assert widens.estimate.value == pytest.approx((right > 0).mean() - (right / 64).mean())
     assert words(widens.comparison) == "heldout L3, pass@N − pass@1: rl-level2 − stage1 > 0"
     rows = rows_of({"passk": deep})
     assert (rows["H6"]["decision"], rows["H6-closes"]["decision"]) == (OPEN, NONE)
@@ -317,10 +292,8 @@ def test_h6_a_gap_that_closes_and_one_that_widens() -> None:
 
 def test_h6_samples_that_no_verifier_judged_count_for_nothing() -> None:
     judged = np.array([4, 3, 4, 0])
-    answers = {(arm, "test"): ProblemCounts((LEVEL3,) * 4, judged, right) for arm, right in
-               (("stage1", np.array([0, 0, 0, 0])), ("rl-level2", np.array([1, 0, 4, 0])))}  # fmt: skip
-    found = Evaluations((Evaluation("seed0", Path(), {}, {}, answers),), ("stage1", "rl-level2"),
-                  (ProblemSet("test", *LEVEL3),))  # fmt: skip
+    right = {"stage1": [0, 0, 0, 0], "rl-level2": [1, 0, 4, 0]}
+    found = results_of([[answers(arm, "heldout", 3, right[arm], 4, judged=judged) for arm in right]])
     assert found.samples(found.sets[0]) == 3
     gap = judge(at(3, ALL_SAMPLES), found).estimate
     assert gap is not None
@@ -343,21 +316,18 @@ FAILING = {  # of 40 answers to each problem, as in the paper's figure 6
 }  # fmt: skip
 
 
-def classed(failing: dict[str, tuple[int, ...]], seeds: int = 3, problems: int = 120) -> Evaluations:
+def classed(failing: dict[str, tuple[int, ...]], seeds: int = 3, problems: int = 120) -> Results:
     """Classes of 40 answers; two problems in three have one answer more or less of the last two classes."""
     shift = np.arange(problems) % 3 - 1
 
-    def answers(seed: int, counts: tuple[int, ...]) -> ProblemCounts:
-        spread = {name: np.full(problems, count) for name, count in zip(CLASSES, counts, strict=True)}
+    def of_seed(arm: str, seed: int) -> pd.DataFrame:
+        spread = {name: np.full(problems, count) for name, count in zip(CLASSES, failing[arm], strict=True)}
         spread["atomic_error"] = np.maximum(spread["atomic_error"] + np.roll(shift, seed), 0)
         spread["incorrect_composition"] = 40 - sum(spread[name] for name in CLASSES if name != "incorrect_composition")
-        return ProblemCounts((LEVEL3,) * problems, np.full(problems, 40), spread["correct"], spread)
+        counts = {FAILURE + name: values for name, values in spread.items()}
+        return answers(arm, "heldout", 3, spread["correct"], 40, **counts)
 
-    made = tuple(
-        Evaluation(f"seed{seed}", Path(), {}, {}, {(arm, "t"): answers(seed, found) for arm, found in failing.items()})
-        for seed in range(seeds)
-    )
-    return Evaluations(made, tuple(failing), (ProblemSet("t", *LEVEL3),))
+    return results_of([[of_seed(arm, seed) for arm in failing] for seed in range(seeds)])
 
 
 def test_h7_the_papers_own_failures_support_every_claim() -> None:

@@ -8,19 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from claim_studies import answers
 from rich.console import Console
 from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
-from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
 from compositionality.evaluate.claims.tables import print_claims
-from compositionality.evaluate.counts import read_counts
 from compositionality.evaluate.frames import marks
+from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH
 from compositionality.types import FAILURES
 
@@ -39,51 +41,35 @@ def accuracy(tmp_path: Path, problems: Path, seed: int, **arms: int) -> str:
     return f"seed{seed}:{evaluation(tmp_path / f'run{seed}' / 'section41_42', {'heldout': problems}, outcomes, seed)}"
 
 
-def counted(folder: Path, columns: dict[str, dict[str, Any]], total: str) -> str:
-    """by_problem.parquet as section 4.4 (judged, correct) or 4.5 (responses, classes) writes it; equal problems."""
-    rows = [
-        {
-            "model": model,
-            "problems": "heldout",
-            "problem": number,
-            "group": "heldout",
-            "level": 3,
-            "data_source": LEVEL,
-            "cluster": f"c{number}",
-            total: 40,
-            **counts,
-        }
-        for model, counts in columns.items()
-        for number in range(SIZE)
-    ]
-    inputs: dict[str, Path] = {}
+def written(folder: Path, by_arm: dict[str, dict[str, int]], labels: bool = False) -> str:
+    """results.parquet as section 4.4 or 4.5 (made from its labels) writes it: 40 answers to each of equal problems."""
     own = folder / "answers.txt"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text(folder.parent.name)
-    if total == "responses":  # as section 4.5 makes it: from its labels
+    inputs = {"rollouts": own}
+    if labels:
         inputs = {"labels": folder / "labels.parquet"}
         with new_artefact(inputs["labels"], Recipe("labels", {}, {"rollouts": own})) as partial:
             partial.write_text("labels")
-    with new_artefact(folder / "by_problem.parquet", Recipe("made", {}, inputs or {"rollouts": own})) as partial:
-        write_table(pa.Table.from_pylist(rows), partial)
+    rows = [answers(arm, "heldout", 3, [0] * SIZE, 40).assign(**counts) for arm, counts in by_arm.items()]
+    with new_artefact(folder / "results.parquet", Recipe("made", {}, inputs)) as partial:
+        write(pd.concat(rows), partial)
     return f"{folder.parent.name}:{folder}"
 
 
 def passk(folder: Path) -> str:
-    none: dict[str, Any] = {"composed": None}
-    counts = {"stage1": {"correct": 0, **none}, "rl-level2": {"correct": 2, **none}}
-    return counted(folder / "section44", counts, "judged")
+    return written(folder / "section44", {"stage1": {"right": 0}, "rl-level2": {"right": 2}})
 
 
 def failures(folder: Path, **changes: int) -> str:
-    none = dict.fromkeys(FAILURES, 0)
-    ignored = {**none, "ignores_composition": 30, "incorrect_composition": 8, "atomic_error": 2}
-    learnt = {**none, "correct": 20, "incorrect_composition": 5, "atomic_error": 15, **changes}
-    return counted(
-        folder / "section45",
-        {"stage1": ignored, "rft": ignored, "rl-level1": ignored, "rl-level2": learnt},
-        "responses",
-    )
+    def classes(**counts: int) -> dict[str, int]:
+        known = {**dict.fromkeys(FAILURES, 0), **counts}
+        return {**{FAILURE + name: n for name, n in known.items()}, "right": known["correct"]}
+
+    ignored = classes(ignores_composition=30, incorrect_composition=8, atomic_error=2)
+    learnt = classes(**{"correct": 20, "incorrect_composition": 5, "atomic_error": 15, **changes})
+    by_arm = {"stage1": ignored, "rft": ignored, "rl-level1": ignored, "rl-level2": learnt}
+    return written(folder / "section45", by_arm, labels=True)
 
 
 def ungated(tmp_path: Path) -> str:
@@ -158,7 +144,7 @@ def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) 
     assert rows[0]["claim"] == "H1"
     assert {"claim_decision", "claim_needs", "comparison", "decision", "difference", "low", "high"} <= set(rows[0])
     for name in ("claims.json", "claims.csv"):
-        assert set(verify(tmp_path / name).inputs) == {"accuracy/seed0/by_problem.parquet"}
+        assert set(verify(tmp_path / name).inputs) == {"accuracy/seed0/results.parquet", "accuracy/seed0/training.json"}
 
 
 def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -> None:
@@ -182,12 +168,12 @@ def test_p15_altered_input_and_an_altered_table_are_refused(tmp_path: Path, prob
     (tmp_path / "claims.json").write_text((tmp_path / "claims.json").read_text().replace("supported", "undecided"))
     with pytest.raises(UserError, match=r"claims.json: altered"):
         read_claims(tmp_path / "claims.json")
-    table = tmp_path / "run0/section45/by_problem.parquet"
+    table = tmp_path / "run0/section45/results.parquet"
     table.write_bytes(table.read_bytes() + b"x")
-    with pytest.raises(UserError, match=r"section45/by_problem.parquet: altered"):
+    with pytest.raises(UserError, match=r"section45/results.parquet: altered"):
         content(tmp_path, **inputs)
     table.unlink()
-    with pytest.raises(UserError, match=r"by_problem.parquet: missing; run examples/failure_modes.py again"):
+    with pytest.raises(UserError, match=r"results.parquet: missing; run examples/failure_modes.py again"):
         content(tmp_path, **inputs)
 
 
@@ -216,36 +202,26 @@ def test_other_input_is_refused(tmp_path: Path, problems: Path) -> None:
         decide_claims(ClaimsSettings(results=["accuracy/x"], output=tmp_path / "claims"))
     with pytest.raises(UserError, match=r"no such file; make it with examples/claims.py"):
         read_claims(tmp_path / "none.json")
-    bare = counted(tmp_path / "run0/section45", {"stage1": {"correct": 0}}, "responses")
-    with pytest.raises(UserError, match=r"by_problem.parquet: has no column .*ignores_composition"):
-        content(tmp_path, failures=[bare])
     (tmp_path / "claims.json").write_text("mine")
     with pytest.raises(UserError, match="was not made by this step"):
         content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
 
 
 @pytest.mark.parametrize(
-    ("column", "cells", "told"),
+    ("spoil", "told"),
     [
-        ("judged", ["x"] * 3, "column judged holds string, not int64"),
-        ("correct", [1, None, 2], "column correct has 1 empty cells"),
-        ("level", [0.5] * 3, "column level holds double, not int64"),
-        ("problem", [[1]] * 3, "column problem holds list<.*>, not int64"),
+        (lambda table: table.drop_columns(["tokens"]), "has other columns than this version writes"),
+        (lambda table: table.set_column(9, "judged", pa.array(["x"] * 3)), "has other columns than this version"),
+        (lambda table: pa.concat_tables([table, table.slice(1, 1)]), "a on a1: rows missing or twice"),
     ],
 )
-def test_p18_counts_of_another_type_are_named(tmp_path: Path, column: str, cells: list[Any], told: str) -> None:
-    rows = {"model": ["a"] * 3, "problems": ["p"] * 3, "problem": [0, 1, 2], "group": ["g"] * 3, "level": [1] * 3}
-    rows |= {
-        "data_source": ["s"] * 3,
-        "cluster": ["c"] * 3,
-        "judged": [4] * 3,
-        "correct": [1] * 3,
-        "composed": [None] * 3,
-        column: cells,
-    }
-    write_table(pa.table(rows), tmp_path / "by_problem.parquet")
-    with pytest.raises(UserError, match=rf"by_problem\.parquet: {told}; make it again"):
-        read_counts(tmp_path / "by_problem.parquet")
+def test_p18_a_table_of_another_schema_or_with_rows_twice_is_named(tmp_path: Path, spoil: Any, told: str) -> None:
+    path = tmp_path / "results.parquet"
+    write(answers("a", "a", 1, [0, 1, 1]), path)
+    assert len(read(path)) == 3
+    pq.write_table(spoil(pq.read_table(path)), path)
+    with pytest.raises(UserError, match=rf"results\.parquet: {told}.*; make it again with --force"):
+        read(path)
 
 
 @pytest.mark.parametrize("n_seeds", [1, 3])

@@ -10,7 +10,7 @@ from claim_studies import UNTRAINED, Design, study
 
 from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.gates import Results
+from compositionality.evaluate.claims.gates import ByName
 from compositionality.types import Claim, Decision, Origin, TrainingReport
 
 CATALOGUE = read_catalogue("composition")
@@ -20,7 +20,7 @@ OPEN = {Decision.NOT_TESTABLE, Decision.UNDECIDED, Decision.NOT_RUN}
 YES, NO, NOT_TESTABLE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.NOT_TESTABLE
 
 
-def rows(results: Results, claims: Sequence[Claim] = CLAIMS) -> dict[str, dict[str, Any]]:
+def rows(results: ByName, claims: Sequence[Claim] = CLAIMS) -> dict[str, dict[str, Any]]:
     return {row["claim"]: row for row in claim_rows(claims, results)}
 
 
@@ -66,12 +66,12 @@ def test_p19_an_arm_that_hardly_trained_decides_nothing() -> None:
     assert bad["H1"]["reason"] == "rl-level1 hardly trained: 2.94 % of its groups had signal, 10 % are needed"
 
 
-def with_report(results: Results, arm: str, report: TrainingReport | None) -> Results:
+def with_report(results: ByName, arm: str, report: TrainingReport | None) -> ByName:
     changed = {}
     for name, found in results.items():
-        seeds = [(one, {key: its for key, its in one.training.items() if key != arm}) for one in found.seeds]
+        seeds = [(one, {key: its for key, its in one.training.items() if key != arm}) for one in found.replicates]
         new = {arm: report} if report else {}
-        changed[name] = replace(found, seeds=tuple(replace(one, training={**rest, **new}) for one, rest in seeds))
+        changed[name] = replace(found, replicates=tuple(replace(one, training={**rest, **new}) for one, rest in seeds))
     return changed
 
 

@@ -22,7 +22,7 @@ from failure_runs import evaluation, first_line_only, problem_file, rows_of, set
 from compositionality.errors import UserError
 from compositionality.evaluate.failures.judge import NAMES, SCHEMA, judged_class
 from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.summary import kappa_with_interval
+from compositionality.evaluate.failures.summary import agreement, kappa_with_interval
 from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]
@@ -100,8 +100,7 @@ def home(tmp_path: Path) -> Path:
 def asked(home: Path, judge: Judge, **changes: Any) -> dict[str, Any]:
     options = {"judge": True, "judge_base_url": judge.url, "judge_model": "j", "judge_responses": 0, **changes}
     output = find_failures(settings(home, **options))
-    found: dict[str, Any] = json.loads((output / "failure_modes.json").read_text())["judge"]
-    return found
+    return agreement(output / "judge.parquet")
 
 
 def test_agreement_of_judge_and_program(home: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,19 +162,21 @@ def test_p07_killed_and_run_again_it_asks_only_what_is_missing(home: Path, judge
 
 def test_a_part_of_the_responses_is_always_the_same_part(home: Path, judge: Judge) -> None:
     assert asked(home, judge, judge_responses=5)["n"] <= 10
-    part = {(row["model"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
+    part = {(row["arm"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
     assert len(part) == 10
     asked(home, judge)
     assert len(judge.seen) == DISTINCT
-    assert part <= {(row["model"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
+    assert part <= {(row["arm"], row["problem"], row["sample"]) for row in rows_of(home / "out/judge.parquet")}
 
 
-def test_without_the_judge_its_findings_stay_as_long_as_they_fit(home: Path, judge: Judge) -> None:
+def test_without_the_judge_its_findings_stay_as_long_as_they_fit(
+    home: Path, judge: Judge, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = asked(home, judge)
-    output = find_failures(settings(home))
-    assert json.loads((output / "failure_modes.json").read_text())["judge"] == first
-    find_failures(settings(home, models=["lazy"]))
-    assert json.loads((output / "failure_modes.json").read_text())["judge"] is None
+    for changes, shown in (({}, True), ({"models": ["lazy"]}, False)):
+        capsys.readouterr()
+        find_failures(settings(home, **changes))
+        assert (f"judge j: {first['n']} responses, agreement" in capsys.readouterr().out) == shown
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,8 @@
 """From rollouts to labels, shares and counts: real problem files and folders, answers made by hand."""
 
-import json
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 from failure_runs import (
     N_PROBLEMS,
@@ -17,14 +16,14 @@ from failure_runs import (
     wrong_at_the_end,
 )
 
-from compositionality.data.artefact import file_hash, read_manifest, tree_hash
+from compositionality.data.artefact import file_hash, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.labels import count_labels
 from compositionality.evaluate.failures.run import find_failures
 from compositionality.evaluate.failures.sources import FailureSettings
-from compositionality.evaluate.failures.summary import summarise
+from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.results import Results, read_results
 from compositionality.stats.estimate import over_problems
-from compositionality.types import FAILURES
+from compositionality.types import FAILURES, Metric
 
 MODELS = {"good": always_right, "lazy": first_line_only, "slip": wrong_at_the_end}
 
@@ -36,13 +35,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def summary_of(output: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((output / "failure_modes.json").read_text())
-    return found
+def results_of(output: Path) -> Results:
+    return read_results([f"run:{output}"], metric=Metric.FAILURES)
 
 
 def shares(output: Path, kind: str, level: int) -> dict[str, float]:
-    rows = summary_of(output)["shares"]
+    rows = class_shares(results_of(output))
     return {row["model"]: row["share"] for row in rows if (row["class"], row["level"]) == (kind, level)}
 
 
@@ -52,11 +50,9 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
     assert shares(output, "ignores_composition", 3) == {"good": 0, "lazy": 1, "slip": 0}
     assert shares(output, "correct", 1) == {"good": 1, "lazy": 1, "slip": 0.5}
     assert shares(output, "atomic_error", 2) == {"good": 0, "lazy": 0, "slip": 0.5}
-    summary = summary_of(output)
-    assert summary["classes"] == list(FAILURES)
-    assert summary["models"] == ["good", "lazy", "slip"]
-    assert summary["judge"] is None
-    assert {(row["group"], row["n_problems"], row["n_responses"]) for row in summary["shares"]} == {("heldout", 8, 16)}
+    results = results_of(output)
+    assert results.arms == ("good", "lazy", "slip")
+    assert {(one.group, results.size(one)) for one in results.sets} == {("heldout", 8)}
     told = capsys.readouterr().out
     assert "heldout, level 3: % of responses [95 % interval], 8 problems" in told
     assert "ignores composition" in told
@@ -65,15 +61,13 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
 
 def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) -> None:
     output = find_failures(settings(home))
-    rows = [row for row in summary_of(output)["shares"] if (row["model"], row["level"]) == ("slip", 3)]
+    rows = [row for row in class_shares(results_of(output)) if (row["model"], row["level"]) == ("slip", 3)]
     assert sum(row["share"] for row in rows) == pytest.approx(1)
-    counts = [row for row in rows_of(output / "by_problem.parquet") if row["model"] == "slip"]
+    counts = [row for row in rows_of(output / "results.parquet") if row["arm"] == "slip"]
     assert [row["problem"] for row in counts] == list(range(N_PROBLEMS))
-    assert all(sum(row[kind] for kind in FAILURES) == row["responses"] == 2 for row in counts)
-    import numpy as np
-
-    deep = [row for row in counts if row["data_source"].endswith("level3")]
-    interval = over_problems(np.array([row["correct"] for row in deep]), np.array([row["responses"] for row in deep]))
+    assert all(sum(row[f"failure_{kind}"] for kind in FAILURES) == row["n"] == row["judged"] == 2 for row in counts)
+    deep = [row for row in counts if row["level"] == 3]
+    interval = over_problems(np.array([row["right"] for row in deep]), np.array([row["n"] for row in deep]))
     assert interval is not None
     found = next(row for row in rows if row["class"] == "correct")
     assert (found["share"], found["low"], found["high"]) == (interval.value, interval.low, interval.high)
@@ -81,27 +75,24 @@ def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) 
 
 def test_functions_and_pairs(home: Path) -> None:
     output = find_failures(settings(home))
-    summary = summary_of(output)
-    steps = [row for row in summary["by_function"] if row["model"] == "slip"]
+    table = read_labels(output / "labels.parquet")
+    steps = [row for row in by_function(table).to_dict("records") if row["model"] == "slip"]
     assert sum(row["reached"] for row in steps) == 2 * (8 + 16 + 24)
     assert sum(row["wrong"] for row in steps) == N_PROBLEMS
     assert all(row["error_rate"] == row["wrong"] / row["reached"] for row in steps)
-    assert {row["alone"] for row in steps} <= {0.5, None}
-    pairs = [row for row in summary["by_pair"] if row["model"] == "slip"]
+    assert {row["alone"] for row in steps if row["alone"] == row["alone"]} == {0.5}
+    pairs = [row for row in by_pair(table).to_dict("records") if row["model"] == "slip"]
     assert sum(row["n"] for row in pairs) == 16
     assert {row["accuracy"] for row in pairs} == {0.5}
-    labels = [row for row in rows_of(output / "labels.parquet") if row["model"] == "slip" and row["sample"] == 1]
+    labels = [row for row in rows_of(output / "labels.parquet") if row["arm"] == "slip" and row["sample"] == 1]
     assert {row["fault"] for row in labels} == {"result"}
-    assert all(row["step"] == int(row["data_source"][-1]) for row in labels)
+    assert all(row["step"] == row["level"] for row in labels)
     assert all(row["applied"][-1] == row["function"] for row in labels)
 
 
-def test_p15_the_labels_are_enough_for_everything_else(home: Path) -> None:
+def test_p15_the_table_is_made_from_the_labels(home: Path) -> None:
     output = find_failures(settings(home))
-    assert summarise(count_labels(output / "labels.parquet"), None) == summary_of(output)
-    manifest = read_manifest(output / "failure_modes.json")
-    assert manifest is not None
-    assert manifest.inputs == {"labels": file_hash(output / "labels.parquet")}
+    assert verify(output / "results.parquet").inputs == {"labels": file_hash(output / "labels.parquet")}
 
 
 def test_p07_again_the_same_bytes_and_new_answers_are_followed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,11 +108,11 @@ def test_p07_again_the_same_bytes_and_new_answers_are_followed(home: Path, capsy
 
 def test_models_and_levels_can_be_narrowed(home: Path) -> None:
     output = find_failures(settings(home, models=["slip", "good"], levels=[2]))
-    assert summary_of(output)["models"] == ["slip", "good"]
-    assert {row["level"] for row in summary_of(output)["shares"]} == {2}
+    assert results_of(output).arms == ("slip", "good")
+    assert {one.level for one in results_of(output).sets} == {2}
     with pytest.raises(UserError, match=r"levels=\[7\]: the problems have levels"):
         find_failures(settings(home, levels=[7]))
-    assert {row["level"] for row in summary_of(output)["shares"]} == {2}  # the old result is still there
+    assert {one.level for one in results_of(output).sets} == {2}  # the old result is still there
 
 
 def test_single_folders_find_their_problem_file(home: Path) -> None:
@@ -129,7 +120,7 @@ def test_single_folders_find_their_problem_file(home: Path) -> None:
     folders = [f"m:{home}/run/rollouts/slip/heldout", f"m:{rollouts(home / 'more', other, always_right)}"]
     files = [f"heldout:{home / 'heldout.parquet'}", f"other:{other}"]
     output = find_failures(FailureSettings(files, home / "out", rollouts=folders))
-    found = {row["problems"]: row["share"] for row in summary_of(output)["shares"] if row["class"] == "correct"}
+    found = {row["problems"]: row["share"] for row in class_shares(results_of(output)) if row["class"] == "correct"}
     assert found == {"heldout": 0.5, "other": 1}
     with pytest.raises(UserError, match="answers none of the files in problems"):
         find_failures(FailureSettings(files[:1], home / "out", rollouts=folders))

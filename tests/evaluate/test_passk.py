@@ -1,26 +1,32 @@
 """pass@k end to end on rollout folders of known counts, and what is refused in one line."""
 
-import json
+import io
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 import pytest
+from claim_studies import answers, results_of
 from passk_folders import problem_file, rollout_folder, rows_of
+from rich.console import Console
 
 from compositionality.config.cli import parse
-from compositionality.data.artefact import tree_hash
+from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import COLUMNS, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import read_counts
-from compositionality.evaluate.parts import passed
+from compositionality.evaluate.measures import passed
+from compositionality.evaluate.passk.curves import curves
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
+from compositionality.evaluate.passk.tables import print_curves
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.summary import share
+from compositionality.evaluate.table import read
 from compositionality.rollout.engines.base import Chat, SamplingOptions
 from compositionality.rollout.store import read_by_problem
-from compositionality.stats.estimate import ByProblem
-from compositionality.types import Completion
+from compositionality.types import Completion, Metric, TrainingReport
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4
@@ -52,27 +58,26 @@ def two(tmp_path: Path, problems: Path) -> list[str]:
 def test_curves_of_two_checkpoints_by_level_and_pooled(
     tmp_path: Path, problems: Path, two: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = json.loads((passk(settings(tmp_path, problems, two)) / "passk.json").read_text())
-    assert (content["models"], content["n_samples"], content["temperature"]) == (["base", "rl"], N, 1.0)
-    assert content["problems"] == {"test": tree_hash(problems)}
-    curves = {(row["model"], row["level"]): row for row in content["curves"]}
-    assert list(curves) == [("base", 1), ("rl", 1), ("base", 2), ("rl", 2), ("base", 0), ("rl", 0)]
-    hard = curves["base", 2]
-    assert (hard["group"], hard["n_problems"], hard["k"]) == ("heldout", 3, [1, 2, 3, 4])
-    assert hard["pass_at_k"] == pytest.approx([1 / 12, 1 / 6, 1 / 4, 1 / 3], abs=1e-6)
+    output = passk(settings(tmp_path, problems, two))
+    made = verify(output / "results.parquet")
+    assert (made.settings["models"], made.settings["pairs"]) == (["base", "rl"], [["rl", "base"]])
+    assert (made.settings["sampling"]["n_samples"], made.settings["sampling"]["temperature"]) == (N, 1.0)
+    assert made.inputs["problems/test"] == tree_hash(problems)
+    results = read_results([f"run:{output}"], metric=Metric.PASS_AT_K)
+    easy, hard = sorted(results.sets)
+    assert (hard.group, results.size(hard)) == ("heldout", 3)
+    found = [share(results, "base", hard, f"pass@{k}") for k in (1, 2, 3, 4)]
+    assert [one and one.value for one in found] == pytest.approx([1 / 12, 1 / 6, 1 / 4, 1 / 3])
     # 4, 2 and 4 of 4 are right: C(2, k) / C(4, k) for the one in between
-    assert curves["base", 1]["pass_hat_k"] == pytest.approx([2.5 / 3, (2 + 1 / 6) / 3, 2 / 3, 2 / 3], abs=1e-6)
-    assert hard["coverage"] == pytest.approx(1 / 3, abs=1e-6)
-    assert (hard["coverage_low"], hard["coverage_high"]) == (hard["low"][-1], hard["high"][-1])
-    pooled = next(row for row in content["differences"] if row["level"] == 0)
-    assert (pooled["model"], pooled["base"], pooled["n_problems"]) == ("rl", "base", 6)
-    assert pooled["difference"][0] == pytest.approx(5 / 24, abs=1e-6)
+    found = [share(results, "base", easy, f"pass^{k}") for k in (1, 2, 3, 4)]
+    assert [one and one.value for one in found] == pytest.approx([2.5 / 3, (2 + 1 / 6) / 3, 2 / 3, 2 / 3])
+    rows = curves(results, [("rl", "base")], lambda _: [1])
+    pooled = rows[(rows["level"] == 0) & (rows["base"] == "base")].iloc[0]
+    assert (pooled["model"], pooled["n_problems"]) == ("rl", 6)
+    assert pooled["value"] == pytest.approx(5 / 24)
     shown = capsys.readouterr().out
     for words in ("base on test: pass@k in %", "rl − base on test", "k=4", "crosses at k"):
         assert words in shown
-    long = read_table(tmp_path / "out/passk.parquet").to_pylist()
-    assert {row["metric"] for row in long} == {"pass@k", "pass^k", "difference"}
-    assert len(long) == (6 * 2 + 3) * N
 
 
 def test_a_second_run_changes_nothing_and_results_follow_their_inputs(
@@ -83,16 +88,15 @@ def test_a_second_run_changes_nothing_and_results_follow_their_inputs(
     passk(settings(tmp_path, problems, two))
     assert tree_hash(output) == before
     passk(settings(tmp_path, problems, two[:1]))
-    assert {model for model, _ in read_counts(output / "by_problem.parquet")} == {"base"}
-    assert json.loads((output / "passk.json").read_text())["differences"] == []
+    assert set(read(output / "results.parquet")["arm"]) == {"base"}
 
 
 def test_some_levels_and_the_first_problems_of_each(tmp_path: Path, problems: Path, two: list[str]) -> None:
     """Rollouts of the whole file serve: the problems that are not asked for are left out."""
     output = passk(settings(tmp_path, problems, two, levels=[2], per_level=2))
-    answers = read_counts(output / "by_problem.parquet")
-    assert answers["rl", "test"].correct.tolist() == [2, 2]
-    assert {stratum.level for stratum in answers["rl", "test"].strata} == {2}
+    rows = read(output / "results.parquet")
+    assert rows[rows["arm"] == "rl"]["right"].tolist() == [2, 2]
+    assert set(rows["level"]) == {2}
     asked = read_table(output / "problems/test.parquet")
     assert [row["index"] for row in asked["extra_info"].to_pylist()] == [1, 3]
 
@@ -103,12 +107,14 @@ def test_p06_a_verifiers_failure_is_a_missing_sample(
     rows = rows_of([1] * 6, N)
     rows[7]["reason"] = "error"  # a wrong one of problem 1
     given = f"m:{rollout_folder(tmp_path / 'm', problems, rows, n_samples=N)}"
-    content = json.loads((passk(settings(tmp_path, problems, [given])) / "passk.json").read_text())
-    assert content["missing"] == [{"model": "m", "problems": "test", "samples": 1, "largest_k": 3}]
-    assert all(row["k"] == [1, 2, 3] for row in content["curves"])
-    hard = next(row for row in content["curves"] if row["level"] == 2)
-    assert hard["pass_at_k"][0] == pytest.approx((1 / 3 + 1 / 4 + 1 / 4) / 3, abs=1e-6)
-    assert "m on test: 1 samples have no verdict" in capsys.readouterr().out
+    results = read_results([f"run:{passk(settings(tmp_path, problems, [given]))}"], metric=Metric.PASS_AT_K)
+    hard = share(results, "m", sorted(results.sets)[1], "pass@1")
+    assert hard is not None
+    assert hard.value == pytest.approx((1 / 3 + 1 / 4 + 1 / 4) / 3)
+    shown = capsys.readouterr().out
+    assert "m on test: 1 samples have no verdict" in shown
+    assert "k=3" in shown
+    assert "k=4" not in shown
 
 
 @pytest.mark.parametrize(
@@ -127,7 +133,7 @@ def test_p06_samples_that_are_missing_or_there_twice_are_refused(
     given = f"m:{rollout_folder(tmp_path / 'm', problems, rows, n_samples=N)}"
     with pytest.raises(UserError, match=told):
         passk(settings(tmp_path, problems, [given]))
-    assert not (tmp_path / "out/passk.json").exists()
+    assert not (tmp_path / "out/results.parquet").exists()
 
 
 @pytest.mark.parametrize(
@@ -235,9 +241,10 @@ def test_models_are_asked_once_and_the_plan_comes_first(
         assert one_file == read_problems(problems).select(COLUMNS).to_pylist()
     output = passk(asked(tmp_path, problems))
     assert HalfRight.opened == 2
-    content = json.loads((output / "passk.json").read_text())
-    assert 0.3 < content["curves"][0]["pass_at_k"][0] < 0.7
-    assert set(content["differences"][0]["difference"]) == {0.0}  # the seeds of the samples are the same
+    rows = read(output / "results.parquet")
+    assert 0.3 < rows["right"].sum() / rows["judged"].sum() < 0.7
+    right = rows.pivot_table("right", "problem", "arm")
+    assert right["base"].tolist() == right["rl"].tolist()  # the seeds of the samples are the same
     prior = asked(tmp_path, problems, plan=True, prior=str(output))
     capsys.readouterr()
     passk(prior)
@@ -254,8 +261,8 @@ def test_settings_on_the_command_line() -> None:
     ("prior", "told"),
     [
         ("nowhere", r"prior=nowhere: no such folder; give the output folder of examples/passk.py or "),
-        (".", r"prior=\.: no by_problem.parquet there; give the output folder"),
-        ("pyproject.toml", r"prior=pyproject.toml: no by_problem.parquet there; give the output folder"),
+        (".", r"prior=\.: no results.parquet there; give the output folder"),
+        ("pyproject.toml", r"prior=pyproject.toml: no results.parquet there; give the output folder"),
     ],
 )
 def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None:
@@ -264,10 +271,25 @@ def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None
 
 
 def test_a_problem_with_a_verdict_missing_has_no_pass_at_all_samples_and_the_others_have() -> None:
-    answers = ByProblem(np.array([1, 1, 0]), np.array([4, 3, 4]))
-    value, judged, _ = passed(answers, [4])
-    assert judged.tolist() == [1, 0, 1]
-    assert value.tolist() == [1.0, 0.0, 0.0]
-    value, judged, _ = passed(answers, [2, 1])
-    assert judged.tolist() == [1, 1, 1]
-    assert value.tolist() == pytest.approx([1 / 2 - 1 / 4, 2 / 3 - 1 / 3, 0.0])
+    rows = pd.DataFrame({"right": [1, 1, 0], "judged": [4, 3, 4]})
+    value, judged = passed(rows, [4], 4)
+    assert judged.tolist() == [4, 0, 4]
+    assert value.tolist() == [4.0, 0.0, 0.0]
+    value, judged = passed(rows, [2, 1], 3)
+    assert judged.tolist() == [3, 3, 3]
+    assert value.tolist() == pytest.approx([3 * (1 / 2 - 1 / 4), 3 * (2 / 3 - 1 / 3), 0.0])
+
+
+def test_checkpoints_along_training_show_what_was_gained_for_the_flops() -> None:
+    report = asdict(TrainingReport(updates=2, groups=8, groups_with_signal=4))
+    runs = {"step1": {"flops": 2e6, **report}, "step2": {"flops": 4e6, **report, "groups_with_signal": 0}}
+    right = {"base": [1, 0], "step1": [2, 0], "step2": [1, 0]}
+    tables = [answers(arm, "math", 0, counts, 2, file="test") for arm, counts in right.items()]
+    results = results_of([tables], sampling={"n_samples": 2, "temperature": 1.0})
+    console = Console(file=io.StringIO(), width=120)
+    print_curves(results, [], [1, 2], runs, console)
+    lines = console.file.getvalue().split("along training")[1].splitlines()  # type: ignore[attr-defined]
+    cells = {line.split()[0]: line.split()[1:] for line in lines if line.strip().startswith(("base", "step"))}
+    assert cells["base"] == ["–", "25.0", "50.0", "–", "–"]
+    assert cells["step1"] == ["2.00e+06", "50.0", "50.0", "+25.00", "+12.50"]
+    assert cells["step2"] == ["4.00e+06", "25.0", "50.0", *["not", "testable"] * 2]

@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
+from claim_studies import answers, results_of
 
 from compositionality.analysis.influence import SCHEMA
 from compositionality.data.artefact import Recipe, new_artefact
@@ -15,9 +18,9 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.counts import ProblemCounts, Stratum
-from compositionality.evaluate.evaluations import Evaluation, Evaluations, ProblemSet, read_evaluations
 from compositionality.evaluate.ranks import RankSettings, correlation_cell, rank_arms, ranks_of
+from compositionality.evaluate.results import Results, read_results
+from compositionality.evaluate.summary import contrast
 from compositionality.types import MIXED, Metric, TrainingReport
 
 QUERIES = 40
@@ -60,16 +63,16 @@ MODELS = {"sft-vanilla": (2.0, 10, 0.05), "sft-bridge": (30.0, 30, 0.04), "sft-r
 
 
 def test_values_are_means_over_queries_in_their_own_units(tmp_path: Path) -> None:
-    found = read_evaluations(influences(tmp_path, MODELS), metric=Metric.INFLUENCE)
+    found = read_results(influences(tmp_path, MODELS), metric=Metric.INFLUENCE)
     (queries,) = found.sets
-    assert (queries.group, queries.level, found.size(queries), found.models) == (
+    assert (queries.group, queries.level, found.size(queries), found.arms) == (
         "igsm",
         0,
         QUERIES,
         tuple(sorted(MODELS)),
     )
     for part, expected in (("influence", [28, 30.8, 33.6]), (MIXED, [0.5] * 3), ("entropy", [-0.01] * 3)):
-        estimate = found.contrast("sft-bridge", "sft-vanilla", queries, part=part)
+        estimate = contrast(found, "sft-bridge", "sft-vanilla", queries, part)
         assert estimate
         assert estimate.by_seed == pytest.approx(expected)
         assert estimate.over_seeds
@@ -79,8 +82,8 @@ def test_values_are_means_over_queries_in_their_own_units(tmp_path: Path) -> Non
 def test_no_interval_is_cut_where_values_have_both_signs(tmp_path: Path) -> None:
     """Differences are then larger than any value."""
     models = {"sft-vanilla": (-30.0, 10, 0.05), "sft-bridge": (30.0, 30, 0.04)}
-    found = read_evaluations(influences(tmp_path, models), metric=Metric.INFLUENCE)
-    estimate = found.contrast("sft-bridge", "sft-vanilla", found.sets[0], part="influence")
+    found = read_results(influences(tmp_path, models), metric=Metric.INFLUENCE)
+    estimate = contrast(found, "sft-bridge", "sft-vanilla", found.sets[0], "influence")
     assert estimate
     assert estimate.value == pytest.approx(66)
     assert estimate.over_problems.low < 66 < estimate.over_problems.high
@@ -88,15 +91,10 @@ def test_no_interval_is_cut_where_values_have_both_signs(tmp_path: Path) -> None
 
 def test_claims_on_influence_are_decided(tmp_path: Path) -> None:
     catalogue = read_catalogue("behavior_injection")
-    found = read_evaluations(influences(tmp_path, MODELS, seeds=6), metric=Metric.INFLUENCE)
-    seeds = [
-        Evaluation(s.name, s.folder, s.settings, s.inputs, s.counts, dict.fromkeys(MODELS, TRAINED))
-        for s in found.seeds
-    ]
+    found = read_results(influences(tmp_path, MODELS, seeds=6), metric=Metric.INFLUENCE)
+    trained = [replace(one, training=dict.fromkeys(MODELS, TRAINED)) for one in found.replicates]
     of = [claim for claim in catalogue.claims if claim.comparisons[0].results == "influence"]
-    rows = {
-        row["claim"]: row for row in claim_rows(of, {"influence": Evaluations(tuple(seeds), found.models, found.sets)})
-    }
+    rows = {row["claim"]: row for row in claim_rows(of, {"influence": replace(found, replicates=tuple(trained))})}
     told = {name: str(row["decision"]) for name, row in rows.items()}
     assert told["R8-plain"] == told["R12"] == "supported"
     assert (told["R8"], told["R12-subgoals"]) == ("undecided", "not run")  # of R8 two arms were not run
@@ -117,26 +115,20 @@ def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path)
     other.write_text("others")
     influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other)
     with pytest.raises(UserError, match=r"sft-odd/influence.parquet: made from other problems than"):
-        read_evaluations([first], metric=Metric.INFLUENCE)
+        read_results([first], metric=Metric.INFLUENCE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty: no MODEL/influence.parquet; run bash/behavior_injection/influence.sh"):
-        read_evaluations([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
+        read_results([f"seed0:{tmp_path / 'empty'}"], metric=Metric.INFLUENCE)
 
 
-def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Evaluations:
+def gains(by_arm: dict[str, Sequence[float]], seeds: int) -> Results:
     """Every SFT model is right on 200 of 1,000 problems; RL adds a share, of each seed its own."""
-    stratum = Stratum("ood", 7)
-    found = []
-    for seed in range(seeds):
-        counts = {}
-        for arm, values in by_arm.items():
-            for stage, share in (("sft", 0.2), ("rl", 0.2 + values[seed])):
-                correct = (np.arange(1000) < round(1000 * share)).astype(np.int64)
-                counts[f"{stage}-{arm}", "test"] = ProblemCounts((stratum,) * 1000, np.ones(1000, np.int64), correct)
-        found.append(Evaluation(f"seed{seed}", Path(), {}, {}, counts))
-    return Evaluations(
-        tuple(found), tuple(f"{s}-{arm}" for arm in by_arm for s in ("sft", "rl")), (ProblemSet("test", *stratum),)
-    )
+
+    def rows(seed: int, stage: str, arm: str) -> pd.DataFrame:
+        right = 0.2 + by_arm[arm][seed] * (stage == "rl")
+        return answers(f"{stage}-{arm}", "ood", 7, (np.arange(1000) < round(1000 * right)).astype(int))
+
+    return results_of([[rows(seed, stage, arm) for arm in by_arm for stage in ("sft", "rl")] for seed in range(seeds)])
 
 
 def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Path) -> None:
@@ -146,13 +138,13 @@ def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Pat
     content = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**content, "settings": {"limit": 3}}))
     with pytest.raises(UserError, match=r"sft-vanilla/influence.parquet: measured with other settings than"):
-        read_evaluations(inputs, list(MODELS), Metric.INFLUENCE)
+        read_results(inputs, list(MODELS), Metric.INFLUENCE)
     with pytest.raises(UserError, match=r"typo: missing; run"):
-        read_evaluations([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
+        read_results([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
 
 
 def test_arms_are_ranked_by_what_predicts_and_by_their_gain(tmp_path: Path) -> None:
-    known = read_evaluations(influences(tmp_path, MODELS, seeds=2), metric=Metric.INFLUENCE)
+    known = read_results(influences(tmp_path, MODELS, seeds=2), metric=Metric.INFLUENCE)
     accuracy = gains({"vanilla": [0.1, 0.1], "bridge": [0.5, 0.4], "reflection": [0.2, 0.05], "other": [0.9, 0.9]}, 2)
     content = ranks_of(accuracy, known)
     assert content["arms"] == ["bridge", "reflection", "vanilla"]

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 from studies import Outcomes, evaluation, problem_file, right
 
-from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
-from compositionality.data.parquet import read_table
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
-from compositionality.evaluate.evaluations import read_evaluations
 from compositionality.evaluate.frames import marks, write_between_marks
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.summary import contrast, share
 from compositionality.evaluate.tables import WIDTH, by_seed, print_summary, summary_markdown
 from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
@@ -73,7 +73,7 @@ def test_each_seed_and_their_mean(tmp_path: Path, three: list[str]) -> None:
     assert change["values"] == pytest.approx([4 / 20] * 3)
     assert change["problems_low"] < change["difference"] < change["problems_high"]
     assert [seed["name"] for seed in found["seeds"]] == ["seed0", "seed1", "seed2"]
-    assert [seed["sampling_seed"] for seed in found["seeds"]] == [0, 1, 2]
+    assert [seed["seed"] for seed in found["seeds"]] == [0, 1, 2]
     assert set(found["problems"]) == {"heldout"}
 
 
@@ -83,34 +83,31 @@ def test_one_seed_says_that_its_interval_is_over_problems(tmp_path: Path, three:
     assert (row["low"], row["high"]) == (row["problems_low"], row["problems_high"])
 
 
-def test_the_figures_of_one_seed_are_those_of_its_own_table(tmp_path: Path, three: list[str]) -> None:
-    own = json.loads((tmp_path / "tiny-seed1/s/accuracy.json").read_text())["results"]
-    theirs = {(row["model"], row["data_source"]): row for row in own}
-    for row in summary(tmp_path, [three[1]])["accuracy"]:
-        table = theirs[row["model"], row["data_source"]]
-        assert [row[key] for key in ("accuracy", "low", "high")] == [table[key] for key in ("accuracy", "low", "high")]
-
-
-def test_the_parquet_file_holds_the_same_rows(tmp_path: Path, three: list[str]) -> None:
-    found = summary(tmp_path, three)
-    rows = read_table(tmp_path / "seeds.parquet").to_pylist()
-    assert len(rows) == len(found["accuracy"]) + len(found["differences"])
-    assert row_of(rows, 2, model="rl-level2", base="stage1")["difference"] == pytest.approx(0.25)
-    verify(tmp_path / "seeds.json")
-    verify(tmp_path / "seeds.parquet")
+def test_the_figures_of_one_seed_are_those_of_its_own_table(
+    tmp_path: Path, heldout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = [one(tmp_path, heldout, 1)]
+    shown = capsys.readouterr().out
+    rows = summary(tmp_path, inputs)["accuracy"]
+    assert len(rows) == len(ARMS) * len(SIZES)
+    for row in rows:
+        figures = (100 * row[key] for key in ("accuracy", "low", "high"))
+        assert "{:.1f} [{:.1f}–{:.1f}]".format(*figures) in shown
 
 
 def test_arms_can_be_chosen_and_ordered(tmp_path: Path, three: list[str]) -> None:
     assert summary(tmp_path, three, models=["rl-level2", "stage1"])["models"] == ["rl-level2", "stage1"]
-    with pytest.raises(UserError, match=r"models: rft unknown; evaluated are stage1, rl-level1, rl-level2"):
+    with pytest.raises(
+        UserError, match=r"models: rft not evaluated in every seed; evaluated are stage1, rl-level1, rl-level2"
+    ):
         summary(tmp_path, three[:1], models=["rft"])
 
 
 def test_a_run_is_named_after_its_folder(tmp_path: Path, three: list[str]) -> None:
     paths = [entry.partition(":")[2] for entry in three]
     assert [seed["name"] for seed in summary(tmp_path, paths)["seeds"]] == ["tiny-seed0", "tiny-seed1", "tiny-seed2"]
-    folders = [str(Path(path).parent) for path in paths]
-    assert summary(tmp_path, folders)["accuracy"] == summary(tmp_path, paths)["accuracy"]
+    files = [f"{path}/results.parquet" for path in paths]
+    assert summary(tmp_path, files)["accuracy"] == summary(tmp_path, paths)["accuracy"]
 
 
 def test_other_problems_are_refused(tmp_path: Path, three: list[str]) -> None:
@@ -167,7 +164,7 @@ def test_other_sampling_is_refused(tmp_path: Path, heldout: Path, three: list[st
 
 def test_a_missing_arm_is_refused_unless_it_is_not_asked_for(tmp_path: Path, heldout: Path, three: list[str]) -> None:
     fewer = one(tmp_path, heldout, 3, arms=ARMS[:2])
-    with pytest.raises(UserError, match=r"rl-level2 not evaluated in both; .* models="):
+    with pytest.raises(UserError, match=r"rl-level2: not evaluated in every seed; .* models="):
         summary(tmp_path, [three[0], fewer])
     assert summary(tmp_path, [three[0], fewer], models=["stage1", "rl-level1"])["models"] == ["stage1", "rl-level1"]
 
@@ -182,11 +179,11 @@ def test_the_same_answers_twice_are_refused(tmp_path: Path, three: list[str]) ->
 def test_p15_tables_older_than_their_answers_are_refused(tmp_path: Path, three: list[str]) -> None:
     answers = tmp_path / "tiny-seed1/s/rollouts/stage1/heldout/shard-00000.parquet"
     answers.write_bytes(answers.read_bytes() + b"x")
-    with pytest.raises(UserError, match=r"rollouts/stage1/heldout: newer than accuracy.parquet"):
+    with pytest.raises(UserError, match=r"rollouts/stage1/heldout: newer than results.parquet"):
         summary(tmp_path, three)
 
 
-@pytest.mark.parametrize("name", ["accuracy.json", "accuracy.parquet", "by_problem.parquet"])
+@pytest.mark.parametrize("name", ["results.parquet", "training.json"])
 def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, three: list[str], name: str) -> None:
     table = tmp_path / "tiny-seed1/s" / name
     table.write_bytes(table.read_bytes() + b"x")
@@ -199,9 +196,9 @@ def test_p15_altered_and_missing_tables_are_refused(tmp_path: Path, three: list[
 
 def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, three: list[str]) -> None:
     for name in ("{}", ".{}.manifest.json"):
-        other = tmp_path / "tiny-seed2/s" / name.format("by_problem.parquet")
+        other = tmp_path / "tiny-seed2/s" / name.format("training.json")
         (tmp_path / "tiny-seed1/s" / other.name).write_bytes(other.read_bytes())
-    with pytest.raises(UserError, match="its tables come from different evaluations"):
+    with pytest.raises(UserError, match=r"training\.json: comes from another evaluation than results\.parquet"):
         summary(tmp_path, three)
 
 
@@ -280,12 +277,12 @@ def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> No
     assert level3["problems_low"] < 0.525 < level3["problems_high"]
     assert level3["interval"] == SEEDS_AND_PROBLEMS
     assert row_of(found["composed_differences"], 2, model="rl-level2", base="stage1")["difference"] == 0.5
-    table = read_table(tmp_path / "seeds.parquet").to_pylist()
-    assert [row["part"] for row in table].count("composed") == len(found["composed"] + found["composed_differences"])
-    study = read_evaluations([str(path) for path in inputs])
-    problems = study.problem_set("heldout", 3)
+    results = read_results([str(path) for path in inputs])
+    problems = results.problem_set("heldout", 3)
     assert problems
-    assert study.contrast("rl-level2", "stage1", problems, part="composed").value == 0.525  # type: ignore[union-attr]
+    gain = contrast(results, "rl-level2", "stage1", problems, "composed")
+    assert gain is not None
+    assert gain.value == 0.525
     lines = summary_markdown(found).splitlines()
     titles = [line for line in lines if line.startswith("Held-out")]
     assert "% correct, mean of 2 seeds" in titles[0]
@@ -296,8 +293,8 @@ def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> No
 def test_where_no_task_can_tell_there_is_no_table_of_composed_responses(three: list[str], tmp_path: Path) -> None:
     found = summary(tmp_path, three)
     assert found["composed"] == found["composed_differences"] == []
-    study = read_evaluations(three)
-    assert study.share("stage1", study.sets[0], part="composed") is None
+    results = read_results(three)
+    assert share(results, "stage1", results.sets[0], "composed") is None
     assert "right order" not in summary_markdown(found)
 
 
@@ -326,9 +323,9 @@ def test_what_the_training_did_is_told_by_arm_and_seed(
         inputs.append(f"seed{seed}:{path}")
     warning = "none of its 100 updates had signal; it is the model it began as"
     assert f"warning: rl-level1: {warning}" in " ".join(capsys.readouterr().out.split())
-    written = json.loads(path.read_text())["training"]
+    written = json.loads((path / "training.json").read_text())
     assert (list(written), written["rl-level1"]["updates_without_signal"]) == (["rl-level1"], 100)
-    assert read_evaluations(inputs).seeds[0].training["rl-level1"].groups_with_signal == 188
+    assert read_results(inputs).replicates[0].training["rl-level1"].groups_with_signal == 188
     found = summary(tmp_path, inputs)
     assert [found["training"][seed]["rl-level1"]["tokens"] for seed in ("seed0", "seed1")] == [90000, 0]
     assert f"warning: rl-level1 in seed1: {warning}" in " ".join(capsys.readouterr().out.split())
@@ -337,12 +334,12 @@ def test_what_the_training_did_is_told_by_arm_and_seed(
     assert f"**Warning:** rl-level1 in seed1: {warning}" in lines
 
 
-def test_another_training_of_the_same_model_name_makes_accuracy_json_anew(tmp_path: Path, heldout: Path) -> None:
+def test_another_training_of_the_same_model_name_makes_its_report_anew(tmp_path: Path, heldout: Path) -> None:
     given = {"rl-level1": with_report(tmp_path / "rl-level1" / "final")}
     for updates in (100, 50):
         with_report(tmp_path / "rl-level1" / "final", updates=updates)
         path = evaluation(tmp_path / "s", {"heldout": heldout}, outcomes(0, ARMS[:2]), paths=given)
-        assert json.loads(path.read_text())["training"]["rl-level1"]["updates"] == updates
+        assert json.loads((path / "training.json").read_text())["rl-level1"]["updates"] == updates
 
 
 def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
 from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
-from compositionality.evaluate.failures.labels import LABELS_SCHEMA, by_problem, count_labels
-from compositionality.evaluate.failures.summary import summarise as summarise_failures
+from compositionality.evaluate.failures.labels import LABELS_SCHEMA
+from compositionality.evaluate.failures.summary import count_classes, read_labels
 from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
@@ -115,7 +116,7 @@ def _groups(problems: Path) -> list[tuple[int, str]]:
 
 
 def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> Path:
-    """accuracy.json of one seed, by the code that evaluates, from rollouts that are complete already."""
+    """The results of one seed, by the code that evaluates, from rollouts that are complete already."""
     paths = {model: _model(section.parent / "models" / model / "final", model) for model in models}
     settings = EvaluateSettings(
         models=[f"{model}:{path}" for model, path in paths.items()],
@@ -128,7 +129,7 @@ def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str]
             with new_artefact(job.output, recipe(job)) as partial:
                 partial.mkdir()
                 write_table(_shard(model, _groups(path), seed), partial / "shard-00000.parquet")
-    return evaluate(settings) / "accuracy.json"
+    return evaluate(settings)
 
 
 def _model(folder: Path, model: str) -> str:
@@ -178,14 +179,14 @@ def other_task() -> dict[str, Any]:
         }
         for group in groups for level in levels for model in models
     ]  # fmt: skip
-    seeds = [{"name": f"seed{seed}", "sampling_seed": seed} for seed in range(2)]
+    seeds = [{"name": f"seed{seed}", "seed": seed} for seed in range(2)]
     sampling = {"n_samples": 1, "temperature": 1.0}
     content = {"seeds": seeds, "models": list(models), "problems": {}, "sampling": sampling}
     return {**content, "accuracy": rows, "composed": [], "differences": [], "composed_differences": [], "training": {}}
 
 
 def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
-    """passk.json and by_problem.parquet of one seed, by the code that computes them, from rollouts made here."""
+    """pass@k of one seed, by the code that computes it, from rollouts made here."""
     models, groups = ("stage1", "rl-level2"), _groups(problems)
     random = np.random.default_rng(seed)
     for model in models:
@@ -219,7 +220,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                 names = [f"func_{function}" for function in random.integers(1, 6, 2)]
                 rows.append(
                     {
-                        "model": model, "problems": name, "problem": number, "sample": 0,
+                        "arm": model, "file": name, "problem": number, "sample": 0,
                         "group": name.removeprefix("test_"), "level": level,
                         "data_source": f"string-{name.removeprefix('test_')}-level{level}",
                         "cluster": f"c{number}", "class": "correct" if right else str(random.choice(FAILURES[1:])),
@@ -235,10 +236,8 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
     }
     with new_artefact(labels, Recipe("find_failures", {}, inputs)) as partial:
         write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
-    counted = count_labels(labels)
-    write_json(section / "failure_modes.json", summarise_failures(counted, None), {"labels": labels})
-    with new_artefact(section / "by_problem.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
-        write_table(by_problem(counted), partial)
+    with new_artefact(section / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
+        write(count_classes(read_labels(labels)), partial)
 
 
 def _times(study: Path) -> None:

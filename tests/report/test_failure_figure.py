@@ -1,15 +1,19 @@
 """The figures of section 4.5: what they say, the same bytes for the same numbers, and refusals."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
+from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
+from compositionality.evaluate.failures.labels import LABELS_SCHEMA
+from compositionality.evaluate.failures.summary import count_classes, read_labels
+from compositionality.evaluate.table import write
 from compositionality.report.draw import draw_failures
 from compositionality.report.failure_figures import (
     CELL_TEXT,
@@ -25,34 +29,21 @@ from compositionality.types import FAILURES
 
 
 def failures(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
-    """A failure_modes.json with equal shares of all classes at levels 1 to 3."""
-    shares = [
-        {"model": model, "problems": "h", "group": "heldout", "level": level, "class": kind, "share": 0.125,
-         "data_source": f"string-heldout-level{level}",
-         "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
-        for model in models for level in (1, 2, 3) for kind in FAILURES
-    ]  # fmt: skip
-    functions = [
+    """Labels with one response of each class at levels 1 to 3, and their counts."""
+    rows = [
         {
-            "model": model,
-            "problems": "h",
-            "function": name,
-            "reached": 4,
-            "wrong": 1,
-            "error_rate": 0.25,
-            "alone": alone,
+            "arm": model, "file": "h", "problem": 8 * level + number, "sample": 0, "group": "heldout", "level": level,
+            "data_source": f"string-heldout-level{level}", "cluster": f"c{number}", "class": kind,
+            "outer": "func_2" if level <= 2 else None, "inner": "func_10" if level == 2 else None, "composed": False,
+            "applied": ["func_10", "func_2"], "wrong": [number % 2 == 0, False], **changes,
         }
-        for model in models
-        for name, alone in (("func_10", None), ("func_2", 0.5))
-    ]
-    pairs = [
-        {"model": model, "problems": "h", "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}
-        for model in models
-    ]
-    content = {"models": list(models), "classes": list(FAILURES), "shares": shares, "by_function": functions}
-    path = folder / "failure_modes.json"
-    with new_artefact(path, Recipe("find_failures", changes)) as partial:
-        partial.write_text(json.dumps({**content, "by_pair": pairs, **changes}))
+        for model in models for level in (1, 2, 3) for number, kind in enumerate(FAILURES)
+    ]  # fmt: skip
+    labels = folder / "labels.parquet"
+    with new_artefact(labels, Recipe("find_failures", {})) as partial:
+        write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
+    with new_artefact(folder / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
+        write(count_classes(read_labels(labels)), partial)
     return folder
 
 
@@ -69,7 +60,7 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
     for text in (
         "held-out functions",
         "level 1",
-        "n = 500",
+        "n = 8",
         "level 3",
         "RL on level 2",
         "paper: Llama-3.1-8B, held-out functions, level 3",
@@ -83,7 +74,7 @@ def test_they_say_what_they_show(tmp_path: Path) -> None:
         assert text in texts
     assert study_styles()["rft"].title not in texts
     maps = texts_of(tmp_path / "functions.svg")
-    assert {"L1", "step", "2", "10", "50", "75", f"{study_styles()['stage1'].title}, held-out functions"} <= set(maps)
+    assert {"L1", "step", "2", "10", "50", f"{study_styles()['stage1'].title}, held-out functions"} <= set(maps)
 
 
 def test_p07_the_same_numbers_give_the_same_bytes(tmp_path: Path) -> None:
@@ -95,22 +86,27 @@ def test_p15_they_name_what_they_were_drawn_from_and_follow_it(tmp_path: Path) -
     draw_failures(failures(tmp_path))
     manifest = read_manifest(tmp_path / "functions.pdf")
     assert manifest is not None
-    assert manifest.inputs == {"failure_modes": file_hash(tmp_path / "failure_modes.json")}
+    assert manifest.inputs == {"labels": file_hash(tmp_path / "labels.parquet")}
     draw_failures(failures(tmp_path, ("stage1", "rft")))
     assert study_styles()["rft"].title in texts_of(tmp_path / "failure_modes.svg")
-    (tmp_path / "failure_modes.json").write_text("{}")
-    with pytest.raises(UserError, match=r"failure_modes.json: altered"):
+    (tmp_path / "labels.parquet").write_text("{}")
+    with pytest.raises(UserError, match=r"labels.parquet: altered"):
         draw_failures(tmp_path)
 
 
 def test_without_readable_steps_there_is_no_heat_map(tmp_path: Path) -> None:
-    paths = draw_failures(failures(tmp_path, by_function=[]))
+    paths = draw_failures(failures(tmp_path, applied=[], wrong=[]))
     assert {path.stem for path in paths} == {"failure_modes"}
 
 
 def test_the_cells_of_a_heat_map(tmp_path: Path) -> None:
-    summary = json.loads((failures(tmp_path, ["stage1"]) / "failure_modes.json").read_text())
-    grid, names = cells_of(summary["by_function"], summary["by_pair"])
+    of_model = {"model": "stage1", "problems": "h", "group": "heldout"}
+    functions = [
+        {**of_model, "function": name, "reached": 4, "wrong": 1, "error_rate": 0.25, "alone": alone}
+        for name, alone in (("func_10", None), ("func_2", 0.5))
+    ]
+    pairs = [{**of_model, "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}]
+    grid, names = cells_of(functions, pairs)
     assert names == ["func_2", "func_10"]
     assert grid[:, 1].tolist() == [75, 75]
     assert grid[0, 0] == 50

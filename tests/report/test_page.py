@@ -13,17 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from report_study import ATTACK, DECISIONS, MODELS, claims, make_study, other_task, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
+from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.content import stages
 from compositionality.report.page.figures import PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
-from compositionality.report.page.results import read_results
+from compositionality.report.page.results import figure_rows
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
 from compositionality.rollout.store import read_rollouts
 
@@ -204,17 +206,17 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
             r"index.html: stale, \S+times.tsv has changed",
         ),
         (
-            lambda folder: one_byte(folder / "section41_42" / "accuracy.json"),
-            r"seeds.json: stale, \S+accuracy.json has",
+            lambda folder: one_byte(folder / "section41_42" / "results.parquet"),
+            r"seeds.json: stale, \S+results.parquet has",
         ),
-        (lambda folder: one_byte(folder / "section44" / "passk.json"), r"passk.json: altered or truncated"),
+        (lambda folder: one_byte(folder / "section44" / "results.parquet"), r"section44/results.parquet: altered or"),
         (
             lambda folder: one_byte(next((folder / "section44" / "rollouts").glob("*/*/shard*"))),
-            r"by_problem.parquet: stale, \S+section44/rollouts/\S+ has changed",
+            r"section44/results.parquet: stale, \S+section44/rollouts/\S+ has changed",
         ),
         (
-            lambda folder: one_byte(folder.with_name("tiny-seed1") / "section45" / "failure_modes.json"),
-            r"tiny-seed1/section45/failure_modes.json: altered",
+            lambda folder: one_byte(folder.with_name("tiny-seed1") / "section45" / "results.parquet"),
+            r"tiny-seed1/section45/results.parquet: altered",
         ),
         (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
         (lambda folder: one_byte(folder / "report" / "figures" / "passk.svg"), r"figures/passk.svg: altered"),
@@ -301,8 +303,6 @@ DAMAGED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         r"claims\[2\]: has no key 'origin'",
     ),
     "claims that are text": ("claims.json", lambda content: content.update(claims="x"), "claims: a str of JSON"),
-    "no models of pass@k": ("section44/passk.json", lambda content: content.pop("models"), "has no key 'models'"),
-    "no classes": ("section45/failure_modes.json", lambda content: content.pop("classes"), "has no key 'classes'"),
 }
 
 
@@ -363,7 +363,7 @@ def test_every_figure_has_its_files(settings: ReportSettings) -> None:
         for ending, start in starts.items():
             assert (settings.output / "figures" / f"{name}.{ending}").read_bytes().startswith(start)
     inputs = find_inputs(settings)
-    drawn = list(page_figures(inputs, read_results(inputs)))
+    drawn = list(page_figures(inputs, figure_rows(inputs)))
     assert [figure.name for figure in drawn] == list(FIGURES)
     assert all(isinstance(figure, PageFigure) for figure in drawn)
 
@@ -375,23 +375,26 @@ def test_ids_in_the_page_are_unique(page: Path) -> None:
 
 def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
-    found = read_results(inputs)
-    of_seed = [inputs.json(f"section44/seed{seed}/passk.json")["curves"] for seed in range(2)]
+    found = figure_rows(inputs)
+    counts = {
+        name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
+        for name in ("section44", "section45")
+    }
+
+    def of(table: pd.DataFrame, row: Any) -> pd.DataFrame:
+        keys = {"arm": row["model"], "group": row["group"], "level": row["level"]}
+        return table[(table[list(keys)] == list(keys.values())).all(axis=1)]
+
     for row in found.curves:
         assert (row["n_seeds"], row["interval"]) == (2, "seeds and problems")
-        same = [
-            one
-            for curves in of_seed
-            for one in curves
-            if all(one[key] == row[key] for key in ("model", "group", "level"))
-        ]
-        for k, value, values in zip(row["k"], row["pass_at_k"], row["values"], strict=True):
-            assert values == pytest.approx([one["pass_at_k"][k - 1] for one in same], abs=1e-6)
+        assert row["k"][0] == 1
+        first = [(one["right"] / one["judged"]).mean() for one in (of(table, row) for table in counts["section44"])]
+        assert row["values"][0] == pytest.approx(first)
+        for value, values in zip(row["pass_at_k"], row["values"], strict=True):
             assert value == pytest.approx(sum(values) / 2)
-    shares = [inputs.json(f"section45/seed{seed}/failure_modes.json")["shares"] for seed in range(2)]
     for row in found.failure_shares:
-        keys = ("model", "group", "level", "class")
-        same = [one["share"] for rows in shares for one in rows if all(one[key] == row[key] for key in keys)]
+        rows = [of(table, row) for table in counts["section45"]]
+        same = [one[f"failure_{row['class']}"].sum() / one["n"].sum() for one in rows]
         assert row["values"] == pytest.approx(same)
         assert row["share"] == pytest.approx(sum(same) / 2)
         assert row["low"] <= row["share"] <= row["high"]
@@ -400,7 +403,7 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
 
 
 def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:
-    found = read_results(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
+    found = figure_rows(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
     assert {row["interval"] for row in (*found.curves, *found.failure_shares)} == {"problems"}
 
 

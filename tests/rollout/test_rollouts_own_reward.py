@@ -67,9 +67,9 @@ def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -
     accuracy.evaluate(settings)
     printed = capsys.readouterr().out
     assert printed.count("correct: acc of own_reward.py:by_word, without it a score of 1 or more") == 2
-    rows = read_table(tmp_path / "evaluated" / "accuracy.parquet").to_pylist()
-    assert {(row["group"], row["level"]) for row in rows} <= {("all", 0), (None, None)}
-    assert all(0 < row["n_correct"] < row["n_judged"] == 80 for row in rows)
+    rows = read_table(tmp_path / "evaluated" / "results.parquet").to_pylist()
+    assert {(row["group"], row["level"]) for row in rows} == {("all", 0)}
+    assert 0 < sum(row["right"] for row in rows) < sum(row["judged"] for row in rows) == 80
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ STEPS = {
     "failure_modes": ("evaluation=e", *ASKED),
     "audit_data": ("files=[p.parquet]",),
     "claims": ("results=[accuracy/seed0:r]", "output=out.json"),
-    "summarise_seeds": ("inputs=[seed0:r/section41_42/accuracy.json]", "output=out.json"),
+    "summarise_seeds": ("inputs=[seed0:r/section41_42/results.parquet]", "output=out.json"),
     "fit_scaling": ("points=[a.csv]", "output=out"),
     "rank_arms": ("accuracy=[a:b]", "influence=[a:c]", "output=out.json"),
     "summarise_ablation": ("bases=[a:b]", "inputs=[a/seed0:i]", "output=out.json", "level=3"),

@@ -124,9 +124,9 @@ def tables(results: Path) -> None:
     section, problems = results / "section41_42", "problems=[test:test.parquet]"
     models = "models=[stage1:model,rl-level2:checkpoints/rl-level2/final]"
     evaluate(parse(EvaluateSettings, [models, problems, f"output={section}", *LIMITS]))
-    table = read_table(section / "accuracy.parquet").to_pandas()
-    assert set(table["level"].dropna()) == {2, 3}
-    assert set(table["skill"].dropna()) == set("0123456789")
+    table = read_table(section / "results.parquet").to_pandas()
+    assert set(table["level"]) == {2, 3}
+    assert set(table["skills"].explode()) == set("0123456789")
     find_failures(
         parse(FailureSettings, [f"evaluation={section}", problems, f"output={results / 'section45'}", "level=2"])
     )
@@ -139,5 +139,5 @@ def tables(results: Path) -> None:
         (3, 10, 0, 0),
     ]
     seeds = section / "seeds.json"
-    summarise(parse(SummariseSettings, [f"inputs=[seed0:{section / 'accuracy.json'}]", f"output={seeds}"]))
+    summarise(parse(SummariseSettings, [f"inputs=[seed0:{section}]", f"output={seeds}"]))
     report(parse(ReportSettings, [f"study={results}", f"output={results / 'report'}", "checkpoints=checkpoints"]))

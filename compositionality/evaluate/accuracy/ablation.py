@@ -1,7 +1,7 @@
 """Ablations: the same study from base models that differ in one thing each (their text, their size)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,10 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Manifest, Recipe, exclusive, manifest_path, verify, write_derived
 from compositionality.data.json_files import NUMBER, check_shape
 from compositionality.errors import UserError
-from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations
-from compositionality.evaluate.frames import columns_by_seed, markdown_lines, rich_table, write_between_marks
+from compositionality.evaluate.frames import markdown_lines, rich_table, write_between_marks
 from compositionality.evaluate.naming import named_paths
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.tables import share_cell
 from compositionality.ranges import REQUIRED, NonNegativeInt
 
@@ -24,10 +25,10 @@ Row = dict[str, Any]
 
 @dataclass
 class AblationSettings:
-    """Settings of ``summarise_ablation``: the same variants, in one order, for base models and for accuracy.json."""
+    """Settings of ``summarise_ablation``: the same variants, in one order, for base models and for results.parquet."""
 
     bases: list[str] = REQUIRED  # VARIANT:PATH of base models, of one seed each
-    inputs: list[str] = REQUIRED  # VARIANT/SEED:PATH of accuracy.json
+    inputs: list[str] = REQUIRED  # VARIANT/SEED:PATH of results.parquet
     output: Path = REQUIRED  # JSON
     models: list[str] = field(default_factory=lambda: ["stage1", "rl-level2"])  # in this order
     level: NonNegativeInt = 3  # the one that is compared
@@ -54,7 +55,7 @@ def summarise_ablation(settings: AblationSettings) -> Path:
 
 
 def check(settings: AblationSettings) -> tuple[dict[str, str], Mapping[str, list[str]]]:
-    """A base, and accuracy.json as SEED:PATH, by variant. UserError unless the variants are the same."""
+    """A base, and results.parquet as SEED:PATH, by variant. UserError unless the variants are the same."""
     bases, inputs = named_paths("bases", settings.bases), dict[str, list[str]]()
     for entry in settings.inputs:
         name, slash, path = entry.partition("/")
@@ -87,21 +88,17 @@ def facts_of(base: Path) -> Row:
 
 def _outcomes(inputs: Sequence[str], settings: AblationSettings) -> Row:
     """The seeds, and one row of accuracy per group that has the level, and model."""
-    study = read_evaluations(inputs, settings.models)
-    return {"seeds": [seed.name for seed in study.seeds], "accuracy": list(_accuracy(study, settings))}
-
-
-def _accuracy(study: Evaluations, settings: AblationSettings) -> Iterator[Row]:
-    sets = [one for one in study.sets if one.level == settings.level]
+    results = read_results(inputs, settings.models)
+    sets = [problems for problems in results.sets if problems.level == settings.level]
     if not sets:
-        raise UserError(f"{study.seeds[0].folder}: has no level {settings.level}; evaluate it")
-    for problems in sets:
-        for model in settings.models:
-            yield {"group": problems.group, "model": model, **_share(study, model, problems)}
-
-
-def _share(study: Evaluations, model: str, problems: ProblemSet) -> Row:
-    return {**columns_by_seed(study.share(model, problems), "accuracy"), "n_problems": study.size(problems)}
+        raise UserError(f"{inputs[0]}: has no level {settings.level}; evaluate it")
+    accuracy = [
+        {"group": problems.group, "model": model, "n_problems": results.size(problems),
+         **columns(share(results, model, problems), "accuracy")}
+        for problems in sets
+        for model in settings.models
+    ]  # fmt: skip
+    return {"seeds": [one.name for one in results.replicates], "accuracy": accuracy}
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:

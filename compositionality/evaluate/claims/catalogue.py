@@ -8,7 +8,7 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.fields import check_keys, named, one_of, share, shown, typed
-from compositionality.evaluate.parts import is_pass_at_k
+from compositionality.evaluate.measures import is_pass_at_k
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
 from compositionality.types import (
     ALL_LEVELS,

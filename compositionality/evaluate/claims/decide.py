@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any
 
 from compositionality.evaluate.claims.catalogue import where, words
-from compositionality.evaluate.claims.gates import Decisions, Judge, Results, not_testable
+from compositionality.evaluate.claims.gates import ByName, Decisions, Judge, not_testable
 from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
-from compositionality.evaluate.evaluations import Evaluations, ProblemSet
-from compositionality.evaluate.frames import columns_by_seed
+from compositionality.evaluate.results import ProblemSet, Results
+from compositionality.evaluate.summary import columns, contrast, share
 from compositionality.stats.significance import Needed, needed, needed_words
 from compositionality.types import Claim, Comparison, Decision, Estimate, Interval, Rule
 
@@ -40,7 +40,7 @@ class Outcome:
     n_problems: int = 0
 
 
-def decide(claim: Claim, results: Results, judge: Judge | None = None) -> list[Outcome]:
+def decide(claim: Claim, results: ByName, judge: Judge | None = None) -> list[Outcome]:
     """Every comparison of a claim, measured; ``judge`` decides those of the gates."""
     mine = {arm for comparison in claim.comparisons for arm in comparison.arms}
     if any(found.with_arms(mine) is not found for found in results.values()):  # a control of some replicates
@@ -50,7 +50,7 @@ def decide(claim: Claim, results: Results, judge: Judge | None = None) -> list[O
     return [_gated(_outcome(comparison, results), results, judge) for comparison in claim.comparisons]
 
 
-def judge_of(results: Results) -> Judge:
+def judge_of(results: ByName) -> Judge:
     """Decides comparisons without their gates, each once."""
 
     @cache
@@ -69,7 +69,7 @@ def decide_all_of(decisions: Sequence[Decision]) -> Decision:
     return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-def claim_rows(claims: Sequence[Claim], results: Results) -> Iterator[dict[str, Any]]:
+def claim_rows(claims: Sequence[Claim], results: ByName) -> Iterator[dict[str, Any]]:
     """The claims with their comparisons, estimates and decisions, as JSON takes them."""
     judge = judge_of(results)
     decided = {claim.name: decide(claim, results, judge) for claim in claims}
@@ -113,7 +113,7 @@ def _reason(outcomes: Sequence[Outcome]) -> str:
     return "; ".join(dict.fromkeys(one.reason for one in outcomes if one.reason))
 
 
-def _gated(outcome: Outcome, results: Results, judge: Judge) -> Outcome:
+def _gated(outcome: Outcome, results: ByName, judge: Judge) -> Outcome:
     """The outcome, not testable where a gate fails."""
     comparison = outcome.comparison
     problems = results[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
@@ -126,32 +126,33 @@ def _gated(outcome: Outcome, results: Results, judge: Judge) -> Outcome:
     return replace(outcome, decision=decision, these_seeds=these_seeds, needs=needs, reason=reasons[0])
 
 
-def _outcome(comparison: Comparison, results: Results) -> Outcome:
+def _outcome(comparison: Comparison, results: ByName) -> Outcome:
     found = results.get(comparison.results)
     problems = found.problem_set(comparison.group, comparison.level) if found else None
     if found is None or problems is None:
         return Outcome(comparison, missing=where(comparison) if found else str(comparison.metric))
     comparison = replace(comparison, level=problems.level)
-    absent = [arm for arm in comparison.arms if arm not in found.models]
+    absent = [arm for arm in comparison.arms if arm not in found.arms]
     if absent:
         return Outcome(comparison, missing=", ".join(absent))
     estimate = _estimate(comparison, found, problems)
-    if estimate is None and (reason := found.why_not(comparison.model)):
+    if estimate is None and found.figures is not None:
+        reason = str(found.figures.loc[comparison.model, "reason"])
         return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
     if estimate is None:
         return Outcome(comparison, missing="as many answers that were judged")
     return replace(_decided(comparison, found, problems, estimate), n_problems=found.size(problems))
 
 
-def _estimate(comparison: Comparison, found: Evaluations, problems: ProblemSet) -> Estimate | None:
+def _estimate(comparison: Comparison, found: Results, problems: ProblemSet) -> Estimate | None:
     """What is compared with the threshold."""
     if not comparison.base:
-        return found.share(comparison.model, problems, comparison.part)
+        return share(found, comparison.model, problems, comparison.part)
     parts = comparison.part, comparison.base_part
-    return found.contrast(comparison.model, comparison.base, problems, comparison.times, *parts, comparison.over)
+    return contrast(found, comparison.model, comparison.base, problems, *parts, comparison.times, comparison.over)
 
 
-def _decided(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
+def _decided(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
     if comparison.rule is Rule.EVERY_SEED:
         return _on_every_seed(comparison, found, problems, estimate)
     if comparison.rule is Rule.APART:
@@ -180,23 +181,23 @@ def _needed(comparison: Comparison, estimates: Sequence[Estimate]) -> tuple[Need
     return tuple(need for need in each if need)
 
 
-def _on_every_seed(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
+def _on_every_seed(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """Each seed by its own interval over problems: all must hold, one that does not is enough."""
-    alone = [_estimate(comparison, seed, problems) for seed in found.each_seed()]
+    alone = [_estimate(comparison, seed, problems) for seed in map(found.only, found.seeds)]
     by_seed = tuple(by_interval(comparison, one.over_problems) if one else Decision.NOT_RUN for one in alone)
     decision = decide_all_of(by_seed)
     undecided = [one for one, its in zip(alone, by_seed, strict=True) if one and its is Decision.UNDECIDED]
     needs = _needed(comparison, undecided) if decision is Decision.UNDECIDED else ()
-    shares = [found.share(arm, problems, comparison.part) for arm in comparison.arms]
-    pairs = zip(*(share.by_seed for share in shares if share), strict=True)
+    figures = [share(found, arm, problems, comparison.part) for arm in comparison.arms]
+    pairs = zip(*(figure.by_seed for figure in figures if figure), strict=True)
     ratios = tuple(mine / base if base else None for mine, base in pairs)
     return Outcome(comparison, estimate, decision, decision, needs, by_seed, ratios)
 
 
-def _apart(comparison: Comparison, found: Evaluations, problems: ProblemSet, estimate: Estimate) -> Outcome:
+def _apart(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """The model's interval wholly above the base's, of each kind; not so if the difference is wholly below 0."""
-    shares = [found.share(arm, problems, comparison.part) for arm in comparison.arms]
-    model, base = (share for share in shares if share)  # there is a difference, so there are both
+    figures = [share(found, arm, problems, comparison.part) for arm in comparison.arms]
+    model, base = (figure for figure in figures if figure)  # there is a difference, so there are both
 
     def apart(upper: Interval, lower: Interval, difference: Interval) -> Decision:
         if upper.low > lower.high:
@@ -237,5 +238,5 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "ratios": outcome.ratios,
         "n_seeds": len(estimate.by_seed) if estimate else 0,
         "n_problems": outcome.n_problems,
-        **columns_by_seed(estimate, "difference"),
+        **columns(estimate, "difference"),
     }

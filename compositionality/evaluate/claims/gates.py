@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from compositionality.evaluate.claims.catalogue import words
-from compositionality.evaluate.evaluations import Evaluations, ProblemSet
+from compositionality.evaluate.results import ProblemSet, Results
+from compositionality.evaluate.summary import share
 from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
 from compositionality.types import GROWTH, Comparison, Decision, Metric, Rule, TrainingReport
 
-Results = Mapping[str, Evaluations]
-"""Evaluations by the name that comparisons use (``Comparison.results``)."""
+ByName = Mapping[str, Results]
+"""Results by the name that comparisons use (``Comparison.results``)."""
 Decisions = tuple[Decision, Decision]
 """For other seeds and problems; for these seeds and other problems."""
 Judge = Callable[[Comparison], Decisions]
@@ -23,7 +24,7 @@ DENIALS = (Rule.AT_MOST, Rule.WITHIN)
 
 
 def not_testable(
-    comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge, plain: Decisions
+    comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge, plain: Decisions
 ) -> tuple[str, str]:
     """Why a comparison that was run is not testable, for either kind of interval: the first gate that fails.
 
@@ -41,7 +42,7 @@ def not_testable(
 
 
 def _reasons(
-    gate: Gate, comparison: Comparison, results: Results, problems: ProblemSet, judge: Judge
+    gate: Gate, comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge
 ) -> tuple[str, str]:
     found = results[comparison.results]
     match gate:
@@ -58,7 +59,7 @@ def _reasons(
     return reason, reason
 
 
-def _headroom(gate: Headroom, comparison: Comparison, found: Evaluations, problems: ProblemSet) -> str:
+def _headroom(gate: Headroom, comparison: Comparison, found: Results, problems: ProblemSet) -> str:
     """What a figure above the threshold takes lies below what can be reached; not both arms are near 0.
 
     The floor does not count where a gate shows that the study finds an effect on these problems.
@@ -76,20 +77,20 @@ def _headroom(gate: Headroom, comparison: Comparison, found: Evaluations, proble
     return ""
 
 
-def _room(comparison: Comparison, found: Evaluations, problems: ProblemSet) -> float:
+def _room(comparison: Comparison, found: Results, problems: ProblemSet) -> float:
     """The largest figure that a model could have: failures, and what more samples add, are no part of what is right."""
     of_wrong = comparison.metric is Metric.FAILURES or comparison.part == GROWTH
     return 1 - _share(found, comparison.model, problems, "correct") if of_wrong else 1.0
 
 
-def _share(found: Evaluations, arm: str, problems: ProblemSet, part: str) -> float:
-    estimate = found.share(arm, problems, part)
+def _share(found: Results, arm: str, problems: ProblemSet, part: str) -> float:
+    estimate = share(found, arm, problems, part)
     return estimate.value if estimate else 0.0
 
 
-def _untrained(gate: Trained, comparison: Comparison, results: Results) -> Iterator[str]:
+def _untrained(gate: Trained, comparison: Comparison, results: ByName) -> Iterator[str]:
     """Of the arms that are compared, then of those of the controls."""
-    seeds = [seed.name for seed in results[comparison.results].seeds]
+    seeds = [one.name for one in results[comparison.results].replicates]
     controls = [one for its in comparison.gates if isinstance(its, Shown) for one in its.comparisons]
     for arm in dict.fromkeys(arm for one in (comparison, *controls) for arm in one.arms):
         if arm not in gate.starts:
@@ -97,10 +98,10 @@ def _untrained(gate: Trained, comparison: Comparison, results: Results) -> Itera
             yield from _too_little(gate, arm, [one for one in reports if one], len(seeds))
 
 
-def _report(arm: str, seed: str, where: str, results: Results) -> TrainingReport | None:
+def _report(arm: str, seed: str, where: str, results: ByName) -> TrainingReport | None:
     """Of the results that are compared, or else of others: a model sampled for pass@k was evaluated for accuracy."""
     sections = [results[where], *results.values()]
-    seeds = (one for found in sections for one in found.seeds if one.name == seed)
+    seeds = (one for found in sections for one in found.replicates if one.name == seed)
     return next((one.training[arm] for one in seeds if arm in one.training), None)
 
 
@@ -123,7 +124,7 @@ def _too_little(gate: Trained, arm: str, reports: list[TrainingReport], n_seeds:
             yield f"{arm} hardly trained: {_percent(share)} of its {what} had signal, {_percent(least)} are needed"
 
 
-def _lost(gate: Kept, comparison: Comparison, found: Evaluations) -> str:
+def _lost(gate: Kept, comparison: Comparison, found: Results) -> str:
     if not (comparison.base and comparison.rule in DENIALS):
         return ""
     problems = found.problem_set(comparison.group, gate.level)

@@ -1,8 +1,8 @@
 """Claims compared with the results of a study: claims.json, claims.csv, a table."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,12 @@ from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.gates import Results
+from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.standing import Standings, standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
-from compositionality.evaluate.evaluations import Evaluations, read_evaluations, shared_arms
 from compositionality.evaluate.frames import INTERVALS, write_between_marks
-from compositionality.evaluate.quantities import read_quantities
 from compositionality.evaluate.registration import Frozen, Registration
+from compositionality.evaluate.results import Results, read_figures, read_results
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import Metric
@@ -84,9 +83,9 @@ def check(settings: ClaimsSettings) -> Catalogue:
     return catalogue
 
 
-def decisions_of(catalogue: Catalogue, results: Results, notes: list[str] | None = None) -> dict[str, Any]:
+def decisions_of(catalogue: Catalogue, results: ByName, notes: list[str] | None = None) -> dict[str, Any]:
     """The content of claims.json; the same results give the same bytes."""
-    names = list(dict.fromkeys(seed.name for found in results.values() for seed in found.seeds))
+    names = list(dict.fromkeys(one.name for found in results.values() for one in found.replicates))
     rows = list(claim_rows([*catalogue.claims, *catalogue.controls], results))
     n_claims = len(catalogue.claims)
     return {
@@ -143,7 +142,7 @@ def read_claims(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list[str]]:
+def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[ByName, list[str]]:
     """The results that are given, with the arms that all their seeds have; a note on those that only some have."""
     given: dict[str, list[str]] = {name: [] for name in catalogue.results}
     for entry in settings.results:
@@ -153,43 +152,37 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[Results, list
         given[name].append(path)
     if not settings.results:
         raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
-    found, notes = dict[str, Evaluations](), list[str]()
+    results, notes = dict[str, Results](), list[str]()
     frozen = _frozen(settings)
     registered = frozen.registration if frozen else None
     controls = registered.controls if registered else []
-    for name, of in catalogue.results.items():
-        if given[name] and of.metric is Metric.SCALING:
-            found[name] = read_quantities(given[name])
+    for name, kind in catalogue.results.items():
+        if given[name] and kind.metric is Metric.SCALING:
+            results[name] = read_figures(given[name])
         elif given[name]:
-            arms, rest_of_arms = shared_arms(given[name], of.metric)
-            found[name] = read_evaluations(given[name], arms, of.metric)
+            found = read_results(given[name], metric=kind.metric)
             if registered:
-                _check_replicates(name, found[name], registered)
-            rest = [arm for arm in rest_of_arms if arm not in controls]
+                _check_replicates(name, found, registered)
+            rest = [arm for arm in found.in_some() if arm not in controls]
             notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
-            if of_some := [arm for arm in rest_of_arms if arm in controls]:
-                some = _with_arms(given[name], [*arms, *of_some], of.metric)
-                found[name] = replace(found[name], of_some=some)
-                notes += [f"{', '.join(of_some)}: in {len(some.seeds)} of {len(given[name])} replicates."]
-    return found, notes
+            results[name] = found = found.without(rest)
+            if of_some := found.in_some():
+                n = len(found.with_arms(set(of_some)).replicates)
+                notes += [f"{', '.join(of_some)}: in {n} of {len(found.replicates)} replicates."]
+    return results, notes
 
 
-def _check_replicates(name: str, found: Evaluations, registered: Registration) -> None:
+def _check_replicates(name: str, results: Results, registered: Registration) -> None:
     """UserError unless these are all the replicates that were registered, and no others."""
     wanted = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
-    there = {(one.seed, one.function_split) for one in found.seeds}
-    for what, which in (("without", wanted - there), ("with", there - wanted)):
+    given = {(one.seed, one.split) for one in results.replicates}
+    for what, which in (("without", wanted - given), ("with", given - wanted)):
         if which:
             words = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(which))
             raise UserError(f"results: {name}: {what} {words}; give those of the registration, all and no others")
 
 
-def _with_arms(inputs: Sequence[str], arms: Sequence[str], metric: Metric) -> Evaluations:
-    """The evaluations that have all of these arms."""
-    return read_evaluations([one for one in inputs if set(arms) <= set(shared_arms([one], metric)[0])], arms, metric)
-
-
-def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
+def _notes(catalogue: Catalogue, results: ByName) -> Iterator[str]:
     """What a reader must know: single seeds, how many samples, what was not run."""
     single = [name for name, found in results.items() if found.n_seeds == 1]
     if single:
@@ -211,9 +204,9 @@ def _notes(catalogue: Catalogue, results: Results) -> Iterator[str]:
             yield f"Not run: {name}, by {of.script}."
 
 
-def _recipe(results: Results, content: Mapping[str, Any]) -> Recipe:
-    seeds = [(name, seed) for name, found in results.items() for seed in found.seeds]
-    inputs = {f"{name}/{seed.name}/{file}": path for name, seed in seeds for file, path in seed.tables.items()}
+def _recipe(results: ByName, content: Mapping[str, Any]) -> Recipe:
+    replicates = [(name, one) for name, found in results.items() for one in found.replicates]
+    inputs = {f"{name}/{one.name}/{file}": path for name, one in replicates for file, path in one.tables.items()}
     return Recipe(STEP, {"content": config_hash(content)}, inputs)
 
 

@@ -77,7 +77,7 @@ class JudgeClient:
         try:
             text = server.call("/chat/completions", content, read_text)
         except ServerError as error:
-            raise UserError(f"{server.name}: the server of the judge failed: {error}; mend it and run again") from error
+            raise UserError(f"{server.name}: the server of the judge failed: {error}; fix it and run again") from error
         self._keep(key, text)
         return text
 
@@ -138,8 +138,8 @@ SCHEMA = {
 }
 COLUMNS = pa.schema(
     [
-        ("model", pa.string()),
-        ("problems", pa.string()),
+        ("arm", pa.string()),
+        ("file", pa.string()),
         ("problem", pa.int64()),
         ("sample", pa.int32()),
         ("program", pa.string()),
@@ -209,7 +209,7 @@ def _chosen(settings: FailureSettings, source: Source, labels: Path) -> dict[Pla
     found = (
         (hashlib.blake2b(f"{row['problem']}/{row['sample']}".encode(), digest_size=8).digest(), row)
         for row in _rows(labels)
-        if (row["model"], row["problems"]) == (source.model, source.problems)
+        if (row["arm"], row["file"]) == (source.model, source.file)
         and row["level"] == settings.level
         and row["class"] != Failure.OVERLONG
     )
@@ -222,7 +222,7 @@ def _chosen(settings: FailureSettings, source: Source, labels: Path) -> dict[Pla
 
 def _rows(labels: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(labels) as table:
-        for batch in table.iter_batches(8192, columns=["model", "problems", "problem", "sample", "level", "class"]):
+        for batch in table.iter_batches(8192, columns=["arm", "file", "problem", "sample", "level", "class"]):
             yield from batch.to_pylist()
 
 
@@ -232,6 +232,6 @@ def _questions(source: Source, chosen: dict[Place, str]) -> Iterator[tuple[dict[
         for problem, sample, completion, _ in responses_of(shard, problems):
             program_says = chosen.get((problem, sample))
             if program_says is not None:
-                row = {"model": source.model, "problems": source.problems, "problem": problem, "sample": sample}
+                row = {"arm": source.model, "file": source.file, "problem": problem, "sample": sample}
                 messages = judge_prompt(problems.problem(problem), completion.text)
                 yield {**row, "program": program_says}, tuple(messages)

@@ -8,8 +8,8 @@ from pathlib import Path
 from compositionality.data.artefact import file_hash, is_to_be_checked, read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import strata_of
 from compositionality.evaluate.naming import check_name, named_paths
+from compositionality.evaluate.table import RESULTS
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.store import rollout_manifest
@@ -43,7 +43,7 @@ class Source:
     """The answers of one model to one problem file."""
 
     model: str
-    problems: str
+    file: str  # name of the problem file
     rollouts: Path
     path: Path
 
@@ -52,8 +52,11 @@ class Problems:
     """The rows of one problem file."""
 
     def __init__(self, path: Path) -> None:
-        table = read_problems(path)
-        self.path, self.strata, self._table = path, strata_of(table), table
+        self.path, self._table = path, read_problems(path)
+        self.levels: list[int] = self._table["level"].to_pylist()
+
+    def __len__(self) -> int:
+        return len(self.levels)
 
     def problem(self, number: int) -> Problem:
         """The problem in a row of the file."""
@@ -79,7 +82,7 @@ def _check_levels(settings: FailureSettings, files: Iterable[Path]) -> None:
     wanted = {*settings.levels, *([settings.level] if settings.judge else [])}
     if not wanted:
         return
-    there = {stratum.level for path in files for stratum in Problems(path).strata}
+    there = {level for path in files for level in Problems(path).levels}
     if settings.levels and not there.intersection(settings.levels):
         raise UserError(f"levels={settings.levels}: the problems have levels {sorted(there)}; leave levels out for all")
     if settings.judge and settings.level not in there:
@@ -142,7 +145,7 @@ def _models_in(folder: Path) -> list[str]:
     there = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
     if not there:
         raise UserError(f"{rollouts}: no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
-    table = read_manifest(folder / "accuracy.parquet")
+    table = read_manifest(folder / RESULTS)
     known = table.settings.get("models", []) if table else []
     return sorted(there, key=lambda model: known.index(model) if model in known else len(known))
 

@@ -1,156 +1,132 @@
-"""Curves of every checkpoint and their paired differences, level by level and pooled, from counts by problem.
+"""Curves of pass@k, paired differences, and by how many more samples the base makes up for them.
 
-Legend: P problems, L levels, K values of k; the last column of values is coverage, the share of problems ever solved.
+The budget factor at k: the least whole m at which the base's pass@(m·k) is no longer below the model's pass@k. Its
+interval holds the factors at which the interval of the difference holds 0; an end beyond the largest m that the samples
+allow is None. Only where the lower end is, RL did more than move up what the base finds with as many samples.
 """
-# ruff: noqa: N803, N806
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from compositionality.errors import UserError
-from compositionality.evaluate.counts import Counted, ProblemCounts
-from compositionality.evaluate.passk.reranking import DIGITS, Row, first_at, powers, reranking_row
-from compositionality.stats.estimate import TIE, Band, Counts, Floats, band, mean_of_independent
-from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
+from compositionality.evaluate.results import ProblemSet, Results
+from compositionality.evaluate.summary import columns, contrast, labels, share
+from compositionality.stats.estimate import TIE, Band, mean_of_independent
+from compositionality.types import Estimate, Interval
 
+POINTS = 40
+"""Values of k, or budget factors, that are looked at at most."""
 POOLED = 0
+"""In place of a level: all levels of the group together."""
+Row = dict[str, Any]
 Pairs = Sequence[tuple[str, str]]
-"""(checkpoint, base): the difference is the checkpoint − the base."""
+"""(model, base): the difference is the model − the base."""
 
 
-@dataclass(frozen=True)
-class _Slice:
-    """The problems of one level (or of all of them)."""
-
-    labels: Row
-    levels: Sequence[Counts]  # row numbers of each
-    clusters: Counts  # (P,)
-    n_samples: int  # of every problem
-
-    def band(self, values_PK: Floats, low: float = 0.0) -> Band:
-        """Means over the problems with their intervals; the levels of a test file and their sizes are no chance."""
-        n = self.n_samples
-        bands = [band(n * values_PK[rows], np.full(len(rows), n), self.clusters[rows], low) for rows in self.levels]
-        sizes_L = np.array([len(rows) for rows in self.levels], float)
-        return mean_of_independent(Band(*map(np.stack, zip(*bands, strict=True))), sizes_L / sizes_L.sum())
+def spaced(largest: int) -> list[int]:
+    """Return 1, …, ``largest``: all of them, or ``POINTS`` evenly spaced on a logarithmic axis."""
+    return sorted({round(float(number)) for number in np.geomspace(1, largest, POINTS)}) if largest > POINTS else [
+        *range(1, largest + 1)
+    ]  # fmt: skip
 
 
-def curves_of(answers: Counted, pairs: Pairs) -> tuple[list[Row], list[Row], list[Row]]:
-    """Rows of the curves, the differences and the budget factors; lists run over k = 1 … the fewest judged samples."""
-    curves, differences, reranking = [], [], []
-    for name in dict.fromkeys(name for _, name in answers):
-        mine = {model: counts for (model, found), counts in answers.items() if found == name}
-        values = {model: _values(counts, largest_k(mine, name)) for model, counts in mine.items()}
-        for part in _slices(name, next(iter(mine.values())), largest_k(mine, name)):
-            curves += [_curve(part, model, counts, values[model]) for model, counts in mine.items()]
-            differences += [_difference(part, model, base, values) for model, base in pairs]
-            reranking += [row for model, base in pairs for row in _reranking(part, model, base, values)]
-    return curves, differences, reranking
+def powers(largest: int) -> list[int]:
+    """Return 1, 2, 4 … up to ``largest``."""
+    return [1 << power for power in range(largest.bit_length())]
 
 
-def largest_k(answers: Mapping[str, ProblemCounts], name: str) -> int:
-    """The most samples that every problem has; UserError if a problem has fewer than two."""
-    fewest = {model: int(counts.judged.min()) for model, counts in answers.items()}
-    model = min(fewest, key=lambda model: fewest[model])
-    if fewest[model] < 2:
-        problem = int(answers[model].judged.argmin())
-        raise UserError(f"{model} on {name}: problem {problem} has {fewest[model]} judged samples; judge them again")
-    return fewest[model]
+def largest_k(results: Results, file: str) -> int:
+    """Return the most samples that every problem has; UserError if a problem has fewer than two."""
+    rows = results.rows[results.rows["file"] == file]
+    row = rows.loc[rows["judged"].idxmin()]
+    if row["judged"] < 2:
+        told = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
+        raise UserError(f"{row['arm']} on {file}: {told}")
+    return int(row["judged"])
 
 
-def _values(counts: ProblemCounts, largest: int) -> Floats:
-    """(P, K + 1): pass@k for every k, and whether the problem was ever solved."""
-    ever_P1 = (counts.correct > 0).astype(float)[:, None]
-    return np.hstack([pass_at_k(counts.correct, counts.judged, range(1, largest + 1)), ever_P1])
+def slices(results: Results) -> list[tuple[ProblemSet, list[ProblemSet]]]:
+    """Return the levels of every file and group, then all of them pooled (``POOLED``), each with its sets."""
+    found = []
+    for file, group in dict.fromkeys((one.file, one.group) for one in results.sets):
+        sets = sorted(one for one in results.sets if (one.file, one.group) == (file, group))
+        found += [(one, [one]) for one in sets if one.level != POOLED]
+        found.append((ProblemSet(file, group, POOLED), sets))
+    return found
 
 
-def _slices(name: str, problems: ProblemCounts, n_samples: int) -> Iterator[_Slice]:
-    """Level by level, then all levels of the same group pooled."""
-    clusters = problems.cluster_numbers
-    for group in dict.fromkeys(stratum.group for stratum in problems.strata):
-        strata = sorted({stratum for stratum in problems.strata if stratum.group == group})
-        levels = {stratum.level: np.array(problems.rows(stratum)) for stratum in strata}
-        for level, rows in levels.items():
-            if level != POOLED:
-                labels = {"problems": name, "group": group, "level": level, "n_problems": len(rows)}
-                yield _Slice(labels, [rows], clusters, n_samples)
-        labels = {"problems": name, "group": group, "level": POOLED, "n_problems": sum(map(len, levels.values()))}
-        yield _Slice(labels, list(levels.values()), clusters, n_samples)
+def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
+    """Return rows of pass@k by model, level and k (``ks`` of a file), then of the paired differences (``base``)."""
+    rows: list[Row] = []
+    for name, sets in slices(results):
+        about = {**labels(results, name), "n_problems": sum(map(results.size, sets))}
+        for k in ks(name.file):
+            part = f"pass@{k}"
+            for arm in results.arms:
+                mean = _pooled(results, sets, [share(results, arm, one, part) for one in sets])
+                rows.append({"model": arm, "base": "", **about, "k": k, **columns(mean, "value")})
+            for arm, base in pairs:
+                mean = _pooled(results, sets, [contrast(results, arm, base, one, part) for one in sets])
+                rows.append({"model": arm, "base": base, **about, "k": k, **columns(mean, "value")})
+    return pd.DataFrame(rows)
 
 
-def _curve(part: _Slice, model: str, counts: ProblemCounts, values_PK: Floats) -> Row:
-    found = part.band(values_PK)
-    rows = np.concatenate(part.levels)
-    always_K = pass_hat_k(counts.correct[rows], counts.judged[rows], range(1, values_PK.shape[1])).mean(axis=0)
-    return {
-        "model": model,
-        **part.labels,
-        **_columns("pass_at_k", found),
-        "pass_hat_k": _rounded(always_K),
-        "coverage": _rounded(found.value)[-1],
-        "coverage_low": _rounded(found.low)[-1],
-        "coverage_high": _rounded(found.high)[-1],
-    }
+def _pooled(results: Results, sets: Sequence[ProblemSet], estimates: Sequence[Estimate | None]) -> Estimate | None:
+    """The mean over the problems of all sets; the levels of a test file and their sizes are no chance."""
+    known = [estimate for estimate in estimates if estimate]
+    if len(known) < len(estimates) or len(known) < 2:
+        return known[0] if len(known) == len(estimates) else None
+    weights = np.array([results.size(one) for one in sets], float)
+    weights /= weights.sum()
+
+    def interval(ends: Sequence[Interval]) -> Interval:
+        parts = Band(np.array([one.value for one in known]), *np.array(ends).T)
+        return Interval(*map(float, mean_of_independent(parts, weights)[1:]))
+
+    value = float(weights @ [one.value for one in known])
+    each = zip(*(one.by_replicate for one in known), strict=True)
+    by_replicate = tuple(tuple(map(float, weights @ np.array(seed))) for seed in each)
+    over_seeds = interval([one.interval for one in known]) if known[0].over_seeds else None
+    over_problems = interval([one.over_problems for one in known])
+    n = sum(one.n_problems for one in known)
+    return Estimate(value, n, over_problems, over_seeds, by_replicate=by_replicate, nested=known[0].nested)
 
 
-def _difference(part: _Slice, model: str, base: str, values: Mapping[str, Floats]) -> Row:
-    """Paired, problem by problem."""
-    found = part.band(values[model] - values[base], low=-1)
-    crossed = crossover(Band(*(column[:-1] for column in found)))
-    return {
-        "model": model,
-        "base": base,
-        **part.labels,
-        **_columns("difference", found),
-        "crossover": asdict(crossed) if crossed else None,
-    }
-
-
-def _reranking(part: _Slice, model: str, base: str, values: Mapping[str, Floats]) -> Iterator[Row]:
-    """The model with k samples against the base with m times as many."""
-    largest = values[model].shape[1] - 1
-    for k in powers(largest // 2):
-        factors = range(1, largest // k + 1)
-        columns = [factor * k - 1 for factor in factors]
-        found = part.band(values[model][:, [k - 1]] - values[base][:, columns], low=-1)
-        yield {"model": model, "base": base, **part.labels, **reranking_row(k, factors, *found)}
-
-
-def _columns(value: str, found: Band) -> Row:
-    """Lists over k; the last column, coverage, left out."""
-    return {
-        "k": list(range(1, len(found.value))),
-        value: _rounded(found.value[:-1]),
-        "low": _rounded(found.low[:-1]),
-        "high": _rounded(found.high[:-1]),
-    }
-
-
-def _rounded(values_K: Floats) -> list[float]:
-    rounded: list[float] = (np.round(values_K, DIGITS) + 0.0).tolist()
-    return rounded
-
-
-@dataclass(frozen=True)
-class Crossover:
-    """The first k at which the difference has changed its sign.
+def crossover(curve: pd.DataFrame) -> Row | None:
+    """Return the first k at which a difference (rows by k) has changed its sign; None if it never does.
 
     ``low``: the first k at which its interval no longer lies on the side where it began; ``high``: from which it lies
-    on the other side. None: beyond the largest k.
+    on the other side; None: beyond the largest k.
     """
+    curve = curve.dropna(subset=["value"])
+    values = curve["value"].to_numpy(float)
+    sign = next((np.sign(value) for value in values if abs(value) > TIE), 0.0)
+    ends = [sign * curve[name].to_numpy(float) for name in ("low", "high")]
+    low, high = ends if sign > 0 else reversed(ends)
+    k = _first(curve["k"], sign * values < -TIE)
+    return None if k is None else {"k": k, "low": _first(curve["k"], low <= 0), "high": _first(curve["k"], high < 0)}
 
-    k: int
-    low: int | None
-    high: int | None
+
+def budget_factors(results: Results, arm: str, base: str, sets: Sequence[ProblemSet]) -> list[Row]:
+    """Return, for each k that is a power of two, the budget factor with its interval."""
+    n = min(results.samples(one) for one in sets)
+    rows = []
+    for k in powers(n // 2):
+        factors = spaced(n // k)
+        estimates = []
+        for m in factors:
+            parts = f"pass@{k}", f"pass@{k * m}"
+            estimates.append(_pooled(results, sets, [contrast(results, arm, base, one, *parts) for one in sets]))
+        if known := [(estimate.value, *estimate.interval) for estimate in estimates if estimate]:
+            ends = [_first(factors[: len(known)], column <= 0) for column in np.array(known).T]
+            factor, low, high = ends
+            rows.append({"k": k, "largest": factors[-1], "factor": factor, "low": low, "high": high})
+    return rows
 
 
-def crossover(difference: Band) -> Crossover | None:
-    """Find where the difference changes its sign; None if it never does."""
-    sign = next((np.sign(value) for value in difference.value if abs(value) > TIE), 0.0)
-    value_K, *ends = (sign * column for column in difference)
-    low_K, high_K = ends if sign > 0 else reversed(ends)
-    ks = range(1, len(value_K) + 1)
-    k = first_at(ks, value_K < -TIE)
-    return None if k is None else Crossover(k, first_at(ks, low_K <= 0), first_at(ks, high_K < 0))
+def _first(numbers: Sequence[int] | pd.Series, holds: np.ndarray[Any, np.dtype[np.bool_]]) -> int | None:
+    places = np.flatnonzero(holds)
+    return int(np.asarray(numbers)[places[0]]) if len(places) else None

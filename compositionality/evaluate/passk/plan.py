@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
 
 from compositionality.console import new_table
 from compositionality.data.parquet import read_table
-from compositionality.evaluate.counts import ProblemCounts, Strata, Stratum
+from compositionality.evaluate.results import ProblemSet
 from compositionality.rollout.engines.base import Engine, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import shard_table
@@ -88,10 +89,9 @@ WORST_SPREAD = math.sqrt(0.5)
 
 @dataclass(frozen=True)
 class Detectable:
-    """Problems of one level: the smallest difference that shows, with nothing known, and by k with a prior."""
+    """One set of problems: the smallest difference that shows, with nothing known, and by k with a prior."""
 
-    problems: str
-    stratum: Stratum
+    problems: ProblemSet
     n_problems: int
     nothing_known: float
     by_k: Mapping[int, float] | None
@@ -108,26 +108,19 @@ def smallest_difference(spread: float, n_problems: int) -> float:
 
 
 def detectable(
-    strata: Mapping[str, Strata], n_samples: int, ks: Sequence[int], prior: Sequence[ProblemCounts]
+    problems: pd.DataFrame, n_samples: int, ks: Sequence[int], prior: pd.DataFrame | None
 ) -> Iterator[Detectable]:
-    """One for each group and level of each problem file; ``strata`` by file."""
-    for name, mine in strata.items():
-        for stratum in dict.fromkeys(mine):
-            n = list(mine).count(stratum)
-            counts = _counts_of(stratum, prior)
-            by_k = None
-            if counts is not None:
+    """One for each set of ``problems`` (columns of ``ProblemSet``); ``prior``: rows of an earlier evaluation."""
+    for key, rows in problems.groupby([*ProblemSet._fields], sort=False):
+        by_k, n = None, len(rows)
+        name = ProblemSet(*key)
+        if prior is not None:
+            same = prior[(prior[list(name._fields[1:])] == name[1:]).all(axis=1)]
+            if same["judged"].sum():
+                counts = (same[column].to_numpy(np.int64) for column in ("right", "judged"))
                 spreads = unrelated_spread(*beta_of(*counts), n_samples, ks)
                 by_k = {k: smallest_difference(spread, n) for k, spread in zip(ks, spreads, strict=True)}
-            yield Detectable(name, stratum, n, smallest_difference(WORST_SPREAD, n), by_k)
-
-
-def _counts_of(stratum: Stratum, prior: Sequence[ProblemCounts]) -> tuple[Counts, Counts] | None:
-    """Correct and judged samples of the problems of a level, over all checkpoints of the prior that have it."""
-    picked = [(one.rows(stratum), one) for one in prior]
-    correct = np.concatenate([one.correct[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
-    judged = np.concatenate([one.judged[rows] for rows, one in picked] or [np.zeros(0, np.int64)])
-    return (correct, judged) if judged.sum() else None
+        yield Detectable(name, n, smallest_difference(WORST_SPREAD, n), by_k)
 
 
 def beta_of(correct: Counts, judged: Counts) -> tuple[float, float]:
@@ -165,7 +158,9 @@ def print_detectable(rows: Sequence[Detectable], n_samples: int, console: Consol
         table.add_column(title, justify="right", overflow="fold")
     for row in rows:
         cells = [f"{100 * row.by_k[k]:.0f}" if row.by_k else "–" for k in ks]
-        table.add_row(row.problems, str(row.stratum), str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells)
+        table.add_row(
+            row.problems.file, str(row.problems), str(row.n_problems), f"{100 * row.nothing_known:.0f}", *cells
+        )
     console.print(table)
     if ks:
         console.print(

@@ -1,66 +1,39 @@
 """pass@k from checkpoints or rollout folders to files: sample, count, compute."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 
-import pyarrow as pa
+import pandas as pd
 
 from compositionality.console import new_console
-from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, tree_hash, write_derived
-from compositionality.data.json_files import read_json_object
-from compositionality.data.parquet import write_table
+from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, write_derived
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders, Jobs, all_collected, check_jobs, engine_for, jobs_of
-from compositionality.evaluate.counts import (
-    BY_PROBLEM,
-    BY_PROBLEM_SCHEMA,
-    Counted,
-    ProblemCounts,
-    by_problem_table,
-    read_counts,
-)
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.passk.curves import Pairs, curves_of, largest_k
+from compositionality.evaluate.passk.curves import Pairs
 from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
-from compositionality.evaluate.passk.reranking import Row
 from compositionality.evaluate.passk.samples import (
     SampledProblems,
     check_sampling,
     choose_all,
-    count_all,
+    count_samples,
     rows_of,
     write_responses,
 )
+from compositionality.evaluate.passk.tables import print_curves, table_ks
 from compositionality.evaluate.replicate import replicate_of
-from compositionality.evaluate.tables import print_curves
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.engines.factory import choose_engine
 from compositionality.rollout.settings import CollectSettings, SamplingSettings
 from compositionality.train.common.training_report import run_until
+from compositionality.types import Metric
 
 STEP = "passk"
-NAME = "passk"
 ALL = "all.parquet"
-SCHEMA = pa.schema(
-    [
-        ("metric", pa.string()),  # pass@k, pass^k, difference
-        ("model", pa.string()),
-        ("base", pa.string()),
-        ("problems", pa.string()),
-        ("group", pa.string()),
-        ("level", pa.int64()),
-        ("n_problems", pa.int64()),
-        ("k", pa.int64()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
-)
-METRICS = {"pass@k": "pass_at_k", "pass^k": "pass_hat_k", "difference": "difference"}
 
 
 @dataclass
@@ -101,12 +74,6 @@ def check_settings(settings: PasskSettings) -> None:
         raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
 
 
-def table_ks(settings: PasskSettings, largest: int) -> list[int]:
-    """The k to print: those in the settings, else powers of two and the largest."""
-    powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
-    return [k for k in settings.ks if k <= largest] if settings.ks else [*powers, largest]
-
-
 @dataclass(frozen=True)
 class _Names:
     """Who is compared on what, as the settings say it."""
@@ -118,7 +85,7 @@ class _Names:
 
 
 def passk(settings: PasskSettings) -> Path:
-    """Write ``output``/passk.{json,parquet}, by_problem.parquet and the rollouts behind them; print the curves."""
+    """Write ``output``/results.parquet and the rollouts behind it; print the curves."""
     check_settings(settings)
     names = _names(settings)
     engine = choose_engine(settings.engine, settings.base_url, list(names.models.values()))
@@ -134,10 +101,11 @@ def passk(settings: PasskSettings) -> Path:
     file = next(iter(names.problems))  # with rollouts there is one
     folders |= {(model, file): Path(path) for model, path in names.rollouts.items()}
     with exclusive(settings.output):
-        answers = _count(settings, names, folders)
-        content = _write_curves(settings, names, folders, answers)
-    print_curves(content, table_ks(settings, min(row["k"][-1] for row in content["curves"])))
-    print(f"{settings.output / NAME}.json, .parquet and {BY_PROBLEM}")
+        _count(settings, names, folders)
+    runs = {model: run for model, path in names.models.items() if (run := run_until(Path(path)))}
+    results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
+    print_curves(results, names.pairs, settings.ks, runs, new_console())
+    print(settings.output / RESULTS)
     return settings.output
 
 
@@ -195,10 +163,12 @@ def _missing_jobs(jobs: Sequence[Jobs]) -> list[CollectSettings]:
 def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) -> None:
     """The power note, and what sampling will cost, going by the first checkpoint that is not sampled yet."""
     console = new_console()
-    prior = read_prior(settings.prior) if settings.prior else []
-    strata = {name: one.strata() for name, one in names.problems.items()}
-    ks = table_ks(settings, settings.n_samples)
-    print_detectable(list(detectable(strata, settings.n_samples, ks, prior)), settings.n_samples, console)
+    prior = read_prior(settings.prior) if settings.prior else None
+    problems = pd.concat(
+        problem_columns(read_problems(sampled.path)).assign(file=name) for name, sampled in names.problems.items()
+    )
+    rows = list(detectable(problems, settings.n_samples, table_ks(settings.ks, settings.n_samples), prior))
+    print_detectable(rows, settings.n_samples, console)
     missing = _missing_jobs(jobs)
     if not missing or not settings.probe:
         return
@@ -208,14 +178,14 @@ def _print_plan(settings: PasskSettings, names: _Names, jobs: Sequence[Jobs]) ->
         console.print(probe(engine, list(first.values()), settings.probe).words(planned))
 
 
-def read_prior(given: str) -> list[ProblemCounts]:
-    """The counts of an evaluation, by its folder or a file in it. UserError if there are none."""
+def read_prior(given: str) -> pd.DataFrame:
+    """The rows of an evaluation, by its folder or a file in it. UserError if there are none."""
     path = Path(given)
-    counts = (path if path.is_dir() else path.parent) / BY_PROBLEM
-    if not path.exists() or not counts.is_file():
-        reason = f"no {BY_PROBLEM} there" if path.exists() else "no such folder"
+    table = (path if path.is_dir() else path.parent) / RESULTS
+    if not path.exists() or not table.is_file():
+        reason = f"no {RESULTS} there" if path.exists() else "no such folder"
         raise UserError(f"prior={given}: {reason}; give the output folder of examples/passk.py or examples/evaluate.py")
-    return list(read_counts(counts).values())
+    return read(table)
 
 
 def _collect(settings: PasskSettings, jobs: Sequence[Jobs]) -> dict[tuple[str, str], Path]:
@@ -237,69 +207,24 @@ def _write_responses(folders: Folders, jobs: Jobs, *, force: bool) -> None:
     write_derived(target, Recipe(STEP, {}, inputs), lambda path: write_responses(folders, problems, path), force=force)
 
 
-def _count(settings: PasskSettings, names: _Names, folders: Folders) -> dict[tuple[str, str], ProblemCounts]:
-    """Write by_problem.parquet, from which everything else is computed, and read it."""
+def _count(settings: PasskSettings, names: _Names, folders: Folders) -> None:
+    """Write results.parquet, from which everything else is computed."""
     sampling = check_sampling(folders, settings.n_samples)
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
-    inputs |= {f"problems/{name}": questions.path for name, questions in names.problems.items()}
-    kept = {"models": [*names.models, *names.rollouts], "sampling": sampling, "columns": BY_PROBLEM_SCHEMA.names}
-    kept["replicate"] = replicate_of(folders.values(), [one.source for one in names.problems.values()])
-    recipe = Recipe(STEP, kept, inputs)
-    target = settings.output / BY_PROBLEM
-    problems = {name: read_problems(one.path) for name, one in names.problems.items()}
+    inputs |= {f"problems/{name}": sampled.path for name, sampled in names.problems.items()}
+    kept = {"models": [*names.models, *names.rollouts], "sampling": sampling, "columns": SCHEMA.names}
+    kept["pairs"] = [list(pair) for pair in names.pairs]
+    kept["replicate"] = replicate_of(folders.values(), [sampled.source for sampled in names.problems.values()])
+    target = settings.output / RESULTS
 
     def body(path: Path) -> None:
-        tallies = count_all(folders, names.problems, settings.n_samples)
-        write_table(by_problem_table(tallies, problems), path)
+        tables = []
+        for name, sampled in names.problems.items():
+            problems = problem_columns(read_problems(sampled.path))
+            for model in dict.fromkeys(model for model, file in folders if file == name):
+                counts = count_samples(folders[model, name], sampled, settings.n_samples)
+                tables.append(pd.concat([problems, counts], axis=1).assign(arm=model, file=name))
+        write(pd.concat(tables), path)
 
-    if not write_derived(target, recipe, body, force=settings.force):
+    if not write_derived(target, Recipe(STEP, kept, inputs), body, force=settings.force):
         print(f"{target} is already there")
-    return read_counts(target)
-
-
-def _write_curves(settings: PasskSettings, names: _Names, folders: Folders, answers: Counted) -> Row:
-    """passk.json and passk.parquet, which follow by_problem.parquet; the content of the first."""
-    output = settings.output / NAME
-    runs = {model: found for model, path in names.models.items() if (found := run_until(Path(path)))}
-    kept = {"pairs": [list(pair) for pair in names.pairs], **({"runs": runs} if runs else {})}
-    recipe = Recipe(STEP, kept, {"by_problem": settings.output / BY_PROBLEM})
-    curves = cache(lambda: curves_of(answers, names.pairs))
-
-    def write_json(path: Path) -> None:
-        content = {
-            "models": list(dict.fromkeys(model for model, _ in answers)),
-            **check_sampling(folders, settings.n_samples),
-            "problems": {name: tree_hash(questions.path) for name, questions in names.problems.items()},
-            "missing": list(_missing(answers, settings.n_samples)),
-            **({"runs": runs} if runs else {}),
-            **dict(zip(("curves", "differences", "reranking"), curves(), strict=True)),
-        }
-        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-
-    def write_long(path: Path) -> None:
-        rows = [row for part in curves()[:2] for row in _long(part)]
-        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
-
-    json_file = output.with_suffix(".json")
-    write_derived(json_file, recipe, write_json, force=settings.force)
-    write_derived(output.with_suffix(".parquet"), recipe, write_long, force=settings.force)
-    return read_json_object(json_file, "run examples/passk.py again with --force")
-
-
-def _missing(answers: Counted, n_samples: int) -> Iterator[Row]:
-    """Samples on which judge or server failed: they count neither as right nor as wrong."""
-    for (model, name), counts in answers.items():
-        samples = int((n_samples - counts.judged).sum())
-        if samples:
-            yield {"model": model, "problems": name, "samples": samples, "largest_k": largest_k({model: counts}, name)}
-
-
-def _long(rows: list[Row]) -> Iterator[Row]:
-    """One row for every k of every curve."""
-    shared = [field.name for field in SCHEMA if field.name in ("model", "base", "problems", "group", "level")]
-    for row in rows:
-        labels = {name: row.get(name) for name in [*shared, "n_problems"]}
-        for metric, column in METRICS.items():
-            for place, value in enumerate(row.get(column, ())):
-                bounds = {} if metric == "pass^k" else {"low": row["low"][place], "high": row["high"][place]}
-                yield {"metric": metric, **labels, "k": row["k"][place], "value": value, **bounds}

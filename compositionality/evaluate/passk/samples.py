@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.completions import Folders
-from compositionality.evaluate.counts import Strata, Stratum, Tally, strata_of, tally
+from compositionality.evaluate.table import count, problem_columns
 from compositionality.rollout.store import SCHEMA, read_by_problem, rollout_manifest
 from compositionality.stats.estimate import Counts
 
@@ -29,10 +30,6 @@ class SampledProblems:
     path: Path
     source: Path
     rows: Counts
-
-    def strata(self) -> list[Stratum]:
-        """The stratum of every problem."""
-        return strata_of(read_problems(self.path))
 
     def rows_of(self, problems_hash: str) -> Counts | None:
         """Row numbers of these problems in the file of that hash; None if it is neither this file nor its source."""
@@ -50,34 +47,31 @@ def choose_all(
 
 def rows_of(source: Path, levels: Sequence[int], per_level: int) -> Counts:
     """The rows of the problems that are taken of a file, in its order. UserError if it has too few."""
-    return _rows(source, strata_of(read_problems(source)), levels, per_level)
+    return _rows(source, problem_columns(read_problems(source)), levels, per_level)
 
 
 def _choose(source: Path, levels: Sequence[int], per_level: int, target: Path) -> SampledProblems:
     table = read_problems(source)
     if not levels and not per_level:
         return SampledProblems(source, source, np.arange(table.num_rows))
-    rows = _rows(source, strata_of(table), levels, per_level)
+    rows = _rows(source, problem_columns(table), levels, per_level)
     recipe = Recipe(STEP, {"levels": list(levels), "per_level": per_level}, {"problems": source})
     write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
     return SampledProblems(target, source, rows)
 
 
-def _rows(source: Path, strata: Strata, levels: Sequence[int], per_level: int) -> Counts:
+def _rows(source: Path, problems: pd.DataFrame, levels: Sequence[int], per_level: int) -> Counts:
     """The rows to take, in file order."""
-    known = {stratum.level for stratum in strata}
-    lacking = sorted(set(levels) - known)
-    if lacking:
-        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {sorted(known)}")
-    taken: list[int] = []
-    for stratum in dict.fromkeys(strata):
-        if levels and stratum.level not in levels:
-            continue
-        rows = [row for row, found in enumerate(strata) if found == stratum]
-        if len(rows) < per_level:
-            raise UserError(f"{source}: has {len(rows)} problems of {stratum}; lower per_level={per_level}")
-        taken += rows[:per_level] if per_level else rows
-    return np.array(sorted(taken), np.int64)
+    known = sorted(set(problems["level"]))
+    if lacking := sorted(set(levels) - set(known)):
+        raise UserError(f"{source}: has no level {lacking[0]}; its levels are {known}")
+    chosen = problems[problems["level"].isin(levels)] if levels else problems
+    each = chosen.groupby(["group", "level", "data_source"], sort=False)
+    for (group, level, _), n in each.size().items():
+        if n < per_level:
+            raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={per_level}")
+    rows: Counts = (each.head(per_level) if per_level else chosen)["problem"].to_numpy(np.int64)
+    return rows
 
 
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
@@ -103,28 +97,16 @@ def check_sampling(folders: Folders, n_samples: int) -> dict[str, Any]:
     return same or {}
 
 
-def count_all(
-    folders: Folders, questions: Mapping[str, SampledProblems], n_samples: int
-) -> dict[tuple[str, str], Tally]:
-    """Counts of every folder, one shard in memory at a time."""
-    return {
-        (model, name): _count(folder, _rows_in(folder, questions[name]), n_samples)
-        for (model, name), folder in folders.items()
-    }
+def count_samples(folder: Path, sampled: SampledProblems, n_samples: int) -> pd.DataFrame:
+    """Count the completions of the sampled problems, one shard in memory at a time.
 
-
-def _rows_in(folder: Path, questions: SampledProblems) -> Counts:
-    rows = questions.rows_of(rollout_manifest(folder).inputs.get("problems", ""))
+    UserError unless every sample is there exactly once, and for rollouts of another problem file.
+    """
+    rows = sampled.rows_of(rollout_manifest(folder).inputs.get("problems", ""))
     if rows is None:
-        raise UserError(
-            f"{folder}: answers other problems than those of {questions.source}; collect them for that file"
-        )
-    return rows
-
-
-def _count(folder: Path, rows: Counts, n_samples: int) -> Tally:
+        raise UserError(f"{folder}: answers other problems than those of {sampled.source}; collect them for that file")
     seen = np.zeros((len(rows), n_samples), np.uint8)
-    counts = tally(_chosen(folder, rows, seen), len(rows))
+    counts = count(_chosen(folder, rows, seen), len(rows))
     if not seen.all():
         place, sample = np.argwhere(seen == 0)[0]
         raise UserError(

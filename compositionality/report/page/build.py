@@ -35,7 +35,7 @@ from compositionality.report.page.inputs import (
     find_inputs,
     summary_of,
 )
-from compositionality.report.page.results import Results, read_results
+from compositionality.report.page.results import FigureRows, figure_rows
 from compositionality.report.page.samples import samples
 from compositionality.report.styles import arm_styles, group_title, study_styles, unique
 from compositionality.study.machine import versions
@@ -111,7 +111,7 @@ def check(output: Path, recipe: Recipe) -> None:
 
 def files_of(inputs: Inputs) -> dict[str, ReportFile]:
     """Every file of the report by its path."""
-    results = read_results(inputs)
+    results = figure_rows(inputs)
     figures = list(page_figures(inputs, results))
     files = {PAGE: ReportFile(render(inputs, results, figures).encode(), tuple(inputs.files))}
     for name, (rows, sources) in content.tables(inputs, results).items():
@@ -123,7 +123,7 @@ def files_of(inputs: Inputs) -> dict[str, ReportFile]:
     return files
 
 
-def render(inputs: Inputs, results: Results, figures: Sequence[PageFigure | MissingFigure]) -> str:
+def render(inputs: Inputs, results: FigureRows, figures: Sequence[PageFigure | MissingFigure]) -> str:
     """The template filled in. Every text from a file is escaped; the page requests nothing from outside."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup

@@ -8,7 +8,9 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.tables import factor_text, plural, share_text
+from compositionality.evaluate.passk.tables import factor_text
+from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.tables import plural
 from compositionality.evaluate.training import Reports, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.claims import claims_files, claims_table, points
@@ -24,7 +26,7 @@ from compositionality.report.page.inputs import (
     TIMES,
     Inputs,
 )
-from compositionality.report.page.results import Results, metric_files
+from compositionality.report.page.results import FigureRows, metric_files
 from compositionality.report.record import without_places
 from compositionality.report.styles import group_title, unique
 
@@ -51,8 +53,8 @@ def facts(inputs: Inputs) -> list[tuple[str, str]]:
         ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
     ]
     if sampled := inputs.seeds_with(PASS_AT_K):
-        found = inputs.json(f"{PASS_AT_K}/{sampled[0]}/passk.json")
-        each = f"{found['n_samples']:,} to each problem of {', '.join(found['models'])}"
+        made = inputs.settings[f"{PASS_AT_K}/{sampled[0]}/{RESULTS}"]
+        each = f"{made['sampling']['n_samples']:,} to each problem of {', '.join(made['models'])}"
         rows.append(("For pass@k", f"{each}; {inputs.counted(len(sampled))}"))
     times = [
         f"{_duration(seconds)}{where}"
@@ -216,11 +218,15 @@ def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
         if row["share"] is not None:
             cells.setdefault(key, {})[row["model"]] = row
     lines = [
-        [*key, *(share_text(found[model]) if model in found else "–" for model in models)]
+        [*key, *(_share_text(found[model]) if model in found else "–" for model in models)]
         for key, found in cells.items()
         if any(row["share"] for row in found.values())
     ]
     return {"titles": ["group", "level", "class", *models], "rows": lines}
+
+
+def _share_text(row: Row) -> str:
+    return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
 
 
 def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
@@ -229,7 +235,7 @@ def _with_interval(value: float | None, low: float | None, high: float | None) -
     return f"{points(value)} [{points(low)}, {points(high)}]"
 
 
-def tables(inputs: Inputs, results: Results) -> dict[str, Table]:
+def tables(inputs: Inputs, results: FigureRows) -> dict[str, Table]:
     """Every table of the page by name; tables without rows are left out."""
     metrics = tuple(metric_files(inputs))
     found: dict[str, Table] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
 from compositionality.evaluate.ranks import AFTER, correlation_cell
+from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.report import drawing, failure_figures, figures, influence_figures, paper, scaling_figures
 from compositionality.report.draw import by_level
@@ -24,7 +25,7 @@ from compositionality.report.page.inputs import (
     SEEDS,
     Inputs,
 )
-from compositionality.report.page.results import Results, metric_files
+from compositionality.report.page.results import FigureRows, metric_files
 from compositionality.report.styles import Styles, arm_styles, unique
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class MissingFigure:
     command: str
 
 
-def page_figures(inputs: Inputs, results: Results) -> Iterator[PageFigure | MissingFigure]:
+def page_figures(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | MissingFigure]:
     """The headline figure, then the others in the order of the paper's sections."""
     yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
     yield training(inputs, results)
@@ -108,7 +109,7 @@ def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure |
     return _draw(inputs, name, title, caption, (source,), lambda: figures.accuracy(rows, composed, styles))
 
 
-def training(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+def training(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
     """Validation accuracy over the steps of RL."""
     title, rows = "Accuracy by level during RL", results.training
     if not rows:
@@ -122,7 +123,7 @@ def training(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     return _draw(inputs, "training", title, caption, metric_files(inputs), lambda: figures.training(rows, styles))
 
 
-def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+def budget(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
     """Share correct among the training completions of RL and RFT, by completions sampled."""
     title, rows = "RFT against RL by completions sampled", results.budget
     if not rows:
@@ -142,7 +143,7 @@ def budget(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     return _draw(inputs, "budget", title, caption, names, lambda: figures.budget(rows, styles))
 
 
-def influence(inputs: Inputs, results: Results) -> Iterator[PageFigure | MissingFigure]:
+def influence(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | MissingFigure]:
     """Per-step influence of the queries of each SFT model: by how many completions are right; which teach which."""
     n_seeds = len(unique(results.influence, "seed"))
     seeds = _replicates(inputs, n_seeds, "lines: their mean; dots: each of them")
@@ -235,15 +236,15 @@ def _reused(rows: Rows) -> Iterator[dict[str, Any]]:
             yield {**row, "times": int(times)}
 
 
-def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+def pass_at_k(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
     """pass@k over all seeds."""
     title, curves = "pass@k by level", results.curves
     if not curves:
         return MissingFigure("passk", title, "bash bash/section44/passk.sh")
-    found = inputs.json(f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/passk.json")
+    sampling = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]["sampling"]
     caption = (
-        f"Unbiased estimate from {found['n_samples']:,} completions of each problem at temperature "
-        f"{found['temperature']:g}, n = {figures.sizes(curves)} problems a level, "
+        f"Unbiased estimate from {sampling['n_samples']:,} completions of each problem at temperature "
+        f"{sampling['temperature']:g}, n = {figures.sizes(curves)} problems a level, "
         f"{_seeds(curves[0]['n_seeds'], 'their mean')}; bands: 95 % interval over {curves[0]['interval']}."
         f"{_paper(inputs, '5', paper.PASS_AT_K)}"
     )
@@ -251,7 +252,7 @@ def pass_at_k(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
     return _draw(inputs, "passk", title, caption, names, lambda: figures.pass_at_k(curves, styles))
 
 
-def failure_modes(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+def failure_modes(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
     """Shares of the failure classes over all seeds."""
     title, rows = "Failure modes", [row for row in results.failure_shares if row["share"] is not None]
     if not rows:
@@ -265,7 +266,7 @@ def failure_modes(inputs: Inputs, results: Results) -> PageFigure | MissingFigur
     return _draw(inputs, "failure_modes", title, caption, names, lambda: failure_figures.shares(rows, styles))
 
 
-def functions(inputs: Inputs, results: Results) -> PageFigure | MissingFigure:
+def functions(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
     """Which functions and pairs of functions fail, over all seeds."""
     title, rows = "Accuracy by function and by pair", results.by_function
     if not rows:

@@ -18,9 +18,10 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object, read_text
 from compositionality.errors import UserError
+from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
-from compositionality.report.draw import FAILURES_SHAPE, SUMMARY_SHAPE
+from compositionality.report.draw import SUMMARY_SHAPE
 from compositionality.report.draw_scaling import SHAPE as SCALING_SHAPE
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
@@ -46,8 +47,8 @@ OTHERS = "others/"
 INFLUENCE = "influence"
 PASS_AT_K, FAILURES = "section44", "section45"
 OF_EVERY_SEED = {
-    PASS_AT_K: ("passk.json", "by_problem.parquet"),
-    FAILURES: ("failure_modes.json", "by_problem.parquet", "labels.parquet"),
+    PASS_AT_K: (RESULTS,),
+    FAILURES: (RESULTS, "labels.parquet"),
 }
 """Sections that the page shows over all seeds, each seed's folder read by the page itself."""
 SECTIONS = {
@@ -82,13 +83,6 @@ SHAPES: Mapping[str, Shape] = {
         "composed_differences": list,
     },
     "claims.json": {"claims": {**_CLAIM_SHAPE, "origin": str}, "controls": _CLAIM_SHAPE, "notes": list},
-    "passk.json": {
-        "models": list,
-        "n_samples": int,
-        "temperature": NUMBER,
-        "differences": {"model": str, "base": str, "problems": str, "group": str, "level": int},
-    },
-    "failure_modes.json": FAILURES_SHAPE,
     FITS: SCALING_SHAPE,
     "ranks.json": {
         "correlations": {"of": str, "predictor": str, "correlation": NUMBER, "p": NUMBER},
@@ -310,7 +304,7 @@ def _check_sources(settings: ReportSettings, files: Mapping[str, Path]) -> None:
 def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Path]:
     """Where an input of a result may lie.
 
-    ``labels``; ``seed1/accuracy.json``; ``passk/seed1/by_problem.parquet``; ``rollouts/MODEL/PROBLEMS``.
+    ``labels``; ``seed1/results.parquet``; ``passk/seed1/results.parquet``; ``rollouts/MODEL/PROBLEMS``.
     """
     *section, name = source.split("/")
     if not section:

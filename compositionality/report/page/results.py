@@ -2,27 +2,26 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from compositionality.analysis.influence import summary
 from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
-from compositionality.evaluate.evaluations import Evaluations, ProblemSet, read_evaluations, shared_arms
-from compositionality.evaluate.frames import columns_by_seed
-from compositionality.evaluate.passk.reranking import powers, reranking_row
+from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.passk import curves as passk
+from compositionality.evaluate.results import Results, read_results
+from compositionality.evaluate.table import RESULTS
 from compositionality.report.page.inputs import AGAIN, FAILURES, INFLUENCE, PASS_AT_K, SEEDS, Inputs
 from compositionality.stats.estimate import wilson
 from compositionality.train.common.metrics import read_metrics
-from compositionality.types import Estimate, Metric
+from compositionality.types import Metric
 
-POINTS = 40
-"""Values of k at most for which pass@k is shown."""
 _VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
 _SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")
 """Settings that say how many completions a prompt gets: the single-file trainer's, verl's."""
@@ -31,7 +30,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Results:
+class FigureRows:
     """Rows of every figure that the page draws from several files; empty where a section was not run."""
 
     training: list[Row]
@@ -45,10 +44,10 @@ class Results:
     influence_pairs: list[Row]
 
 
-def read_results(inputs: Inputs) -> Results:
+def figure_rows(inputs: Inputs) -> FigureRows:
     """All of them. UserError if the seeds of a section cannot be compared."""
     rows = curves(inputs), failure_functions(inputs)
-    return Results(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1], *influence(inputs))
+    return FigureRows(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1], *influence(inputs))
 
 
 def influence(inputs: Inputs) -> tuple[list[Row], list[Row]]:
@@ -144,125 +143,78 @@ def _whose(name: str) -> tuple[str, str]:
 
 
 def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    """pass@k of every model and group, and the differences of the pairs in passk.json: lists over k.
+    """pass@k of every model and group, and the differences of the pairs that were asked for: lists over k.
 
     Means over the seeds; intervals over seeds and problems where there are several seeds, else over problems.
     """
-    study = _study(inputs, PASS_AT_K, Metric.PASS_AT_K)
-    if study is None:
+    results = _results(inputs, PASS_AT_K, Metric.PASS_AT_K)
+    if results is None:
         return [], []
-    each = [inputs.json(f"{PASS_AT_K}/{seed}/passk.json") for seed in inputs.seeds_with(PASS_AT_K)]
-    pairs = dict.fromkeys((row["model"], row["base"]) for row in each[0]["differences"])
-    found, differences = [], []
-    for problems in study.sets:
-        ks = _ks(study.samples(problems))
-        for model in study.models:
-            of_k = [study.share(model, problems, f"pass@{k}") for k in ks]
-            found.append({"model": model, **_labels(study, problems), "k": ks, **_lists("pass_at_k", of_k)})
-        for model, base in pairs:
-            if {model, base} <= set(study.models):
-                row = {"model": model, "base": base, **_labels(study, problems), "k": ks}
-                of_k = [study.contrast(model, base, problems, part=f"pass@{k}") for k in ks]
-                differences.append({**row, **_lists("difference", of_k)})
-                differences[-1]["reranking"] = list(_reranking(study, model, base, problems))
-                differences[-1]["crossovers"] = [_crossover(one, differences[-1]) for one in each]
-    return found, differences
+    first = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]
+    pairs = [(arm, base) for arm, base in first["pairs"] if {arm, base} <= set(results.arms)]
+    largest = {one.file: results.samples(one) for one in results.sets}
+    table = passk.curves(results, pairs, lambda file: passk.spaced(largest[file]))
+    has_levels = set(table[table["level"] != passk.POOLED]["group"])
+    table = table[(table["level"] != passk.POOLED) | ~table["group"].isin(has_levels)]
+    each = [results.only(names) for names in results.seeds] if len(results.replicates) > 1 else [results]
+    alone = [passk.curves(one, pairs, lambda file: passk.spaced(largest[file])) for one in each]
+    sets = {name[:3]: parts for name, parts in passk.slices(results)}
+    shares, differences = [], []
+    for key, curve in table.groupby(["model", "base", "problems", "group", "level"], sort=False):
+        row = _lists(curve)
+        if not row["base"]:
+            shares.append({**row, "pass_at_k": row.pop("value")})
+            continue
+        row["difference"] = row.pop("value")
+        row["reranking"] = passk.budget_factors(results, row["model"], row["base"], sets[key[2:]])
+        row["crossovers"] = [passk.crossover(_same(one, row)) for one in alone]
+        differences.append(row)
+    return shares, differences
 
 
-def _reranking(study: Evaluations, model: str, base: str, problems: ProblemSet) -> Iterator[Row]:
-    """For k of powers of two: at which whole budget factor the base meets the model."""
-    n = study.samples(problems)
-    for k in powers(n // 2):
-        factors = range(1, n // k + 1)
-        parts = [(f"pass@{k}", f"pass@{k * factor}") for factor in factors]
-        found = [study.contrast(model, base, problems, part=part, base_part=other) for part, other in parts]
-        known = np.array([(one.value, one.low, one.high) for one in found if one])
-        if len(known) == len(factors):
-            yield reranking_row(k, factors, *known.T)
+def _lists(curve: pd.DataFrame) -> Row:
+    """One row with lists over k."""
+    lists = ("k", "value", "low", "high", "values")
+    about = curve.iloc[0].drop([*lists, "problems_low", "problems_high", "splits"]).to_dict()
+    return {**about, **{name: curve[name].tolist() for name in lists}}
 
 
-def _ks(n: int) -> list[int]:
-    """1, …, n: all of them, or ``POINTS`` evenly spaced on a logarithmic axis."""
-    return sorted({round(float(k)) for k in np.geomspace(1, n, POINTS)})
-
-
-def _lists(value: str, estimates: Sequence[Estimate | None]) -> Row:
-    rows = [columns_by_seed(found, value) for found in estimates]
-    return {
-        **{key: [row[key] for row in rows] for key in (value, "low", "high", "values")},
-        "interval": rows[0]["interval"],
-    }
-
-
-def _crossover(of_seed: Row, row: Row) -> Row | None:
-    """Where a seed's difference changes its sign, by its own passk.json."""
-    labels = ("model", "base", "problems", "group", "level")
-    same = (one for one in of_seed["differences"] if all(one[key] == row[key] for key in labels))
-    found: Row = next(same, {})
-    return found.get("crossover")
+def _same(table: pd.DataFrame, row: Row) -> pd.DataFrame:
+    labels = ["model", "base", "problems", "group", "level"]
+    return table[(table[labels] == [row[name] for name in labels]).all(axis=1)]
 
 
 def failure_shares(inputs: Inputs) -> list[Row]:
     """Share of every failure class by model, group and level: mean over the seeds, interval, values by seed."""
-    study = _study(inputs, FAILURES, Metric.FAILURES)
-    if study is None:
-        return []
-    classes = inputs.json(f"{FAILURES}/{inputs.seeds_with(FAILURES)[0]}/failure_modes.json")["classes"]
-    return [
-        {
-            "model": model,
-            **_labels(study, problems),
-            "class": name,
-            **columns_by_seed(study.share(model, problems, name), "share"),
-        }
-        for problems in study.sets
-        for model in study.models
-        for name in classes
-    ]
+    results = _results(inputs, FAILURES, Metric.FAILURES)
+    return class_shares(results) if results else []
 
 
 def failure_functions(inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    """By function and by pair of functions: means over the seeds of what each seed's failure_modes.json says."""
-    functions, pairs = [], []
-    for seed in inputs.seeds_with(FAILURES):
-        summary = inputs.json(f"{FAILURES}/{seed}/failure_modes.json")
-        groups = {row["problems"]: row["group"] for row in summary["shares"]}
-        functions += [{**row, "group": groups[row["problems"]]} for row in summary["by_function"]]
-        pairs += [{**row, "group": groups[row["problems"]]} for row in summary["by_pair"]]
-    labels = ("model", "problems", "group")
+    """By function and by pair of functions: means over the seeds of what each seed's labels say."""
+    seeds = inputs.seeds_with(FAILURES)
+    tables = [read_labels(inputs.files[f"{FAILURES}/{seed}/labels.parquet"]) for seed in seeds]
+    if not tables:
+        return [], []
+    functions, pairs = (pd.concat(map(of, tables), ignore_index=True) for of in (by_function, by_pair))
+    names = ["model", "problems", "group"]
     return (
-        _means(functions, (*labels, "function"), ("alone", "error_rate"), ("reached", "wrong")),
-        _means(pairs, (*labels, "outer", "inner"), ("accuracy",), ("n",)),
+        _means(functions, [*names, "function"], ["alone", "error_rate"], ["reached", "wrong"]),
+        _means(pairs, [*names, "outer", "inner"], ["accuracy"], ["n"]),
     )
 
 
-def _means(rows: Sequence[Row], labels: Sequence[str], means: Sequence[str], sums: Sequence[str]) -> list[Row]:
+def _means(table: pd.DataFrame, names: list[str], means: list[str], sums: list[str]) -> list[Row]:
     """One row for every set of labels: means over the rows that have a value, sums, and how many rows there were."""
-    parts: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        parts[tuple(row[name] for name in labels)].append(row)
-    return [
-        {
-            **dict(zip(labels, key, strict=True)),
-            **{name: _mean([row[name] for row in part if row[name] is not None]) for name in means},
-            **{name: sum(row[name] for row in part) for name in sums},
-            "n_seeds": len(part),
-        }
-        for key, part in parts.items()
-    ]
+    if table.empty:
+        return []
+    parts = table.groupby(names, sort=False)
+    joined = parts[means].mean().join(parts[sums].sum()).assign(n_seeds=parts.size()).reset_index()
+    rows = joined.astype(object).where(joined.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in rows]
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
-
-
-def _study(inputs: Inputs, section: str, metric: Metric) -> Evaluations | None:
+def _results(inputs: Inputs, section: str, metric: Metric) -> Results | None:
     """The seeds of a section with the models that all of them have; None if it was not run."""
-    folders = [
-        f"{seed}:{inputs.files[f'{section}/{seed}/by_problem.parquet'].parent}" for seed in inputs.seeds_with(section)
-    ]
-    return read_evaluations(folders, shared_arms(folders, metric)[0], metric) if folders else None
-
-
-def _labels(study: Evaluations, problems: ProblemSet) -> Row:
-    return {**asdict(problems), "n_seeds": study.n_seeds, "n_problems": study.size(problems)}
+    folders = [f"{seed}:{inputs.files[f'{section}/{seed}/{RESULTS}'].parent}" for seed in inputs.seeds_with(section)]
+    return read_results(folders, metric=metric) if folders else None

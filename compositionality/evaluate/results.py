@@ -1,0 +1,345 @@
+"""The results of a study: the tables of its replicates together; what cannot be compared is refused.
+
+A replicate is a seed, or a seed with one of its divisions of the functions. Either all replicates answer the same
+problems (crossed), or every replicate has a division, and so problems, of its own (nested in seeds).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from compositionality.data.artefact import file_hash, tree_hash, verify
+from compositionality.data.json_files import check_shape, read_json_object
+from compositionality.data.parquet import read_table
+from compositionality.errors import UserError
+from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.table import RESULTS, joined, read, unique
+from compositionality.train.common.training_report import report_from
+from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
+
+TRAINING = "training.json"
+"""Beside the table: the training report of each model that has one."""
+LABELS = "labels.parquet"
+SPLIT = "function_split"
+MAKERS = {
+    Metric.ACCURACY: "examples/evaluate.py",
+    Metric.PASS_AT_K: "examples/passk.py",
+    Metric.FAILURES: "examples/failure_modes.py",
+    Metric.INFLUENCE: "bash/behavior_injection/influence.sh",
+}
+FREE_SETTINGS = ("seed", "rows_per_shard")
+"""Sampling settings in which the replicates of a study may differ."""
+INFLUENCE = "influence.parquet"
+QUERIES, SCALING = "queries", "scaling"
+"""Groups of problems under which claims find them."""
+FIT = "examples/fit_scaling.py"
+
+
+class ProblemSet(NamedTuple):
+    """The problems of one group and level in one problem file, from one data source: reported together."""
+
+    file: str
+    group: str
+    level: int
+    data_source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.group} L{self.level}" if self.level else self.group
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """Where the tables of one replicate lie, and what is known of them beside their rows.
+
+    ``sampling``: its settings; ``inputs``: hash of everything that they were made from, by name.
+    """
+
+    name: str
+    tables: Mapping[str, Path] = field(default_factory=dict)
+    seed: int = 0
+    split: int = 0
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    training: Mapping[str, TrainingReport] = field(default_factory=dict)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Hash of every problem file, by name."""
+        return {
+            name.removeprefix("problems/"): value for name, value in self.inputs.items() if name.startswith("problems/")
+        }
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows of all replicates, with their name in the column ``replicate``.
+
+    ``arms``: those that every replicate has and that are compared, in order. ``figures``: ready-made ones in place of
+    rows, by name: value, low, high, and why it is none (``reason``); ``runs``: how many they come from.
+    """
+
+    rows: pd.DataFrame
+    replicates: tuple[Replicate, ...]
+    arms: tuple[str, ...]
+    figures: pd.DataFrame | None = None
+    runs: int = 0
+
+    @classmethod
+    def of(cls, tables: Mapping[str, pd.DataFrame], replicates: Sequence[Replicate]) -> "Results":
+        """Put the tables of the replicates together, by their names."""
+        rows = joined(list(tables.values())).assign(
+            replicate=[name for name, table in tables.items() for _ in range(len(table))]
+        )
+        each = [set(table["arm"]) for table in tables.values()]
+        arms = [arm for arm in unique(rows["arm"]) if all(arm in those for those in each)]
+        return cls(rows, tuple(replicates), tuple(arms))
+
+    @property
+    def nested(self) -> bool:
+        """Whether replicates answer different problems."""
+        return len({replicate.split for replicate in self.replicates}) > 1
+
+    @cached_property
+    def seeds(self) -> list[list[str]]:
+        """Names of the replicates of each seed."""
+        seeds: dict[int, list[str]] = {}
+        for number, replicate in enumerate(self.replicates):
+            seeds.setdefault(replicate.seed if self.nested else number, []).append(replicate.name)
+        return list(seeds.values())
+
+    @property
+    def n_seeds(self) -> int:
+        """How many seeds, not counting their splits; of figures, how many runs."""
+        return self.runs or len(self.seeds)
+
+    @cached_property
+    def sets(self) -> list[ProblemSet]:
+        """All sets of problems, in order."""
+        if self.figures is not None:
+            return [ProblemSet(SCALING, SCALING, ALL_LEVELS)]
+        return list(map(ProblemSet._make, self.rows[list(ProblemSet._fields)].drop_duplicates().to_numpy().tolist()))
+
+    @cached_property
+    def _by_arm(self) -> dict[tuple[Any, ...], pd.DataFrame]:
+        return dict(iter(self.rows.groupby([*ProblemSet._fields, "arm", "replicate"], sort=False)))
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Hash of every problem file, by name; of nested replicates by REPLICATE/NAME."""
+        if not self.nested:
+            return self.replicates[0].files
+        return {f"{one.name}/{file}": value for one in self.replicates for file, value in one.files.items()}
+
+    def of_replicate(self, arm: str, problems: ProblemSet, replicate: str) -> pd.DataFrame:
+        """Return the rows of one model's answers to one set of problems, (P,); none: no rows."""
+        return self._by_arm.get((*problems, arm, replicate), self.rows.iloc[:0])
+
+    def problem_set(self, group: str, level: int) -> ProblemSet | None:
+        """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none."""
+        if level == DEEPEST:
+            level = max((one.level for one in self.sets if one.group == group), default=DEEPEST)
+        return next((one for one in self.sets if (one.group, one.level) == (group, level)), None)
+
+    def size(self, problems: ProblemSet) -> int:
+        """Return the number of problems in each replicate."""
+        first = self.replicates[0].name
+        return max((len(self.of_replicate(arm, problems, first)) for arm in self.arms), default=0)
+
+    @cached_property
+    def _samples(self) -> dict[Any, int]:
+        judged = self.rows[self.rows["arm"].isin(self.arms) & (self.rows["judged"] > 0)]
+        return {key: int(n) for key, n in judged.groupby([*ProblemSet._fields], sort=False)["judged"].min().items()}
+
+    def samples(self, problems: ProblemSet) -> int:
+        """Return N, the samples that every model and replicate has of every problem that was judged at all."""
+        return self._samples.get(tuple(problems), 0)
+
+    @cached_property
+    def largest(self) -> dict[str, float]:
+        """Largest size of each value that is no share."""
+        return {name: float(self.rows[name].abs().max()) for name in QUERY_VALUES if self.rows[name].notna().any()}
+
+    def only(self, replicates: Sequence[str]) -> "Results":
+        """Return the results of some replicates."""
+        kept = tuple(one for one in self.replicates if one.name in replicates)
+        return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=kept)
+
+    def choose(self, arms: Sequence[str]) -> "Results":
+        """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
+        if lacking := [arm for arm in arms if arm not in self.arms]:
+            known = ", ".join(unique(self.rows["arm"]))
+            raise UserError(f"models: {', '.join(lacking)} not evaluated in every seed; evaluated are {known}")
+        return replace(self, rows=self.rows[self.rows["arm"].isin(arms)], arms=tuple(arms))
+
+    def without(self, arms: Sequence[str]) -> "Results":
+        """Return the results without these arms."""
+        return replace(self, rows=self.rows[~self.rows["arm"].isin(arms)])
+
+    def in_some(self) -> list[str]:
+        """Return the arms that only some replicates have, in order."""
+        return [arm for arm in unique(self.rows["arm"]) if arm not in self.arms]
+
+    def with_arms(self, arms: set[str]) -> "Results":
+        """Return the replicates that have all these arms, if some have arms of them that others have not; else self."""
+        missing = arms - set(self.arms)
+        if not missing or not missing <= set(self.in_some()):
+            return self
+        having = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
+        names = [one.name for one in self.replicates if having.get(one.name, 0) == len(missing)]
+        return replace(self.only(names), arms=(*self.arms, *missing)) if names else self
+
+
+def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric = Metric.ACCURACY) -> Results:
+    """Read ``NAME:PATH`` or paths of an evaluation's folder or a file in it; ``arms``: these, in order; empty: all.
+
+    UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
+    """
+    places = {name: Path(path) for name, path in named_paths("inputs", with_run_names(inputs)).items()}
+    tables, replicates = {}, []
+    for name, path in places.items():
+        tables[name], replicate = _read(name, path, metric)
+        replicates.append(replicate)
+    results = Results.of(tables, replicates)
+    _check_comparable(results)
+    return results.choose(arms) if arms else results
+
+
+def read_figures(inputs: Sequence[str]) -> Results:
+    """Read one ``NAME:PATH`` of a scaling.json. UserError for several, and for a file that is damaged or altered."""
+    named = named_paths("inputs", with_run_names(inputs))
+    if len(named) != 1:
+        raise UserError(f"{', '.join(inputs)}: one fit has the runs of all seeds; give one scaling.json")
+    ((name, given),) = named.items()
+    path = Path(given)
+    again = f"run {FIT} again"
+    if not path.is_file():
+        raise UserError(f"{path}: missing; run {FIT}")
+    if verify(path).step != "fit_scaling":
+        raise UserError(f"{path}: was not made by {FIT}")
+    content = read_json_object(path, again)
+    check_shape(content, {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}, path, again)
+    figures = pd.DataFrame(content["quantities"]).set_index("name")
+    replicate = Replicate(name, {path.name: path})
+    empty = joined([]).assign(replicate="")
+    return Results(empty, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])
+
+
+def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicate]:
+    """UserError if a table is missing, altered, or older than the answers that it was made from."""
+    maker = MAKERS[metric]
+    if not path.exists():
+        raise UserError(f"{path}: missing; run {maker}")
+    folder = path if path.is_dir() else path.parent
+    if metric is Metric.INFLUENCE:
+        return _read_influence(name, folder, maker)
+    table = folder / RESULTS
+    if not table.is_file():
+        raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
+    made = verify(table)
+    for rollouts, value in made.inputs.items():
+        if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
+            raise UserError(f"{folder / rollouts}: newer than {table.name}; run {maker} again")
+    if metric is Metric.FAILURES:
+        labels = folder / LABELS
+        verify(labels)
+        if made.inputs.get("labels") != file_hash(labels):
+            raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
+        made = verify(labels)
+    of = made.settings.get("replicate", {})
+    sampling = {key: value for key, value in made.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
+    places, training = {RESULTS: table}, {}
+    if metric is Metric.ACCURACY:
+        places[TRAINING] = folder / TRAINING
+        training = _read_training(places[TRAINING], table, maker)
+    seed, split = int(of.get("seed", 0)), int(of.get(SPLIT, 0))
+    return read(table), Replicate(name, places, seed, split, sampling, made.inputs, training)
+
+
+def _read_training(path: Path, table: Path, maker: str) -> dict[str, TrainingReport]:
+    if not path.is_file():
+        raise UserError(f"{path}: missing; run {maker} again (it keeps the answers that are there)")
+    if verify(path).inputs.get("table") != file_hash(table):
+        raise UserError(f"{path}: comes from another evaluation than {table.name} beside it; run {maker} again")
+    content = read_json_object(path, f"run {maker} again")
+    return {arm: report_from(report, f"{path}: {arm}") for arm, report in content.items()}
+
+
+def _check_comparable(results: Results) -> None:
+    """UserError unless the replicates differ in nothing but their seed and their division of the functions."""
+    first, *others = results.replicates
+    for other in others:
+        _check_same(results, first, other)
+    owners: dict[int, str] = {}
+    for one in results.replicates if results.nested else ():
+        if (owner := owners.setdefault(one.split, one.name)) != one.name:
+            raise UserError(
+                f"{owner} and {one.name}: both of function split {one.split}, beside others; give every "
+                "replicate a split of its own (FUNCTION_SPLIT), or all the same one"
+            )
+
+
+def _check_same(results: Results, first: Replicate, other: Replicate) -> None:
+    both = f"{first.name} and {other.name}"
+    changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
+    if changed and first.split == other.split:
+        raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same test files")
+    rows = results.rows[results.rows["replicate"].isin([first.name, other.name])]
+    sizes = rows.groupby([*ProblemSet._fields, "replicate"], sort=False)["problem"].nunique().unstack(fill_value=0)
+    for key, one, two in zip(sizes.index, sizes[first.name], sizes[other.name], strict=True):
+        if one != two:
+            problems = ProblemSet(*key)
+            raise UserError(
+                f"{both}: {one} and {two} problems of {problems} in {problems.file}; make as many for every split"
+            )
+    for key in sorted(first.sampling.keys() | other.sampling):
+        if first.sampling.get(key) != other.sampling.get(key):
+            raise UserError(
+                f"{both}: sampled differently ({key}: {first.sampling.get(key)} and {other.sampling.get(key)})"
+            )
+    if first.inputs == other.inputs:
+        raise UserError(f"{both}: the same answers twice; give each seed once")
+
+
+_INFLUENCE_TYPES = pa.schema(
+    [("problem", pa.int64()), ("group", pa.string()), ("correct", pa.int64()), ("samples", pa.int64())]
+    + [(name, pa.float64()) for name in QUERY_VALUES]
+)  # fmt: skip
+
+
+def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, Replicate]:
+    """Read MODEL/influence.parquet of every model: values of each query; levels are put together.
+
+    UserError for models with other queries or settings, or a table that is altered or older than its completions.
+    """
+    paths = {path.parent.name: path for path in sorted(folder.glob(f"*/{INFLUENCE}"))}
+    if not paths:
+        raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")
+    tables, inputs = [], dict[str, str]()
+    first: tuple[object, list[int]] | None = None
+    for model, path in paths.items():
+        made = verify(path)
+        rollouts = path.parent / "rollouts"
+        if rollouts.is_dir() and tree_hash(rollouts) != made.inputs["rollouts"]:
+            raise UserError(f"{rollouts}: newer than {path.name}; run {maker} again")
+        if inputs.setdefault(f"problems/{QUERIES}", made.inputs["problems"]) != made.inputs["problems"]:
+            raise UserError(f"{path}: made from other problems than the models beside it; run {maker} again")
+        rows = read_table(path, _INFLUENCE_TYPES.names, types=_INFLUENCE_TYPES, gaps=["entropy"]).to_pandas()
+        measured = made.settings, rows["problem"].tolist()
+        first = first or measured
+        for what, value, expected in zip(("settings", "queries"), measured, first, strict=True):
+            if value != expected:
+                raise UserError(f"{path}: measured with other {what} than the models beside it; run {maker} again")
+        inputs[model] = made.inputs["rollouts"]
+        tables.append(
+            rows.rename(columns={"correct": "right", "samples": "n"}).assign(
+                arm=model, file=QUERIES, level=0, data_source="", cluster=rows["problem"].astype(str),
+                judged=rows["entropy"].notna().astype(int),  # a query without completions is no measurement
+            )
+        )  # fmt: skip
+    places = {f"{model}/{INFLUENCE}": path for model, path in paths.items()}
+    return joined(tables), Replicate(name, places, inputs=inputs)

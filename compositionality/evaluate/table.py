@@ -1,0 +1,138 @@
+"""``results.parquet``: a row per model and problem. Everything that is measured is a column, or a function of the rows.
+
+One file per evaluation of one replicate (a seed, or a seed with a division of the functions); ``read_results`` puts
+those of a study together and refuses what cannot be compared.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compositionality.data.problems import iterate_problems
+from compositionality.errors import UserError
+from compositionality.tasks.registry import known_task
+from compositionality.types import FAILURES, Reason
+
+RESULTS = "results.parquet"
+REASONS = tuple(reason.value for reason in Reason)
+REASON, FAILURE = "reason_", "failure_"
+"""What the names of columns of counts begin with: ``reason_wrong``, ``failure_format``."""
+KEYS = ("arm", "file", "problem", "group", "level", "data_source", "cluster")
+LISTS = ("skills", "gold_log_prob_by_step_role")
+SCHEMA = pa.schema(
+    [
+        ("arm", pa.string()),
+        ("file", pa.string()),  # name of the problem file
+        ("problem", pa.int64()),  # row number in it
+        ("group", pa.string()),
+        ("level", pa.int64()),
+        ("data_source", pa.string()),
+        ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
+        ("skills", pa.list_(pa.string())),  # what the problem asks for (Task.skills)
+        ("n", pa.int64()),  # completions
+        ("judged", pa.int64()),  # those with a verdict: a failure of judge or server is none
+        ("right", pa.int64()),
+        # Of the judged ones; null where the task cannot tell.
+        ("handed_on", pa.int64()),  # the problem's functions in their order, each applied to the result before it
+        ("right_chain", pa.int64()),  # and every result right
+        ("names_in_order", pa.int64()),  # the functions' names in order, whatever they are applied to
+        ("tokens", pa.int64()),
+        *((REASON + reason, pa.int64()) for reason in REASONS),
+        *((FAILURE + failure, pa.int64()) for failure in FAILURES),  # null: not classified
+        # Null: not measured.
+        ("gold_log_prob", pa.float64()),  # of the gold solution, in nats
+        ("gold_log_prob_by_step_role", pa.list_(pa.float64())),
+        ("influence", pa.float64()),  # of a step of rate 1 on the mean reward
+        ("entropy", pa.float64()),  # of the policy, nats a token
+    ]
+)
+HandsOn = Callable[[int, str], bool | None]
+"""Whether a response to a problem (row number) hands each result on; None: the task cannot tell."""
+
+
+def problem_columns(problems: pa.Table) -> pd.DataFrame:
+    """Return what the table says of each problem of a file, (P,)."""
+    described = list(iterate_problems(problems))
+    return pd.DataFrame(
+        {
+            "problem": range(len(described)),
+            "group": problems["group"].to_pylist(),
+            "level": problems["level"].to_pylist(),
+            "data_source": [problem.data_source for problem in described],
+            "cluster": [known_task(problem.data_source).cluster(problem) for problem in described],
+            "skills": [list(known_task(problem.data_source).skills(problem)) for problem in described],
+        }
+    )
+
+
+def count(shards: Iterable[pa.Table], n_problems: int, hands_on: HandsOn | None = None) -> pd.DataFrame:
+    """Count the completions of one rollout folder, shard by shard, for each of P problems; columns of ``SCHEMA``."""
+    reasons = np.zeros((n_problems, len(REASONS)), np.int64)
+    tokens = np.zeros(n_problems, np.int64)
+    handed_on = np.full(n_problems, 0.0 if hands_on else np.nan)
+    for shard in shards:
+        problem = shard["problem"].to_numpy()
+        reason = pc.index_in(shard["reason"], pa.array(REASONS))
+        if reason.null_count or (len(problem) and not 0 <= problem.min() <= problem.max() < n_problems):
+            raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
+        np.add.at(reasons, (problem, reason.to_numpy()), 1)
+        np.add.at(tokens, problem, shard["n_tokens"].to_numpy())
+        if hands_on:
+            judged = shard.filter(pc.not_equal(shard["reason"], Reason.ERROR))
+            for number, text in zip(judged["problem"].to_pylist(), judged["response"].to_pylist(), strict=True):
+                answer = hands_on(number, text)
+                handed_on[number] += np.nan if answer is None else answer
+    counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
+    n = reasons.sum(axis=1)
+    right, failed = (counts[REASON + reason] for reason in (Reason.CORRECT, Reason.ERROR))
+    return counts.assign(n=n, judged=n - failed, right=right, handed_on=handed_on, tokens=tokens)
+
+
+def write(rows: pd.DataFrame, path: Path) -> None:
+    """Write rows that have some of the columns; the others are null."""
+    rows = rows.reindex(columns=SCHEMA.names)
+    arrays = [
+        pa.nulls(len(rows), field.type)
+        if rows[field.name].isna().all()
+        else pa.array(rows[field.name], field.type, from_pandas=True)
+        for field in SCHEMA
+    ]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), path, compression="zstd")
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read a table without its columns of lists. UserError for another schema, or rows twice or missing."""
+    try:
+        found = pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path}: not a table of results; make it again with --force") from error
+    if not found.equals(SCHEMA):
+        raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
+    rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name not in LISTS]).to_pandas()
+    for arm, file in _incomplete(rows):
+        raise UserError(f"{path}: {arm} on {file}: rows missing or twice; make it again with --force")
+    return rows
+
+
+def _incomplete(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    sizes: dict[str, int] = {}
+    for (arm, file), part in rows.groupby(["arm", "file"], sort=False):
+        size = sizes.setdefault(file, len(part))
+        if len(part) != size or part["problem"].tolist() != sorted(set(part["problem"])):
+            yield arm, file
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Return each value once, in order of first appearance."""
+    return list(dict.fromkeys(values))
+
+
+def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put tables with some of the columns together."""
+    known = [table.reindex(columns=SCHEMA.names) for table in tables]
+    return pd.concat(known, ignore_index=True) if known else pd.DataFrame(columns=SCHEMA.names)
