@@ -5,7 +5,7 @@
 # section41_42/results.parquet of strings (in STRING_RESULTS_DIR, if not where the scripts put it). SECTION=scaling_law: on
 # scaling_law/results.parquet of the seeds and scaling_law/{flops,completions}/scaling.json of all of them.
 # Reads section41_42/results.parquet, section43{,-strings}/results.parquet, section44/ and section45/ of the seeds 0 … SEEDS-1.
-# Writes claims.json and claims.csv in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
+# Writes claims.json in seed 0's $RESULTS_DIR; with markdown=results/README.md the claims' place there too.
 # COUNTDOWN_RESULTS_DIR: where section 4.3's results are, if not where its scripts put them. OTHER_RESULTS_DIR: of behaviour
 # injection from another base model (default: $RESULTS_DIR-other).
 # Of a registered study (bash/confirmatory.sh starts this) each claim is marked as primary, secondary or exploratory.

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypedDict
 
-from compositionality.gate_types import Gate
-
 
 class Message(TypedDict):
     """One chat turn, as chat templates take it."""
@@ -274,20 +272,6 @@ class Metric(StrEnum):
     SCALING = "scaling"  # quantities of fitted laws, by name
 
 
-class Rule(StrEnum):
-    """How an estimate is compared with its threshold."""
-
-    ABOVE = ">"
-    AT_MOST = "≤"
-    WITHIN = "within ±"
-    APART = "apart"  # the intervals of model and base do not overlap
-    EVERY_SEED = "every seed"  # above the threshold in each seed by itself
-
-    @classmethod
-    def _missing_(cls, value: object) -> "Rule | None":
-        return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
-
-
 CORRECT, COMPOSED = "correct", "composed"
 """Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
@@ -298,59 +282,3 @@ QUERY_VALUES = ("influence", "entropy")
 """Of influence: means over queries that are no shares."""
 ALL_LEVELS = 0  # a comparison's level: problems of all levels together
 DEEPEST = -1  # a comparison's level: the highest of its group that was run
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
-
-    Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
-    the model's own figure is compared with the threshold. ``part``: of accuracy, CORRECT or COMPOSED; of pass@k,
-    ALL_SAMPLES, GROWTH or pass@ and a number; of failure shares, the class; of influence, MIXED or one of QUERY_VALUES.
-    ``base_part``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
-    """
-
-    group: str
-    level: int
-    model: str
-    base: str = ""
-    rule: Rule = Rule.ABOVE
-    threshold: float = 0.0
-    times: float = 1.0
-    metric: Metric = Metric.ACCURACY
-    part: str = CORRECT
-    results: str = "accuracy"
-    base_part: str = ""
-    over: tuple[str, ...] = ()
-    gates: tuple[Gate, ...] = ()
-
-    @property
-    def arms(self) -> tuple[str, ...]:
-        """The models that it needs."""
-        return (*((self.model, self.base) if self.base else (self.model,)), *self.over)
-
-
-class Origin(StrEnum):
-    """Whose claim it is."""
-
-    PAPER = "paper"  # the paper states it
-    VARIANT = "variant"  # another form of one of the paper's: another group, another budget, stronger, weaker
-    OWN = "own"  # of who runs the study; never counted as the paper's
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``)."""
-
-    name: str
-    text: str
-    paper: str
-    source: str
-    comparisons: tuple[Comparison, ...]
-    origin: Origin = Origin.OWN
-    primary: bool = False  # of the few that a study is made for: Holm's family
-
-    @property
-    def hypothesis(self) -> str:
-        """``H3`` for H3 and its variants, ``control`` for a negative control."""
-        return self.name.partition("-")[0]

@@ -15,7 +15,7 @@ from compositionality.data.git import CODE, changed_files, check_ancestor, commi
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
+from compositionality.evaluate.claims.model import ClaimsFile, Gate, Sensitive, Shown, read_claims_file
 from compositionality.evaluate.registration import (
     Frozen,
     Registration,
@@ -24,7 +24,6 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.gate_types import Gate, Sensitive, Shown
 from compositionality.study.arms import find_arm, load_study, study_names
 from compositionality.study.types import Study
 
@@ -144,7 +143,7 @@ def check_fits(path: Path, found: Registration) -> None:
         for name in (*found.arms, *found.controls):
             find_arm(study, name)
         profile = load_profile(found.profile, found.engine)
-        catalogue = read_catalogue(found.claims)
+        catalogue = read_claims_file(found.claims)
         splits = [split for of in found.replicates.values() for split in of if split]
         if splits and read_set("string", profile).mode == "paper":
             raise UserError(f"replicates: split {splits[0]}: the paper's problems have one division of the functions")
@@ -155,7 +154,7 @@ def check_fits(path: Path, found: Registration) -> None:
         raise UserError(f"{path}: {error}") from error
 
 
-def _claim_faults(found: Registration, study: Study, catalogue: Catalogue) -> Iterator[str]:
+def _claim_faults(found: Registration, study: Study, catalogue: ClaimsFile) -> Iterator[str]:
     claims = {claim.name: claim for claim in (*catalogue.claims, *catalogue.controls)}
     arms = {*study.evaluated, *found.arms, *found.controls}
     for key, names in (("primary", found.primary), ("secondary", found.secondary)):

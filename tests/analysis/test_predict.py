@@ -11,12 +11,12 @@ from compositionality.analysis.laws import LAWS
 from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_rows, extrapolate, figures
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.results import read_figures
 from compositionality.types import Decision, Metric
 
-CATALOGUE = read_catalogue("scaling_law")
+CATALOGUE = read_claims_file("scaling_law")
 OF_FITS = [one for one in CATALOGUE.claims if one.comparisons[0].metric is Metric.SCALING]
 
 

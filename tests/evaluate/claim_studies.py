@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.claims.model import Claim, Comparison, Shown
 from compositionality.evaluate.results import Replicate, Results
 from compositionality.evaluate.table import FAILURE
-from compositionality.gate_types import Shown
-from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Claim, Comparison, Metric, TrainingReport
+from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Metric, TrainingReport
 
 Chance = Callable[[str, str, int, str], float]
 """The chance that an answer is right: (results, group, level, arm)."""

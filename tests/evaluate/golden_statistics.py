@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from claim_studies import Design, answers, results_of, study
 
-from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
 from compositionality.evaluate.passk.curves import budget_factors, crossover, curves, slices
 from compositionality.evaluate.results import Replicate, Results
 from compositionality.evaluate.summary import contrast, share
@@ -37,7 +37,7 @@ def statistics() -> dict[str, Any]:
     """All figures, by study, design and name."""
     found: dict[str, Any] = {"curves": _curves(), "ranks": _ranks()}
     for name in ("composition", "behavior_injection"):
-        catalogue = read_catalogue(name)
+        catalogue = read_claims_file(name)
         for design, (seeds, splits) in DESIGNS.items():
             results = _results(catalogue, seeds, splits)
             rows = list(claim_rows([*catalogue.claims, *catalogue.controls], results))
@@ -61,7 +61,7 @@ def _comparisons(rows: list[dict[str, Any]]) -> Iterator[tuple[str, Numbers]]:
                 yield f"{row['claim']}.{number}", [one[key] for key in PAIR]
 
 
-def _shares(catalogue: Catalogue, results: ByName) -> Iterator[tuple[str, Numbers]]:
+def _shares(catalogue: ClaimsFile, results: ByName) -> Iterator[tuple[str, Numbers]]:
     for name, found in results.items():
         metric = catalogue.results[name].metric
         parts = {
@@ -78,7 +78,7 @@ def _shares(catalogue: Catalogue, results: ByName) -> Iterator[tuple[str, Number
                     yield f"{name} {problems} {arm} {part}", [*ends, estimate.n_problems]
 
 
-def _results(catalogue: Catalogue, seeds: int, splits: int) -> ByName:
+def _results(catalogue: ClaimsFile, seeds: int, splits: int) -> ByName:
     """The claims' studies, with clusters, missing verdicts, and splits nested in seeds where there are several."""
     drawn = study([*catalogue.claims, *catalogue.controls], _chance, Design(seeds=seeds * splits, n=60, noise=0.03))
     return {name: _spoiled(found, splits) for name, found in drawn.items()}

@@ -13,15 +13,15 @@ import pytest
 from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import read_catalogue, words
 from compositionality.evaluate.claims.decide import Outcome, claim_rows, decide, decide_all_of
 from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file, words
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.table import FAILURE
-from compositionality.types import ALL_SAMPLES, GROWTH, Claim, Comparison, Decision, Metric, Rule
+from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Metric
 
 N = 400
-CATALOGUE = read_catalogue("composition")
+CATALOGUE = read_claims_file("composition")
 
 
 def ungated(claims: Sequence[Claim]) -> list[Claim]:
@@ -362,7 +362,7 @@ def test_a_claim_is_an_entry_of_a_file(tmp_path: Path) -> None:
   - {name: C1, text: more, paper: '', comparisons: [{group: ood, level: [2, 3], model: a, base: [b, c]}]}
   - {name: C2, text: both, paper: '', all_of: [C1], comparisons: [{group: ood, level: 1, model: a, rule: ≤}]}
 """)  # fmt: skip
-    first, second = read_catalogue(str(path)).claims
+    first, second = read_claims_file(str(path)).claims
     named = ["ood L2: a − b > 0", "ood L2: a − c > 0", "ood L3: a − b > 0", "ood L3: a − c > 0"]
     assert [words(one) for one in first.comparisons] == named
     assert [words(one) for one in second.comparisons] == [*named, "ood L1: a ≤ 0"]
@@ -371,58 +371,64 @@ def test_a_claim_is_an_entry_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("claims", "message"),
     [
-        ("  - {name: C1, text: x, paper: y, colour: z}", "own.yaml: claim C1: unknown key colour; known: all_of"),
+        (
+            "  - {name: C1, text: x, paper: y, colour: z}",
+            "own.yaml: claim C1: unknown key colour; config/claims/composition.yaml explains the keys",
+        ),
         ("  - {name: C1, text: x, paper: y, comparisons: [{groups: z}]}", "own.yaml: claim C1: unknown key groups"),
         (
-            "  - {name: C1, text: x, paper: y, results: z, comparisons: [{group: z}]}",
-            "results z unknown; known: accuracy",
+            "  - {name: C1, text: x, paper: y, results: z, comparisons: [{group: z, level: 1, model: a}]}",
+            "own.yaml: claim C1: results z unknown; known: accuracy",
         ),
         ("  - &a {name: C1, text: x, comparisons: [{group: z, level: 1, model: a}]}\n  - *a", "claim C1: there twice"),
         ("  - {name: C1, origin: paper, text: x}", "own.yaml: claim C1: no paper:"),
         ("  - {text: x}", "own.yaml: claims: entry 1: no name:"),
-        ("  - C1", "own.yaml: claims: entry 1: 'C1' is not a mapping"),
-        ("  C1: x", "own.yaml: claims: a list of claims is needed"),
-        ("  - {name: C1, origin: mine, text: x}", "claim C1: origin: 'mine' is not one of paper, variant, own"),
-        ("  - {name: C1, text: x, all_of: [C2]}", "claim C1: all_of: no claim C2 before this one; there are: none"),
-        ("  - {name: C1, text: x, all_of: C2}", "claim C1: all_of: 'C2' is not a list"),
+        ("  - C1", "own.yaml: claims: entry 1: 'C1': Input should be an object"),
+        ("  C1: x", "own.yaml: claims: Input should be a valid array"),
+        (
+            "  - {name: C1, origin: mine, text: x}",
+            "claim C1: origin: 'mine': Input should be 'paper', 'variant' or 'own'",
+        ),
+        ("  - {name: C1, text: x, all_of: [C2]}", "claim C1: all_of: no claim C2 before this one"),
+        ("  - {name: C1, text: x, all_of: C2}", "claim C1: all_of: 'C2': Input should be a valid array"),
         ("  - {name: C1, text: x}", "claim C1: nothing is compared; give comparisons: or all_of:"),
         ("  - {name: C1, text: x, gates: [a]}", "own.yaml: claim C1: no gate a; there are: none"),
         (
             "  - {name: C, text: x, primary: true, comparisons: [{group: z, level: 1, model: a, rule: apart}]}",
-            "own.yaml: claim C: primary: the rule apart of C has no p-value; choose >, ≤ or within",
+            "own.yaml: claim C: primary: the rule apart has no p-value; choose >, ≤ or within",
         ),
         (
             "  - {name: C1, text: x, primary: yes please, comparisons: [{group: z, level: 1, model: a}]}",
-            "claim C1: primary: 'yes please' is not true or false",
+            "claim C1: primary: 'yes please': Input should be a valid boolean",
         ),
-        ("  - {name: C1, text: [x]}", "claim C1: text: ['x'] is not text"),
+        ("  - {name: C1, text: [x]}", "claim C1: text: Input should be a valid string"),
         ("  - {", "own.yaml: not readable as YAML: line 3, column"),
     ],
 )
 def test_a_claim_that_cannot_be_read_is_named(tmp_path: Path, claims: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
-        read_catalogue(str(catalogue(tmp_path, claims)))
+        read_claims_file(str(catalogue(tmp_path, claims)))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("rule: '<'", "rule: '<' is not one of >, ≤, within ±, apart, every seed"),
+        ("rule: '<'", "rule: '<': Input should be '>', '≤', 'within ±', 'apart' or 'every seed'"),
         ("part: right", "part: 'right' is not one of correct, composed, the parts of accuracy"),
-        ("level: three", "level: 'three' is not a whole number"),
-        ("level: [1, null]", "level: None is not a whole number"),
-        ("threshold: 5 %", "threshold: '5 %' is not a finite number"),
-        ("threshold: .nan", "threshold: nan is not a finite number"),
-        ("times: true", "times: True is not a finite number"),
-        ("group: 3", "group: 3 is not text"),
-        ("base: {a: b}", "base: {'a': 'b'} is not text"),
+        ("level: three", "level: 'three': Input should be a valid integer"),
+        ("level: [1, null]", "level: None: Input should be a valid integer"),
+        ("threshold: 5 %", "threshold: '5 %': Input should be a valid number"),
+        ("threshold: .nan", "threshold: nan: Input should be a finite number"),
+        ("times: true", "times: True: Input should be a valid number"),
+        ("group: 3", "group: 3: Input should be a valid string"),
+        ("base: {a: b}", "base: Input should be a valid string"),
     ],
 )
 def test_a_comparison_that_cannot_be_read_is_named(tmp_path: Path, change: str, message: str) -> None:
     fields = {"group": "z", "level": "1", "model": "a", change.partition(":")[0]: change.partition(": ")[2]}
     row = ", ".join(f"{key}: {value}" for key, value in fields.items())
     with pytest.raises(UserError, match=re.escape(f"own.yaml: claim C1: {message}")):
-        read_catalogue(str(catalogue(tmp_path, f"  - {{name: C1, text: x, comparisons: [{{{row}}}]}}")))
+        read_claims_file(str(catalogue(tmp_path, f"  - {{name: C1, text: x, comparisons: [{{{row}}}]}}")))
 
 
 @pytest.mark.parametrize(
@@ -430,34 +436,43 @@ def test_a_comparison_that_cannot_be_read_is_named(tmp_path: Path, change: str, 
     [
         ("- a\n- b\n", "own.yaml: not a mapping of keys to values"),
         ("claims: []\n", "own.yaml: no results:"),
-        ("results: [a]\n", "own.yaml: results: a mapping NAME: {metric: …, script: …} is needed"),
-        ("results: {a: {metric: speed, script: x}}\n", "results.a: metric: 'speed' is not one of accuracy, pass@k"),
-        ("results: {a: {metric: accuracy}}\n", "own.yaml: results.a: no script:"),
-        ("results: {}\ngates: [a]\n", "own.yaml: gates: a mapping NAME: {kind: …} is needed"),
+        ("results: [a]\n", "own.yaml: results: Input should be an object"),
+        (
+            "results: {a: {metric: speed, script: x}}\n",
+            "results: a: metric: 'speed': Input should be 'accuracy', 'pass@k'",
+        ),
+        ("results: {a: {metric: accuracy}}\n", "own.yaml: results: a: no script:"),
+        ("results: {}\ngates: [a]\n", "own.yaml: gates: Input should be an object"),
         (
             "results: {}\ngates: {a: {kind: open}}\n",
-            "gates.a: kind: 'open' is not one of headroom, trained, kept, sensitive",
+            "gates.a: Input tag 'open' found using 'kind' does not match any of the expected tags: 'headroom'",
         ),
-        ("results: {}\ngates: {a: {kind: kept, level: 1}}\n", "own.yaml: gates.a: no loss:"),
-        ("results: {}\ngates: {a: {kind: kept, level: 1, loss: 10}}\n", "gates.a: loss: 10 is not a share from 0 to 1"),
-        ("results: {}\ngates: {a: {kind: sensitive, arm: b}}\n", "gates.a: unknown key arm; known: base, model, part"),
-        ("results: {}\ngates: {a: {kind: shown, text: b, group: c}}\n", "gates.a: results accuracy unknown; known: "),
+        ("results: {}\ngates: {a: {kind: kept, level: 1}}\n", "own.yaml: gates.a: kept: no loss:"),
+        (
+            "results: {}\ngates: {a: {kind: kept, level: 1, loss: 10}}\n",
+            "gates.a: kept: loss: 10: Input should be less than or equal to 1",
+        ),
+        ("results: {}\ngates: {a: {kind: sensitive, arm: b}}\n", "gates.a: sensitive: unknown key arm; config/claims"),
+        (
+            "results: {}\ngates: {a: {kind: shown, text: b, group: c, level: 1, model: d}}\n",
+            "gates.a: results accuracy unknown; known: ",
+        ),
         ("results: {}\ngates: {a: [b]}\n", "own.yaml: gates.a: no gate b; there are: none"),
-        ("results: {}\nclaim: []\n", "own.yaml: unknown key claim; known: claims, controls, gates, results"),
+        ("results: {}\nclaim: []\n", "own.yaml: unknown key claim; config/claims"),
     ],
 )
 def test_a_file_of_claims_that_cannot_be_read_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(text)
     with pytest.raises(UserError, match=re.escape(message)):
-        read_catalogue(str(path))
+        read_claims_file(str(path))
 
 
 def test_claims_are_the_papers_variants_of_them_or_own(tmp_path: Path) -> None:
-    paper = read_catalogue("composition")
+    paper = read_claims_file("composition")
     assert [one.name for one in paper.claims if one.origin == "paper"] == [f"H{n}" for n in range(1, 10)]
     assert {one.origin for one in paper.claims} == {"paper", "variant"}
-    own = read_catalogue(
+    own = read_claims_file(
         str(catalogue(tmp_path, "  - {name: C1, text: x, comparisons: [{group: z, level: 1, model: a}]}"))
     )
     assert [(one.origin, one.paper) for one in own.claims] == [("own", "")]
@@ -465,4 +480,4 @@ def test_claims_are_the_papers_variants_of_them_or_own(tmp_path: Path) -> None:
 
 def test_an_unknown_file_of_claims_is_refused() -> None:
     with pytest.raises(UserError, match="claims=none: no such file; known are behavior_injection, composition"):
-        read_catalogue("none")
+        read_claims_file("none")

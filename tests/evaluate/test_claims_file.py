@@ -1,6 +1,5 @@
 """claims.json from folders: what is missing is not run, what was altered is refused, one seed is called one seed."""
 
-import csv
 import io
 import json
 import re
@@ -18,7 +17,7 @@ from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import FOLDER
+from compositionality.evaluate.claims.model import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.frames import marks
@@ -123,8 +122,6 @@ def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(tmp_path: Path, 
     screen = Console(file=io.StringIO(), width=WIDTH)
     print_claims(found, screen)
     assert counted in screen.file.getvalue()  # type: ignore[attr-defined]
-    with (tmp_path / "claims.csv").open() as stream:
-        assert [row["claim_origin"] for row in csv.DictReader(stream)] == ["paper", "own"]
 
 
 def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
@@ -136,15 +133,10 @@ def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
     assert not any("One seed" in note for note in found["notes"])
 
 
-def test_the_csv_has_a_row_for_every_comparison(tmp_path: Path, problems: Path) -> None:
-    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
-    with (tmp_path / "claims.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == sum(len(row["comparisons"]) for row in (*found["claims"], *found["controls"]))
-    assert rows[0]["claim"] == "H1"
-    assert {"claim_decision", "claim_needs", "comparison", "decision", "difference", "low", "high"} <= set(rows[0])
-    for name in ("claims.json", "claims.csv"):
-        assert set(verify(tmp_path / name).inputs) == {"accuracy/seed0/results.parquet", "accuracy/seed0/training.json"}
+def test_p15_the_claims_say_what_they_were_decided_on(tmp_path: Path, problems: Path) -> None:
+    content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
+    named = {"accuracy/seed0/results.parquet", "accuracy/seed0/training.json"}
+    assert set(verify(tmp_path / "claims.json").inputs) == named
 
 
 def test_an_undecided_claim_says_what_it_needs(tmp_path: Path, problems: Path) -> None:
@@ -252,8 +244,6 @@ def test_what_is_not_testable_says_why_and_primary_claims_stand_after_holm(tmp_p
     text = (tmp_path / "README.md").read_text()
     assert f"| **supported** | **supported** | supported (p {row['p_holm']:.2g}) |" in text
     assert "| heldout L3: rl-level2 − stage1 > 0: +30 +30 +30 | +30.0 |" in text
-    with (tmp_path / "claims.csv").open() as stream:
-        assert {"claim_reason", "claim_p_holm", "claim_decision_holm", "reason"} <= set(next(csv.reader(stream)))
     screen = Console(file=io.StringIO(), width=WIDTH)
     print_claims(plain, screen)
     assert "after Holm: supported (p " in screen.file.getvalue()  # type: ignore[attr-defined]

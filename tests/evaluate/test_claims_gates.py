@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from claim_studies import UNTRAINED, Design, study
 
-from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.types import Claim, Decision, Origin, TrainingReport
+from compositionality.evaluate.claims.model import Claim, Origin, read_claims_file
+from compositionality.types import Decision, TrainingReport
 
-CATALOGUE = read_catalogue("composition")
+CATALOGUE = read_claims_file("composition")
 CLAIMS = (*CATALOGUE.claims, *CATALOGUE.controls)
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 OPEN = {Decision.NOT_TESTABLE, Decision.UNDECIDED, Decision.NOT_RUN}

@@ -3,13 +3,12 @@
 import pytest
 from claim_studies import HARDEST, Design, study
 
-from compositionality.evaluate.claims.catalogue import read_catalogue, words
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.gate_types import Shown
+from compositionality.evaluate.claims.model import Shown, read_claims_file, words
 from compositionality.study.arms import all_arms
 from compositionality.types import DEEPEST, Decision
 
-CATALOGUE = read_catalogue("behavior_injection")
+CATALOGUE = read_claims_file("behavior_injection")
 CLAIMS = [*CATALOGUE.claims, *CATALOGUE.controls]
 PAPER = {
     "vanilla": (0.40, 0.46), "bridge": (0.45, 0.91), "pp-aug": (0.47, 0.60), "rc-aug": (0.33, 0.46),

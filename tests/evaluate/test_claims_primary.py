@@ -2,9 +2,10 @@
 
 import pytest
 
+from compositionality.evaluate.claims.model import Comparison, Rule
 from compositionality.evaluate.claims.primary import Primary, after_holm
 from compositionality.stats.significance import p_value
-from compositionality.types import Comparison, Decision, Estimate, Interval, Rule
+from compositionality.types import Decision, Estimate, Interval
 
 YES, NO, OPEN, NOT_TESTABLE = Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED, Decision.NOT_TESTABLE
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from compositionality.evaluate.claims.decide import by_interval
+from compositionality.evaluate.claims.model import Comparison, Rule
 from compositionality.evaluate.claims.primary import Primary, after_holm
 from compositionality.stats.estimate import over_splits
-from compositionality.types import NESTED, Comparison, Decision, Estimate, Interval, Rule
+from compositionality.types import NESTED, Decision, Estimate, Interval
 
 RECORD = json.loads((Path(__file__).parents[2] / "results/records/composition-2.json").read_text(encoding="utf-8"))
 CLAIMS = [*RECORD["claims"], *RECORD["controls"]]

@@ -15,8 +15,8 @@ from compositionality.analysis.influence import SCHEMA
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.ranks import RankSettings, correlation_cell, rank_arms, ranks_of
 from compositionality.evaluate.results import Results, read_results
@@ -90,7 +90,7 @@ def test_no_interval_is_cut_where_values_have_both_signs(tmp_path: Path) -> None
 
 
 def test_claims_on_influence_are_decided(tmp_path: Path) -> None:
-    catalogue = read_catalogue("behavior_injection")
+    catalogue = read_claims_file("behavior_injection")
     found = read_results(influences(tmp_path, MODELS, seeds=6), metric=Metric.INFLUENCE)
     trained = [replace(one, training=dict.fromkeys(MODELS, TRAINED)) for one in found.replicates]
     of = [claim for claim in catalogue.claims if claim.comparisons[0].results == "influence"]

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from compositionality.evaluate.claims.catalogue import where, words
 from compositionality.evaluate.claims.gates import ByName, Decisions, Judge, not_testable
+from compositionality.evaluate.claims.model import Claim, Comparison, Rule, where_of, words
 from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.summary import columns, contrast, share
 from compositionality.stats.significance import Needed, needed, needed_words
-from compositionality.types import Claim, Comparison, Decision, Estimate, Interval, Rule
+from compositionality.types import Decision, Estimate, Interval
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _outcome(comparison: Comparison, results: ByName) -> Outcome:
     found = results.get(comparison.results)
     problems = found.problem_set(comparison.group, comparison.level) if found else None
     if found is None or problems is None:
-        return Outcome(comparison, missing=where(comparison) if found else str(comparison.metric))
+        return Outcome(comparison, missing=where_of(comparison) if found else str(comparison.metric))
     comparison = replace(comparison, level=problems.level)
     absent = [arm for arm in comparison.arms if arm not in found.arms]
     if absent:

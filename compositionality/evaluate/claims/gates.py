@@ -7,11 +7,20 @@ of the kind that the decision rests on. Headroom, training and what was kept are
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from compositionality.evaluate.claims.catalogue import words
+from compositionality.evaluate.claims.model import (
+    Comparison,
+    Gate,
+    Headroom,
+    Kept,
+    Rule,
+    Sensitive,
+    Shown,
+    Trained,
+    words,
+)
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.summary import share
-from compositionality.gate_types import Gate, Headroom, Kept, Sensitive, Shown, Trained
-from compositionality.types import GROWTH, Comparison, Decision, Metric, Rule, TrainingReport
+from compositionality.types import GROWTH, Decision, Metric, TrainingReport
 
 ByName = Mapping[str, Results]
 """Results by the name that comparisons use (``Comparison.results``)."""

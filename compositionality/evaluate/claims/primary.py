@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compositionality.evaluate.claims.model import Comparison, Rule
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.stats.significance import holm, p_value
-from compositionality.types import Comparison, Decision, Estimate, Rule
+from compositionality.types import Decision, Estimate
 
 NOT_PRIMARY = dict.fromkeys(("p", "p_holm", "decision_holm"))
 DECIDED = (Decision.SUPPORTED, Decision.CONTRADICTED)

@@ -1,21 +1,19 @@
-"""Claims compared with the results of a study: claims.json, claims.csv, a table."""
+"""Claims compared with the results of a study: claims.json, a table."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, verify, write_all_derived
+from compositionality.data.artefact import Recipe, config_hash, exclusive, file_hash, verify, write_derived
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.catalogue import Catalogue, read_catalogue
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.standing import Standings, standings_of
+from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
+from compositionality.evaluate.claims.standing import standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.frames import INTERVALS, write_between_marks
 from compositionality.evaluate.registration import Frozen, Registration
@@ -41,7 +39,7 @@ class ClaimsSettings:
     """
 
     results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed
-    output: Path = REQUIRED  # claims.json; claims.csv lies beside it
+    output: Path = REQUIRED  # claims.json
     claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
     markdown: str = ""  # file with a place for the table
     place: str = "claims"  # name of that place
@@ -51,43 +49,48 @@ class ClaimsSettings:
 
 
 def decide_claims(settings: ClaimsSettings) -> Path:
-    """Write ``output`` (claims.json), claims.csv beside it and the markdown; print the table. UserError: no results."""
-    output, catalogue = settings.output, check(settings)
-    results, notes = _read(settings, catalogue)
-    standings = _standings(settings, catalogue)
-    content = decisions_of(_as_registered(settings, catalogue), results, notes)
-    content = _with_standings(content, standings) if standings else content
+    """Write ``output`` (claims.json) and the markdown; print the table. UserError: no results."""
+    file = check(settings)
+    results, notes = _read(settings, file)
+    frozen = _frozen(settings)
+    registered = file.with_primary(frozen.registration.primary) if frozen else file
+    content = decisions_of(registered, results, notes)
+    if frozen:
+        standings, changes = standings_of(frozen, _claims_of(settings), file, post_hoc=settings.post_hoc)
+        facts = {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}
+        content |= {"registration": facts, "notes": [*changes, *content["notes"]]}
+        for row in (*content["claims"], *content["controls"]):
+            row["standing"] = standings[row["claim"]]
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    recipe = _recipe(results, content)
-    table = output.with_suffix(".csv")
+    replicates = [(name, one) for name, found in results.items() for one in found.replicates]
+    inputs = {f"{name}/{one.name}/{table}": path for name, one in replicates for table, path in one.tables.items()}
+    recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
     with exclusive(output):
-        rows = pd.DataFrame(_flat(content))
-        bodies: dict[Path, Callable[[Path], object]] = {
-            output: lambda path: path.write_text(text, encoding="utf-8"),
-            table: lambda path: rows.to_csv(path, index=False),
-        }
-        write_all_derived(bodies, recipe, force=settings.force)
+        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
     if settings.markdown:
         write_between_marks(Path(settings.markdown), settings.place, claims_markdown(content))
     print_claims(content, new_console(markup=True))
-    print(f"{output} and {table.name}" + (f"; {settings.markdown}" if settings.markdown else ""))
+    print(f"{output}" + (f"; {settings.markdown}" if settings.markdown else ""))
     return output
 
 
-def check(settings: ClaimsSettings) -> Catalogue:
-    """The claims of the settings. UserError for an output or claims that cannot be."""
+def check(settings: ClaimsSettings) -> ClaimsFile:
+    """Return the claims of the settings. UserError for an output, claims or a registration that cannot be."""
     if settings.output.suffix != ".json":
-        raise UserError(f"output={settings.output}: must end in .json; the csv file lies beside it")
-    catalogue = read_catalogue(_claims_of(settings))
-    _standings(settings, catalogue)
-    return catalogue
+        raise UserError(f"output={settings.output}: must end in .json")
+    file, frozen = read_claims_file(_claims_of(settings)), _frozen(settings)
+    if frozen:
+        standings_of(frozen, _claims_of(settings), file, post_hoc=settings.post_hoc)
+    elif settings.post_hoc:
+        raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
+    return file
 
 
-def decisions_of(catalogue: Catalogue, results: ByName, notes: list[str] | None = None) -> dict[str, Any]:
-    """The content of claims.json; the same results give the same bytes."""
+def decisions_of(file: ClaimsFile, results: ByName, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the content of claims.json; the same results give the same bytes."""
     names = list(dict.fromkeys(one.name for found in results.values() for one in found.replicates))
-    rows = list(claim_rows([*catalogue.claims, *catalogue.controls], results))
-    n_claims = len(catalogue.claims)
+    rows = list(claim_rows([*file.claims, *file.controls], results))
+    n_claims = len(file.claims)
     return {
         "claims": rows[:n_claims],
         "controls": rows[n_claims:],
@@ -95,17 +98,8 @@ def decisions_of(catalogue: Catalogue, results: ByName, notes: list[str] | None 
         "seeds": names,
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
-        "notes": [*_notes(catalogue, results), *(notes or [])],
+        "notes": [*_notes(file, results), *notes],
     }
-
-
-def _standings(settings: ClaimsSettings, catalogue: Catalogue) -> Standings | None:
-    frozen = _frozen(settings)
-    if frozen is None:
-        if settings.post_hoc:
-            raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
-        return None
-    return standings_of(frozen, _claims_of(settings), catalogue, post_hoc=settings.post_hoc)
 
 
 def _frozen(settings: ClaimsSettings) -> Frozen | None:
@@ -116,19 +110,6 @@ def _frozen(settings: ClaimsSettings) -> Frozen | None:
 def _claims_of(settings: ClaimsSettings) -> str:
     frozen = _frozen(settings)
     return settings.claims or (frozen.registration.claims if frozen else "composition")
-
-
-def _as_registered(settings: ClaimsSettings, catalogue: Catalogue) -> Catalogue:
-    """With the primary claims of the registration, where there is one."""
-    frozen = _frozen(settings)
-    return catalogue.with_primary(frozen.registration.primary) if frozen else catalogue
-
-
-def _with_standings(content: Mapping[str, Any], standings: Standings) -> dict[str, Any]:
-    """The content with each claim's standing, the registration, and what was changed since."""
-    rows = {key: [{**row, **standings.of(row["claim"])} for row in content[key]] for key in ("claims", "controls")}
-    notes = [*standings.notes, *content["notes"]]
-    return {**content, **rows, "registration": dict(standings.registration), "notes": notes}
 
 
 def read_claims(path: Path) -> dict[str, Any]:
@@ -142,9 +123,9 @@ def read_claims(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[ByName, list[str]]:
+def _read(settings: ClaimsSettings, file: ClaimsFile) -> tuple[ByName, list[str]]:
     """The results that are given, with the arms that all their seeds have; a note on those that only some have."""
-    given: dict[str, list[str]] = {name: [] for name in catalogue.results}
+    given: dict[str, list[str]] = {name: [] for name in file.results}
     for entry in settings.results:
         name, _, path = entry.partition("/")
         if name not in given or not path:
@@ -156,7 +137,7 @@ def _read(settings: ClaimsSettings, catalogue: Catalogue) -> tuple[ByName, list[
     frozen = _frozen(settings)
     registered = frozen.registration if frozen else None
     controls = registered.controls if registered else []
-    for name, kind in catalogue.results.items():
+    for name, kind in file.results.items():
         if given[name] and kind.metric is Metric.SCALING:
             results[name] = read_figures(given[name])
         elif given[name]:
@@ -182,7 +163,7 @@ def _check_replicates(name: str, results: Results, registered: Registration) -> 
             raise UserError(f"results: {name}: {what} {words}; give those of the registration, all and no others")
 
 
-def _notes(catalogue: Catalogue, results: ByName) -> Iterator[str]:
+def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
     """What a reader must know: single seeds, how many samples, what was not run."""
     single = [name for name, found in results.items() if found.n_seeds == 1]
     if single:
@@ -191,28 +172,14 @@ def _notes(catalogue: Catalogue, results: ByName) -> Iterator[str]:
     if len(set(seeds.values())) > 1:
         yield f"Seeds: {', '.join(f'{name} {n}' for name, n in seeds.items())}."
     for name, found in results.items():
-        if catalogue.results[name].metric is Metric.PASS_AT_K:
+        if file.results[name].metric is Metric.PASS_AT_K:
             samples = [found.samples(problems) for problems in found.sets]
             ends = dict.fromkeys((min(samples), max(samples)))
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
-    if any(of.metric is Metric.INFLUENCE and name in results for name, of in catalogue.results.items()):
+    if any(of.metric is Metric.INFLUENCE and name in results for name, of in file.results.items()):
         yield "Influence (of a step of rate 1, on the mean reward) and entropy (nats a token) are in hundredths."
-    if any(of.metric is Metric.SCALING and name in results for name, of in catalogue.results.items()):
+    if any(of.metric is Metric.SCALING and name in results for name, of in file.results.items()):
         yield "Scaling: slopes, shares and differences of log loss are in hundredths; intervals over runs."
-    for name, of in catalogue.results.items():
+    for name, of in file.results.items():
         if name not in results:
             yield f"Not run: {name}, by {of.script}."
-
-
-def _recipe(results: ByName, content: Mapping[str, Any]) -> Recipe:
-    replicates = [(name, one) for name, found in results.items() for one in found.replicates]
-    inputs = {f"{name}/{one.name}/{file}": path for name, one in replicates for file, path in one.tables.items()}
-    return Recipe(STEP, {"content": config_hash(content)}, inputs)
-
-
-def _flat(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """One row per comparison, after the columns of its claim."""
-    for row in (*content["claims"], *content["controls"]):
-        claim = {key: value for key, value in row.items() if key not in ("claim", "comparisons")}
-        of_claim = {"claim": row["claim"], **{f"claim_{key}": value for key, value in claim.items()}}
-        yield from ({**of_claim, **comparison} for comparison in row["comparisons"])

@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from compositionality.console import new_table
+from compositionality.evaluate.claims.model import Origin
 from compositionality.evaluate.frames import Row, markdown_lines
 from compositionality.evaluate.tables import WIDTH, by_seed, decimals, plural
-from compositionality.types import PROBLEMS, Decision, Origin
+from compositionality.types import PROBLEMS, Decision
 
 MARKS = {
     Decision.SUPPORTED: "✓",
@@ -91,10 +92,8 @@ def _counted(rows: Sequence[Row], key: str) -> str:
 
 
 def standing_words(claim: Row) -> str:
-    """`` (primary)``, `` (post hoc: threshold 0.05 → 0.1)`` …; nothing where no registration was made."""
-    if not claim.get("standing"):
-        return ""
-    return f" ({claim['standing']}{': ' if claim['changes'] else ''}{', '.join(claim['changes'])})"
+    """`` (primary)``, `` (post hoc)`` …; nothing where no registration was made."""
+    return f" ({claim['standing']})" if claim.get("standing") else ""
 
 
 def remarks(claim: Row) -> list[str]:

@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from compositionality.evaluate.claims.model import Origin
 from compositionality.evaluate.claims.tables import by_origin, holm_words, seeds_words, standing_words
 from compositionality.evaluate.tables import decimals
 from compositionality.report.page.figures import stamp
 from compositionality.report.page.inputs import CLAIMS, OTHERS, Inputs
-from compositionality.types import Origin
 
 Row = Mapping[str, Any]
 DECISIONS = {
