@@ -10,7 +10,7 @@ the table to its place in that file.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy.ablation import AblationSettings, check, summarise_ablation
+from compositionality.evaluate.ablation import AblationSettings, check, summarise_ablation
 
 if __name__ == "__main__":
     run(AblationSettings, summarise_ablation, __doc__, check=check)

@@ -14,7 +14,7 @@ follows its inputs. examples/claims.py says what all this means for the paper's 
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy.seeds import SummariseSettings, check, summarise
+from compositionality.evaluate.seeds import SummariseSettings, check, summarise
 
 if __name__ == "__main__":
     run(SummariseSettings, summarise, __doc__, check=check)

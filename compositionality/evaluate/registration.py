@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.model import FOLDER as CLAIMS
+from compositionality.evaluate.claims.file import FOLDER as CLAIMS
 from compositionality.ranges import REQUIRED, NonEmptyStr, OneOf, Seed, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 

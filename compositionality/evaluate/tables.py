@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from compositionality.console import new_console
-from compositionality.evaluate.accuracy.rows import ALL, GROUP, LEVEL, SKILL
 from compositionality.evaluate.frames import Cell, Row, grid, in_blocks, markdown_lines, rich_table
 from compositionality.evaluate.table import REASONS
 from compositionality.evaluate.training import print_training, training_markdown
 from compositionality.types import PROBLEMS, QUERY_VALUES, TrainingReport
 
+ALL, LEVEL, GROUP, SKILL = "all", "level", "group", "skill"
+"""What a row of accuracy is about: a whole problem file, one group at one level of it, one of several groups at all its
+levels, or the problems that ask for a skill."""
 WIDTH = 100
 """Columns of a terminal on which tables of seeds and claims fit."""
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())

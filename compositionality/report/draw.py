@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.seeds import STEP as SUMMARY_STEP
 from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
 from compositionality.evaluate.results import LABELS, read_results
+from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
 from compositionality.ranges import REQUIRED
 from compositionality.report import failure_figures, figures
 from compositionality.report.drawing import FORMATS, save

@@ -22,8 +22,8 @@ from scipy.stats import bootstrap
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
+from compositionality.evaluate.collect import EvaluationSettings, count_samples, open_evaluation
 from compositionality.evaluate.passk.curves import curves, spaced
-from compositionality.evaluate.passk.samples import choose_all, count_samples
 from compositionality.evaluate.results import Replicate, Results
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table
@@ -143,7 +143,8 @@ def make_collection(folder: Path, n_problems: int) -> None:
 def count(folder: str) -> None:
     """Print the seconds that counting took, and the peak of this process in MB."""
     begin = time.process_time()
-    questions = choose_all({"test": f"{folder}/test.parquet"}, [], 0, Path(folder))
-    counts = count_samples(Path(folder) / "rollouts", questions["test"], SAMPLES)
+    words = {"rollouts": [f"m:{folder}/rollouts"], "problems": [f"test:{folder}/test.parquet"]}
+    evaluation = open_evaluation(EvaluationSettings(**words, output=Path(folder), n_samples=SAMPLES))
+    counts = count_samples(Path(folder) / "rollouts", evaluation.problems["test"], SAMPLES)
     assert counts["right"].sum() == counts["judged"].sum() / 5
     print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -8,7 +8,7 @@ from typing import Any
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
-from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
 from compositionality.rollout.settings import CollectSettings, recipe
 from compositionality.rollout.store import shard_table
 from compositionality.types import Completion, Problem, Reason, Verdict
@@ -84,15 +84,16 @@ def evaluation(
 
 def _rollouts(job: CollectSettings, reasons: Sequence[str], n_composed: int) -> None:
     """The folder that ``collect`` would make for ``job``; every completion differs from that of another seed."""
-    verdicts = [Verdict(float(reason == "correct"), Reason(reason)) for reason in reasons]
     table = read_table(job.problems, ["level", "group"])
     groups = list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
     texts = [COMPOSES] * n_composed + [f"seed {job.seed}"] * (len(reasons) - n_composed)
-    done = [Completion(text, 3, "stop") for text in texts]
+    units = [(number, sample) for number in range(len(reasons)) for sample in range(job.n_samples)]
+    verdicts = [Verdict(float(reasons[number] == "correct"), Reason(reasons[number])) for number, _ in units]
+    done = [Completion(texts[number], 3, "stop") for number, _ in units]
     with new_artefact(job.output, recipe(job)) as partial:
         partial.mkdir()
-        units = [(number, 0) for number in range(len(reasons))]
-        write_table(shard_table(units, groups, done, verdicts), partial / "shard-00000.parquet")
+        shard = shard_table(units, [groups[number] for number, _ in units], done, verdicts)
+        write_table(shard, partial / "shard-00000.parquet")
 
 
 def right(n_correct: int, n: int) -> list[str]:

@@ -8,7 +8,7 @@ from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.ablation import AblationSettings, summarise_ablation
+from compositionality.evaluate.ablation import AblationSettings, summarise_ablation
 from compositionality.evaluate.frames import marks
 
 SOURCES = ("string-trained-level3", "string-heldout-level3")

@@ -14,7 +14,7 @@ from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
@@ -67,9 +67,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Models whose engine was asked, in order. No model folder needs to be one."""
     KnowingEngine.asked = []
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.completions.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.collect.SharedEngine._longest_prompt", lambda _: 1)
     monkeypatch.setattr(
-        "compositionality.evaluate.completions.open_engine",
+        "compositionality.evaluate.collect.open_engine",
         lambda settings, _: KnowingEngine(Path(settings.model).name),
     )
     return KnowingEngine.asked
@@ -147,7 +147,7 @@ def test_p07_killed_between_checkpoints_it_goes_on_and_ends_the_same(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("compositionality.evaluate.accuracy.run.count", stop)
+        patch.setattr("compositionality.evaluate.collect.count", stop)
         with pytest.raises(KeyboardInterrupt):
             evaluate(other)
     assert not (tmp_path / "other/results.parquet").exists()

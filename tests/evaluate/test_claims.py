@@ -14,8 +14,9 @@ from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import Outcome, claim_rows, decide, decide_all_of
+from compositionality.evaluate.claims.file import read_claims_file
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file, words
+from compositionality.evaluate.claims.model import Claim, Comparison, Rule, words
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.table import FAILURE
 from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Metric

@@ -17,7 +17,7 @@ from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.model import FOLDER
+from compositionality.evaluate.claims.file import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.frames import marks

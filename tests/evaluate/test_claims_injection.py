@@ -4,7 +4,8 @@ import pytest
 from claim_studies import HARDEST, Design, study
 
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.model import Shown, read_claims_file, words
+from compositionality.evaluate.claims.file import read_claims_file
+from compositionality.evaluate.claims.model import Shown, words
 from compositionality.study.arms import all_arms
 from compositionality.types import DEEPEST, Decision
 

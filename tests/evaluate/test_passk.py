@@ -80,14 +80,16 @@ def test_curves_of_two_checkpoints_by_level_and_pooled(
         assert words in shown
 
 
-def test_a_second_run_changes_nothing_and_results_follow_their_inputs(
+def test_a_second_run_changes_nothing_and_one_with_fewer_models_needs_force(
     tmp_path: Path, problems: Path, two: list[str]
 ) -> None:
     output = passk(settings(tmp_path, problems, two))
     before = tree_hash(output)
     passk(settings(tmp_path, problems, two))
     assert tree_hash(output) == before
-    passk(settings(tmp_path, problems, two[:1]))
+    with pytest.raises(UserError, match=r"results.parquet: was made from other inputs"):
+        passk(settings(tmp_path, problems, two[:1]))
+    passk(settings(tmp_path, problems, two[:1], force=True))
     assert set(read(output / "results.parquet")["arm"]) == {"base"}
 
 
@@ -169,7 +171,7 @@ def test_answers_to_other_problems_are_refused(tmp_path: Path, problems: Path) -
         ({"pairs": ["rl:sft"]}, r"pairs: rl:sft is no MODEL:BASE of base, rl"),
         ({"rollouts": []}, r"give at least one"),
         ({"problems": ["a.parquet", "b.parquet"]}, r"rollouts=\[...\] needs the one problem file"),
-        ({"limit": 3}, r"takes per_level"),
+        ({"limit": 3}, r"limit=3: not with levels, per_level or rollouts; give per_level"),
         ({"models": ["rl:x"]}, r"models and rollouts both have 'rl'"),
         ({"models": ["x:x"], "temperature": 0.0}, r"temperature=0: every sample"),
     ],
@@ -205,8 +207,8 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
         return HalfRight()
 
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.completions.SharedEngine._longest_prompt", lambda _: 1)
-    monkeypatch.setattr("compositionality.evaluate.completions.open_engine", opened)
+    monkeypatch.setattr("compositionality.evaluate.collect.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.collect.open_engine", opened)
 
 
 def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:

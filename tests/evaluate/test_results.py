@@ -15,10 +15,10 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.rows import GROUP, Row, accuracy_rows
+from compositionality.evaluate.accuracy import Row, accuracy_rows
 from compositionality.evaluate.summary import by_problem
 from compositionality.evaluate.table import REASONS, count, problem_columns
-from compositionality.evaluate.tables import print_results
+from compositionality.evaluate.tables import GROUP, print_results
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.types import Problem, TrainingReport
 

@@ -13,9 +13,9 @@ from studies import Outcomes, evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.results import read_results
+from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.summary import contrast, share
 from compositionality.evaluate.tables import WIDTH, by_seed, print_summary, summary_markdown
 from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport

@@ -12,11 +12,11 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
-from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
 from compositionality.evaluate.failures.labels import LABELS_SCHEMA
 from compositionality.evaluate.failures.summary import count_classes, read_labels
 from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe

@@ -12,7 +12,7 @@ from fake_engine import write_problems
 from fake_gpus import fake_torch, install_nvidia_smi
 
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
 from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.rollout.collect import collect
 from compositionality.rollout.engines import factory, vllm

@@ -13,10 +13,12 @@ from own_rows import OWN, SOURCE, write_own_rows
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import run as accuracy
+from compositionality.evaluate import accuracy
+from compositionality.evaluate.collect import open_evaluation
 from compositionality.reward.function import FunctionSettings
 from compositionality.rft.filter import FilterSettings, filter_rollouts
 from compositionality.rollout.collect import check, collect
+from compositionality.rollout.settings import SamplingSettings
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 
 
@@ -56,13 +58,12 @@ def test_rollouts_filter_and_evaluation_take_its_verdicts(own: Path, tmp_path: P
 
 def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -> None:
     shared = {
-        entry.name: getattr(rollouts(own, tmp_path), entry.name)
-        for entry in dataclasses.fields(accuracy.SamplingSettings)
+        entry.name: getattr(rollouts(own, tmp_path), entry.name) for entry in dataclasses.fields(SamplingSettings)
     }
     settings = accuracy.EvaluateSettings(
         **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
     )
-    for job in accuracy.jobs_of(settings, "fake", str(tmp_path), {"own": str(own)}, settings.output).values():
+    for job in open_evaluation(settings).jobs("fake").values():
         collect(job, FakeEngine())
     accuracy.evaluate(settings)
     printed = capsys.readouterr().out

@@ -114,10 +114,10 @@ def train() -> None:
 
 def tables(results: Path) -> None:
     """Evaluation, failure modes, audit, the table over seeds, and the page."""
-    from compositionality.evaluate.accuracy.run import EvaluateSettings, evaluate
-    from compositionality.evaluate.accuracy.seeds import SummariseSettings, summarise
+    from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
     from compositionality.evaluate.failures.run import find_failures
     from compositionality.evaluate.failures.sources import FailureSettings
+    from compositionality.evaluate.seeds import SummariseSettings, summarise
     from compositionality.report.page.build import report
     from compositionality.report.page.inputs import ReportSettings
 

@@ -11,8 +11,8 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, file_
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
+from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.standing import standings_of
 from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.frames import INTERVALS, write_between_marks

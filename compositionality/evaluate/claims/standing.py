@@ -4,7 +4,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.model import Claim, ClaimsFile, decides_alike, read_claims_file
+from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
+from compositionality.evaluate.claims.model import Claim, decides_alike
 from compositionality.evaluate.registration import Frozen, claims_path
 
 

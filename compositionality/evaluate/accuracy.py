@@ -1,20 +1,65 @@
-"""Accuracy of one evaluation's models: by level, by group, by skill, and of all problems, as rows of a table."""
+"""Accuracy of any models on any problem files: by level, by group, by skill, and of all problems."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.parquet as pq
 
-from compositionality.console import natural_key
+from compositionality.console import natural_key, new_console
+from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
+from compositionality.evaluate.collect import EvaluationSettings, open_evaluation, sample, write_results
+from compositionality.evaluate.results import TRAINING
 from compositionality.evaluate.summary import by_problem
-from compositionality.evaluate.table import REASON, REASONS
+from compositionality.evaluate.table import REASON, REASONS, read
+from compositionality.evaluate.tables import ALL, GROUP, LEVEL, SKILL, print_results
+from compositionality.evaluate.training import print_training
 from compositionality.stats.estimate import difference, over_problems
+from compositionality.train.common.training_report import report_of
 from compositionality.types import COMPOSED, CORRECT, Estimate
 
-ALL, LEVEL, GROUP, SKILL = "all", "level", "group", "skill"
-"""What a row is about: a whole problem file, one group at one level of it, one of several groups at all its levels, or
-the problems that ask for a skill."""
+STEP = "evaluate_accuracy"
 Row = dict[str, Any]
+
+
+@dataclass
+class EvaluateSettings(EvaluationSettings):
+    """Settings of ``evaluate``."""
+
+    by_skill: bool = False  # print accuracy by skill too; the table says which skills a problem asks for
+
+
+def evaluate(settings: EvaluateSettings) -> Path:
+    """Write ``output``/results.parquet, training.json and the rollouts behind them; print the table."""
+    evaluation = open_evaluation(settings)
+    if settings.answers_only:
+        sample(evaluation)
+        return settings.output
+    with exclusive(settings.output):
+        table = write_results(evaluation, sample(evaluation), STEP, {}, hands_on=True)
+        training = _write_training(evaluation.models, table, force=settings.force)
+    rows = read(table)
+    skills = pd.Series(pq.read_table(table, columns=["skills"])["skills"].to_pylist()) if settings.by_skill else None
+    labels = {"n_samples": settings.n_samples, "temperature": settings.temperature, "seed": settings.seed}
+    shown = [{**row, **labels} for row in accuracy_rows(rows, skills)]
+    print_results(shown, new_console(), by_skill=settings.by_skill, reports=[training])
+    if rule := settings.reward.rule():
+        print(rule)
+    print_training({"": training}, new_console())
+    print(table)
+    return settings.output
+
+
+def _write_training(models: Mapping[str, str], table: Path, *, force: bool) -> dict[str, Row]:
+    """Write the training report of each model whose folder has one; it follows them without asking."""
+    found = {model: report_of(Path(folder)) for model, folder in models.items()}
+    reports = {model: asdict(report) for model, report in found.items() if report}
+    recipe, text = Recipe(STEP, {"training": config_hash(reports)}, {"table": table}), json.dumps(reports, indent=1)
+    write_derived(table.with_name(TRAINING), recipe, lambda path: path.write_text(text + "\n"), force=force)
+    return reports
 
 
 def accuracy_rows(rows: pd.DataFrame, skills: "pd.Series[Any] | None" = None) -> list[Row]:

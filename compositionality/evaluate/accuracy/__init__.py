@@ -1,1 +1,0 @@
-"""Accuracy of checkpoints by level and skill, over seeds, and of ablations."""
