@@ -1,7 +1,7 @@
 r"""Accuracy by level of every arm, with a dot for each seed: a panel for each group of problems, then the paper's.
 
-Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT.svg and OUTPUT.png (three panels: 1200 pixels wide),
-each with a manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
+Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT, a .png, .svg or .pdf (without an ending
+.png), with a manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
 
     python examples/draw_figure.py seeds=results/tiny/section41_42/seeds.json \
         output=results/tiny/section41_42/accuracy_by_level title="tiny profile"

@@ -1,4 +1,4 @@
-r"""The report of a study: one HTML page that needs nothing else, its figures as SVG, PNG and PDF, its tables as CSV.
+r"""The report of a study: one HTML page that needs nothing else, its figures as PNG, its tables as CSV.
 
 Reads STUDY/section41_42/seeds.json and, where they exist: claims.json, data_audit.json, rollouts and times in STUDY;
 section44/ and section45/ of every seed (STUDY, STUDY-seed1, …); section43/seeds.json in countdown=; metrics and
@@ -9,7 +9,8 @@ OUTPUT/manifest.json; prints the page's path.
     python examples/report.py study=results/tiny output=results/tiny/report countdown=results/tiny-countdown \
         checkpoints=checkpoints/tiny data=data/tiny
 
-arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its title and colour; other arms need nothing.
+figures=pdf (or svg) writes the figures so, for a paper. arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm
+its title and colour; other arms need nothing.
 
 A report follows its inputs: run again, it is written anew if one of them has changed. --check writes nothing: it exits
 with code 2 and names the file if a figure, a table or the page is altered or stale.

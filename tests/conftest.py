@@ -11,7 +11,7 @@ LONG: dict[str, list[str]] = {
     "evaluate/test_failures_judge.py": [
         "test_p07_killed_and_run_again_it_asks_only_what_is_missing",
     ],
-    "report/test_failure_figure.py": [],
+    "report/test_figures.py": [],
     "report/test_gpu_check.py": [
         "test_p12_every_command_fits_its_entry_point",
         "test_p12_verl_takes_the_configuration_of_its_steps",
@@ -19,7 +19,6 @@ LONG: dict[str, list[str]] = {
     ],
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
-    "report/test_scaling_figure.py": [],
     "rft/test_filter.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
     ],

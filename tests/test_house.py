@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "wandb", "matplotlib"]
+HEAVY = ["torch", "transformers", "vllm", "verl", "ray", "wandb", "altair"]
 TEXT = {".py", ".sh", ".md", ".yaml", ".toml", ".sbatch", ".css", ".js"}
 
 LONGEST_FILE, LONGEST_FUNCTION = 400, 80

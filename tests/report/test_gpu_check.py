@@ -13,13 +13,9 @@ from compositionality.config.cli import parse, split_layers
 from compositionality.config.profile import schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.report.gpu_check import facts, run
-from compositionality.report.gpu_check.figures import figures_of, problem_in
-from compositionality.report.gpu_check.forecast import forecast_gb
-from compositionality.report.gpu_check.plan import CPU, GPU, CheckStep, steps_of, subjects
-from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check
-from compositionality.report.gpu_check.speed import FlopShape, mfu, peak, shape_of
-from compositionality.report.gpu_check.watch import MemoryWatch, fullest_gpu
+from compositionality.report.gpu_check import measure, run
+from compositionality.report.gpu_check.measure import CheckStep, figures_of, flops_per_token, forecast_gb, mfu, peak
+from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check, steps_of
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -41,19 +37,14 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ---- formulas
 
 
-def test_operations_are_2n_and_6n_and_attention() -> None:
-    shape = FlopShape(weights=1000, layers=2, width=8)
-    assert shape.flops(10, 0, update=False) == 2 * 1000 * 10
-    assert shape.flops(10, 0, update=True) == 6 * 1000 * 10
-    assert shape.flops(10, 50, update=True) - shape.flops(10, 0, update=True) == 12 * 2 * 8 * 50 * 10
-
-
-def test_the_input_embedding_is_no_matrix_product(model: Path) -> None:
+def test_operations_are_2n_and_6n_and_attention_and_the_input_embedding_is_no_matrix_product(model: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     loaded = AutoModelForCausalLM.from_pretrained(model)
     weights = sum(weight.numel() for weight in loaded.parameters()) - loaded.model.embed_tokens.weight.numel()
-    assert shape_of(model) == FlopShape(weights, layers=2, width=32)
+    assert flops_per_token(model, 0, update=False) == 2 * weights
+    assert flops_per_token(model, 0, update=True) == 6 * weights
+    assert flops_per_token(model, 50, update=True) - 6 * weights == 12 * 2 * 32 * 50
 
 
 @pytest.mark.parametrize(
@@ -127,10 +118,9 @@ def test_p22_every_step_of_a_model_is_forecast(model: Path, tmp_path: Path) -> N
 
 
 def all_steps(work: Path, device: str) -> list[CheckStep]:
-    sizes, ranks = CPU if device == "cpu" else GPU, ("run.processes=1", f"run.device={device}")
-    found = subjects(work, device, "some/model" if device == "gpu" else "")
-    assert [subject.name for subject in found] == ["made", "given"][: len(found)]
-    return [step for subject in found for step in steps_of(subject, work, sizes, ranks)]
+    steps = list(steps_of(work, device, "some/model" if device == "gpu" else ""))
+    assert len(steps) == (23 if device == "gpu" else 12)  # only the model made here is pretrained
+    return steps
 
 
 def settings_of(step: CheckStep) -> Any:
@@ -160,8 +150,7 @@ def test_the_speed_of_rl_is_that_of_its_later_steps(model: Path, tmp_path: Path,
     write_rows(tmp_path / "run", [{"step": 0}, {"step": 1, **slow}, {"step": 2, **fast}, {"step": 3, **fast}])
     found = figures_of(grpo_step(model, tmp_path / "run"), "", [H100])
     assert (found["generated_tok_s"], found["updated_tok_s"], found["allocated_gb"]) == (160, 80, 1.07)
-    shape = shape_of(model)
-    assert found["update_mfu"] == round(shape.flops(80, 20, update=True) / 989e12, 4)
+    assert found["update_mfu"] == round(80 * flops_per_token(model, 20, update=True) / 989e12, 4)
     assert "update_mfu" not in figures_of(grpo_step(model, tmp_path / "run"), "", [])
 
 
@@ -174,11 +163,11 @@ def test_the_speed_of_rollouts_is_what_they_print(model: Path) -> None:
 def test_a_failure_is_told_by_its_own_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("Traceback\nerror: a: no such file\nbye\n")
-    assert problem_in(log, 2) == "a: no such file"
+    assert run.problem_in(log, 2) == "a: no such file"
     log.write_text("Traceback\nRuntimeError: CUDA error\n\n")
-    assert problem_in(log, 1) == "RuntimeError: CUDA error"
+    assert run.problem_in(log, 1) == "RuntimeError: CUDA error"
     log.write_text("")
-    assert problem_in(log, 137) == "exit code 137"
+    assert run.problem_in(log, 137) == "exit code 137"
 
 
 # ---- set-up and memory
@@ -188,32 +177,32 @@ def test_the_memory_of_a_command_counts_its_children() -> None:
     child = "import time; held = b'x' * (200 << 20); time.sleep(2)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     process = subprocess.Popen([sys.executable, "-c", code])
-    with MemoryWatch(process.pid, gpus=False) as watch:
+    with measure.memory_watch(process.pid, gpus=False) as peaks:
         process.wait()
-    assert watch.figures().keys() == {"peak_host_gb"}
-    assert 0.2 < watch.figures()["peak_host_gb"] < 0.5
+    assert peaks.keys() == {"peak_host_gb"}
+    assert 0.2 < peaks["peak_host_gb"] < 0.5
 
 
 def test_the_fullest_gpu_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert fullest_gpu() == 0
+    assert measure.fullest_gpu() == 0
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 1024\necho 70000\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    assert fullest_gpu() == 70000
+    assert measure.fullest_gpu() == 70000
 
 
 def test_p18_a_gpu_that_torch_cannot_use_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(facts, "why_no_gpu", lambda _: "the driver is too old")
+    monkeypatch.setattr(run, "why_no_gpu", lambda _: "the driver is too old")
     with pytest.raises(UserError, match="the driver is too old"):
-        facts.facts("gpu")
+        run.read_set_up("gpu")
 
 
 def test_the_sum_over_processes_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts.all_reduce("cpu", 2)
-    monkeypatch.setattr(facts, "ALL_REDUCE", "raise SystemExit('no NCCL')")
+    run.all_reduce("cpu", 2)
+    monkeypatch.setattr(run, "ALL_REDUCE", "raise SystemExit('no NCCL')")
     with pytest.raises(UserError, match="all-reduce over 1 GPUs: process 0: no NCCL"):
-        facts.all_reduce("cpu", 1)
+        run.all_reduce("cpu", 1)
 
 
 def test_memory_has_verls_names_and_is_not_there_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

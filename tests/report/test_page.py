@@ -1,6 +1,9 @@
 """The report: whole, traceable, refused when stale; the same bytes for the same inputs; a model's text is text."""
 
+import base64
 import csv
+import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -15,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, claims, make_study, other_task, write_json
+from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, claims, make_study, other_task, solved, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
@@ -25,12 +28,14 @@ from compositionality.report.page.build import report
 from compositionality.report.page.content import stages
 from compositionality.report.page.figures import PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
+from compositionality.report.page.opening import Comparison, comparison, worked_problem
 from compositionality.report.page.results import figure_rows
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
+from compositionality.report.theme import rendered
 from compositionality.rollout.store import read_rollouts
 
 ROOT = Path(__file__).parents[2]
-FIGURES = ("accuracy", "training", "budget", "countdown", "passk", "failure_modes", "functions")
+FIGURES = ("headline", "accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget")
 
 
 def elsewhere(settings: ReportSettings, root: Path) -> ReportSettings:
@@ -56,7 +61,18 @@ def check(settings: ReportSettings) -> None:
 
 def test_the_page_holds_every_part_in_order(page: Path) -> None:
     html = page.read_text()
-    places = [html.index(f'<section id="{name}"') for name in (FIGURES[0], "claims", *FIGURES[1:], "samples", "data")]
+    chapters = (
+        "problem",
+        *FIGURES[:3],
+        "why",
+        *FIGURES[3:6],
+        "training-chapter",
+        *FIGURES[6:],
+        "claims",
+        "samples",
+        "data",
+    )
+    places = [html.index(f'<section id="{name}"') for name in chapters]
     assert places == sorted(places)
     assert "Not run." not in re.sub(r"The audit of the test files.*", "", html[: html.index('<section id="data"')])
     for verdict in DECISIONS:
@@ -73,7 +89,7 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
 
 def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:
     html = page.read_text()
-    study = html[html.index('<section id="study">') :]
+    study = html[html.index('<section id="training-chapter">') :]
     warning = "rl-level1 in seed1: none of its 20 updates had signal; it is the model it began as"
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
@@ -83,7 +99,9 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
 
 def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
     html = page.read_text()
-    tally = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[: html.index("<main>")])
+    tally = re.findall(
+        r"<dt>(.*?)</dt><dd>(.*?)</dd>", html[html.index('<dl class="tally">') : html.index("A claim is <em>")]
+    )
     assert [title for title, _ in tally] == [
         "2 claims of the paper",
         "2 variants of them",
@@ -138,11 +156,10 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
     assert "one seed: how much other seeds would differ is not known" in html
     for command in ("section41_42/run_all", "section43/run_all", "section44/passk", "section45/failure_modes"):
         assert f"bash bash/{command}.sh" in html
-    assert {path.name for path in (made.output / "figures").iterdir()} == {
-        "accuracy.svg",
-        "accuracy.png",
-        "accuracy.pdf",
-    }
+    assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.png", "accuracy.png"}
+    missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
+    assert "Not run: 6 figures, Transfer to Countdown; " in missing  # in one line, folded
+    assert '<section id="problem"' not in html  # without rollouts among the inputs
     with pytest.raises(UserError, match=r"seeds.json: no such file; make it with bash"):
         report(replace(made, study=tmp_path / "nowhere"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
@@ -157,13 +174,12 @@ def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, pag
     html = page.read_text()
     assert stamp(inputs, tuple(inputs.files)) in html
     for name in FIGURES:
-        sources = manifest.facts["made_from"][f"figures/{name}.svg"]
+        sources = manifest.facts["made_from"][f"figures/{name}.png"]
         assert sources
         assert set(sources) <= set(manifest.inputs)
         mark = stamp(inputs, tuple(sources))
         assert code_version() in mark
         assert mark in html
-        assert mark in (settings.output / f"figures/{name}.svg").read_text()
         assert mark.encode("latin-1") in (settings.output / f"figures/{name}.png").read_bytes()
 
 
@@ -219,7 +235,7 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
             r"tiny-seed1/section45/results.parquet: altered",
         ),
         (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
-        (lambda folder: one_byte(folder / "report" / "figures" / "passk.svg"), r"figures/passk.svg: altered"),
+        (lambda folder: one_byte(folder / "report" / "figures" / "passk.png"), r"figures/passk.png: altered"),
         (lambda folder: one_byte(folder / "report" / "index.html"), r"index.html: altered"),
         (lambda folder: (folder / "report" / "tables" / "passk.csv").unlink(), r"tables/passk.csv: missing"),
         (lambda folder: shutil.rmtree(folder / "report"), r"report: is not there"),
@@ -252,7 +268,7 @@ def test_p16_what_a_model_writes_is_text(page: Path) -> None:
     html = page.read_text()
     assert ATTACK not in html
     assert 'onerror="' not in html.replace("onerror=\\&#34;", "")
-    assert html.count("<script") == html.count("</script>") == 3
+    assert html.count("<script") == html.count("</script>") == 5
     assert "<img" not in html
     assert "49 &amp;" not in html  # no template in a template
     data = re.search(r'id="sample-data">(.*?)</script>', html, re.DOTALL)
@@ -357,15 +373,68 @@ def test_tables_are_csv(settings: ReportSettings) -> None:
     assert [int(row["completions"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]
 
 
-def test_every_figure_has_its_files(settings: ReportSettings) -> None:
-    starts = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
-    for name in FIGURES:
-        for ending, start in starts.items():
-            assert (settings.output / "figures" / f"{name}.{ending}").read_bytes().startswith(start)
+def unpacked(html: str, name: str) -> str:
+    packed = re.search(rf'id="{name}">(.*?)</script>', html)
+    assert packed is not None
+    return gzip.decompress(base64.b64decode(packed[1])).decode()
+
+
+def test_a_figure_in_the_page_is_that_of_its_file(settings: ReportSettings, page: Path) -> None:
+    inputs, specs = find_inputs(settings), json.loads(unpacked(page.read_text(), "specs"))
+    assert [*specs] == [*FIGURES]
+    for figure in page_figures(inputs, figure_rows(inputs)):
+        assert isinstance(figure, PageFigure)
+        assert specs[figure.name] == json.loads(json.dumps(figure.spec))
+        made = (settings.output / "figures" / f"{figure.name}.png").read_bytes()
+        assert made == rendered(specs[figure.name], "png", stamp(inputs, figure.inputs))
+
+
+def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) -> None:
+    html = page.read_text()
+    scripts = (unpacked(html, "vega"), html.rpartition("<script>")[2].partition("</script>")[0])
+    allowed = re.search(r"script-src ([^;]+);", html)
+    assert allowed is not None
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts}
+    assert set(allowed[1].split()) == hashes
+
+
+def test_a_paper_gets_its_figures_as_pdf(copied: ReportSettings) -> None:
+    html = report(replace(copied, figures="pdf")).read_text()
+    assert {path.name for path in (copied.output / "figures").iterdir()} == {f"{name}.pdf" for name in FIGURES}
+    assert 'href="figures/headline.pdf"' in html
+
+
+def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
+    settings: ReportSettings, page: Path
+) -> None:
+    summary = json.loads((settings.study / "section41_42" / "seeds.json").read_text())
+    shares = {
+        row["model"]: f"{100 * row['accuracy']:.1f}\u00a0%"
+        for row in summary["accuracy"]
+        if (row["group"], row["level"]) == ("heldout", 3)
+    }
+    pair = ("rl-level2", "stage1", "heldout", 3)
+    row = next(one for one in summary["differences"] if (one["model"], one["base"], one["group"], one["level"]) == pair)
+    low, value, high = (f"{100 * row[key]:+.1f}".replace("-", "−") for key in ("low", "difference", "high"))
+    sentence = re.search(r"<h1>(.*?)</h1>", page.read_text())
+    assert sentence is not None
+    assert sentence[1] == (
+        f"Right answers (held-out functions, level 3): RL on level 2 in {shares['rl-level2']}, "
+        f"stage 1 (atoms) in {shares['stage1']}: {value} points [{low}, {high}]."
+    )
+
+
+def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
-    drawn = list(page_figures(inputs, figure_rows(inputs)))
-    assert [figure.name for figure in drawn] == list(FIGURES)
-    assert all(isinstance(figure, PageFigure) for figure in drawn)
+    what = comparison(inputs)
+    assert what == Comparison("rl-level2", "stage1", "heldout", 3)
+    shown = worked_problem(inputs, what)
+    place = 2 * PER_LEVEL + solved("stage1", 3, 0, PER_LEVEL)  # of level 3, behind those that both solve
+    assert (shown["number"], shown["chosen"]) == (place, True)
+    assert [(row["model"], row["reason"] == "correct") for row in shown["answers"]] == [
+        (model, solved(model, 3, 0, PER_LEVEL) > solved("stage1", 3, 0, PER_LEVEL)) for model in MODELS
+    ]
+    assert all(row["response"].endswith(f"{ATTACK} {place}") for row in shown["answers"])
 
 
 def test_ids_in_the_page_are_unique(page: Path) -> None:
@@ -423,12 +492,16 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
     )  # fmt: skip
     html = report(made).read_text()
     for words in (
-        ">short lists<", ">long lists<", "RL, dense reward", "#123456", ">warm-start<", "short lists: levels 4 to 6",
+        ">short lists<", ">long lists<", "RL, dense reward", ">warm-start<", "short lists: levels 4 to 6",
         "repeated digits", "25.0%", "7.5", "dots: each seed",
     ):  # fmt: skip
         assert words in html
+    assert "#123456" in unpacked(html, "specs")
+    own = re.sub(r"<script.*?</script>|Accuracy by function and by pair", "", html, flags=re.DOTALL) + unpacked(
+        html, "specs"
+    )
     for words in ("function", "Llama", "Paper (Fig", "arXiv"):
-        assert words not in re.sub(r"<script>.*?</script>|Accuracy by function and by pair", "", html, flags=re.DOTALL)
+        assert words not in own
     report(replace(made, check=True))
     with pytest.raises(UserError, match=r"index.html: stale"):
         report(replace(made, check=True, arms={}))

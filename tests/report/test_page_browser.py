@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 FOUND = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytest.importorskip("playwright", reason="no playwright; run: bash bash/setup.sh --dev")
 pytestmark = pytest.mark.skipif(FOUND is None, reason="no browser; apt-get install chromium (bash bash/setup.sh --dev)")
-PHONE, DESK = {"width": 375, "height": 812}, {"width": 1280, "height": 900}
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+WIDTHS = (390, 500, 768, 1280)
+FIGURES = 8
 LEAST_CONTRAST = 4.5
 """WCAG AA, for text."""
 CONTRASTS = """() => {
@@ -35,7 +37,6 @@ CONTRASTS = """() => {
     if (svg ? e.tagName !== "text" : ![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) continue;
     if (e.closest("script, noscript, option") || !e.getClientRects().length) continue;
     const style = getComputedStyle(e);
-    if (["rgb(255, 255, 254)", "rgb(0, 0, 1)"].includes(style.fill)) continue;  // on the cells of a heat map
     const [a, b] = [light(parse(svg ? style.fill : style.color)), light(behind(svg ? e.closest("div") : e))];
     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     found.push([contrast, e.textContent.trim().slice(0, 40)]);
@@ -66,6 +67,8 @@ class Opened:
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            self.page.wait_for_selector("html[data-drawn]", state="attached")
 
 
 @pytest.fixture
@@ -89,23 +92,44 @@ def test_p14_no_error_and_nothing_leaves_the_page(opened: Any, page: Path) -> No
     assert [url for url in one.requests if not url.startswith("data:")] == [page.as_uri()]
 
 
-@pytest.mark.parametrize("viewport", [DESK, PHONE])
-def test_every_figure_is_seen(opened: Any, viewport: dict[str, int]) -> None:
-    page = opened(viewport=viewport).page
-    drawings = page.locator(".drawing > svg")
-    assert drawings.count() == 7
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_figure_is_seen_whole_and_nothing_is_cut(opened: Any, width: int) -> None:
+    page = opened(viewport={"width": width, "height": 844}).page
+    drawings = page.locator(".drawing")
+    assert drawings.count() == FIGURES
     for drawing in drawings.all():
-        box = drawing.bounding_box()
-        assert box["width"] > 300
+        frame, box = drawing.bounding_box(), drawing.locator("svg").bounding_box()
+        assert box["width"] > 250
         assert box["height"] > 150
+        assert frame["x"] <= box["x"]
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"]
         for text in drawing.locator("text").all()[:3]:
             assert text.bounding_box()["height"] > 5
-
-
-def test_no_horizontal_scroll_on_a_phone(opened: Any) -> None:
-    page = opened(viewport=PHONE).page
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_panels_and_answers_stand_in_one_column(opened: Any) -> None:
+    page = opened(viewport=PHONE).page
+    lefts = page.evaluate(
+        "[...document.querySelectorAll('.answers article')].map((one) => one.getBoundingClientRect().x)"
+    )
+    assert len(set(lefts)) == 1 < len(lefts)
+    panels = (
+        "[...document.querySelectorAll('#passk text')].filter((one) => one.textContent.startsWith('held-out'))"
+        ".map((one) => Math.round(one.getBoundingClientRect().x))"
+    )
+    assert len(set(page.evaluate(panels))) == 1
+    page.set_viewport_size(DESK)
+    page.wait_for_timeout(1500)
+    assert len(set(page.evaluate(panels))) > 1
+
+
+def test_the_first_screen_of_a_desk_has_the_finding_the_problem_and_the_chart(opened: Any) -> None:
+    page = opened().page
+    assert page.locator("h1").bounding_box()["y"] < 150
+    assert page.locator("#problem .answers article").count() == len(MODELS)
+    assert page.locator("#headline-drawing svg").bounding_box()["y"] < DESK["height"]
 
 
 def test_answers_are_chosen_by_level_model_and_verdict(opened: Any) -> None:
@@ -210,9 +234,9 @@ def view(page: "Page") -> tuple[str, list[str], str]:
 
 def test_every_drawing_and_completion_has_a_name(opened: Any) -> None:
     page = opened().page
-    images = page.locator("svg, img, canvas").count()
-    assert images > 7
-    assert page.get_by_role("img", name=re.compile(r"\S")).and_(page.locator("svg, img, canvas")).count() == images
+    named = page.get_by_role("img", name=re.compile(r"\S"))
+    assert named.and_(page.locator(".drawing")).count() == page.locator(".drawing").count() == FIGURES
+    assert named.and_(page.locator("svg.forest")).count() == page.locator("svg.forest").count() > 0
     cards = page.locator("#sample-list .sample").count()
     assert page.get_by_role("article", name=re.compile(r"level \d+, problem \d+: ")).count() == cards > 0
 
@@ -227,7 +251,11 @@ def test_it_prints(opened: Any, tmp_path: Path) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_without_javascript_everything_but_the_answers_is_there(opened: Any) -> None:
-    page = opened(java_script_enabled=False).page
-    assert page.locator(".drawing > svg").count() == 7
-    assert page.locator("noscript p").is_visible()
+def test_without_javascript_the_tables_are_there_and_the_figures_are_linked(opened: Any, page: Path) -> None:
+    shown = opened(java_script_enabled=False).page
+    for link in shown.locator(".drawing a").all():
+        assert (page.parent / str(link.get_attribute("href"))).is_file()
+    assert shown.locator(".drawing a").count() == 2 * FIGURES
+    assert shown.locator("table").count() >= 5
+    assert shown.locator("noscript p").is_visible()
+    assert shown.locator(".answers article").count() == len(MODELS)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_figure import summary_file
+from test_figures import summary_file
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.errors import UserError

@@ -1,10 +1,12 @@
 """The report as one artefact: index.html, figures/, tables/. It follows its inputs; ``check`` refuses a stale one."""
 
 import base64
+import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +37,18 @@ from compositionality.report.page.inputs import (
     find_inputs,
     summary_of,
 )
+from compositionality.report.page.opening import (
+    Comparison,
+    accuracy_table,
+    comparison,
+    finding,
+    headline,
+    primary_tally,
+    worked_problem,
+)
 from compositionality.report.page.results import FigureRows, figure_rows
 from compositionality.report.page.samples import samples
-from compositionality.report.styles import arm_styles, group_title, study_styles, unique
+from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.machine import versions
 
 STEP = "report"
@@ -46,7 +57,7 @@ FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
 KINDS = (".py", ".j2", ".css", ".js")
 """Suffixes of the report's source files."""
-TABLES = {"functions": "failures_by_function"}
+TABLES = {"functions": "failures_by_function", "headline": "accuracy"}
 """The table behind a figure, where its name is not the figure's."""
 
 
@@ -77,7 +88,7 @@ def report(settings: ReportSettings) -> Path:
         if changed and not settings.force:
             check_no_strangers(output)
         if not is_done(output, recipe, force=settings.force or changed):
-            _write(output, recipe, files_of(inputs))
+            _write(output, recipe, files_of(inputs, settings.figures))
     print(page)
     return page
 
@@ -109,22 +120,30 @@ def check(output: Path, recipe: Recipe) -> None:
         )
 
 
-def files_of(inputs: Inputs) -> dict[str, ReportFile]:
-    """Every file of the report by its path."""
+def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
+    """Return every file of the report by its path."""
     results = figure_rows(inputs)
     figures = list(page_figures(inputs, results))
-    files = {PAGE: ReportFile(render(inputs, results, figures).encode(), tuple(inputs.files))}
+    what = comparison(inputs)
+    first = [headline(inputs, what)] if what else []
+    files = {PAGE: ReportFile(render(inputs, results, what, [*first, *figures], ending).encode(), tuple(inputs.files))}
     for name, (rows, sources) in content.tables(inputs, results).items():
         files[f"tables/{name}.csv"] = ReportFile(content.csv_of(rows), sources)
-    for figure in figures:
+    for figure in [*first, *figures]:
         if isinstance(figure, PageFigure):
-            for ending, data in figure.files.items():
-                files[f"figures/{figure.name}.{ending}"] = ReportFile(data, figure.inputs)
+            drawn = rendered(figure.spec, ending, stamp(inputs, figure.inputs))
+            files[f"figures/{figure.name}.{ending}"] = ReportFile(drawn, figure.inputs)
     return files
 
 
-def render(inputs: Inputs, results: FigureRows, figures: Sequence[PageFigure | MissingFigure]) -> str:
-    """The template filled in. Every text from a file is escaped; the page requests nothing from outside."""
+def render(
+    inputs: Inputs,
+    results: FigureRows,
+    what: Comparison | None,
+    figures: Sequence[PageFigure | MissingFigure],
+    ending: str,
+) -> str:
+    """Return the template filled in. Every text from a file is escaped; the page requests nothing from outside."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -135,8 +154,8 @@ def render(inputs: Inputs, results: FigureRows, figures: Sequence[PageFigure | M
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    script = (FOLDER / "page.js").read_text()
-    shown = [_shown(inputs, figure) for figure in figures if isinstance(figure, PageFigure)]
+    script, vega = (FOLDER / "page.js").read_text(), vega_bundle()
+    shown = [figure for figure in figures if isinstance(figure, PageFigure)]
     chosen = samples(inputs)
     groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
@@ -144,15 +163,20 @@ def render(inputs: Inputs, results: FigureRows, figures: Sequence[PageFigure | M
         paper=PAPERS[inputs.section],
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
+        vega=packed(vega),
+        specs=packed(json.dumps({figure.name: figure.spec for figure in shown})),
+        finding=finding(inputs, what) if what else {},
+        primary=primary_tally(inputs),
+        problem=worked_problem(inputs, what) if what else {},
+        figures=[_shown(inputs, figure, ending) for figure in shown],
+        missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
         facts=content.facts(inputs),
         training=content.training_table(inputs),
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **claims_section(inputs),
-        headline=[figure for figure in shown if figure["name"] == "accuracy"],
-        figures=[figure for figure in shown if figure["name"] != "accuracy"],
-        missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
         crossovers=content.crossovers(inputs, results.differences),
+        accuracies=accuracy_table(inputs),
         failures=content.failure_table(results.failure_shares),
         samples=chosen,
         group_titles={group: group_title(group) for group in groups},
@@ -166,17 +190,24 @@ def render(inputs: Inputs, results: FigureRows, figures: Sequence[PageFigure | M
     )
 
 
-def _shown(inputs: Inputs, figure: PageFigure) -> dict[str, Any]:
-    from markupsafe import Markup
+@cache
+def vega_bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed (with the interpreter that a page without eval needs) as one script."""
+    import vl_convert
 
-    from compositionality.report.drawing import inline_svg
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
+
+def packed(text: str) -> str:
+    """Return a text as the page unpacks it: gzip in base64, less than half of the library's size."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _shown(inputs: Inputs, figure: PageFigure, ending: str) -> dict[str, Any]:
+    """Return what the template shows of a figure."""
     return {
-        "name": figure.name,
-        "title": figure.title,
-        "caption": figure.caption,
-        "svg": Markup(inline_svg(figure.files["svg"], figure.name)),
-        "files": [f"figures/{figure.name}.{ending}" for ending in figure.files],
+        **{"name": figure.name, "title": figure.title, "chapter": figure.chapter, "caption": figure.caption},
+        "file": f"figures/{figure.name}.{ending}",
         "table": f"tables/{TABLES.get(figure.name, figure.name)}.csv",
         "stamp": stamp(inputs, figure.inputs),
     }
@@ -192,13 +223,12 @@ def _write(output: Path, recipe: Recipe, files: Mapping[str, ReportFile]) -> Non
 
 
 def _identity(settings: ReportSettings) -> dict[str, Any]:
-    """What besides its inputs decides the report: the arms' titles and colours, the code that writes it, matplotlib."""
-    from matplotlib import __version__
-
+    """What besides its inputs decides the report: the arms' looks, the code that writes it, the packages that draw."""
     code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
     arms = {name: asdict(style) for name, style in styles.items()}
-    return {"report": config_hash(code), "matplotlib": __version__, "arms": arms, "section": settings.section}
+    looks = {"arms": arms, "section": settings.section, "figures": settings.figures}
+    return {"report": config_hash(code), **renderer_versions(), **looks}
 
 
 def _changed(old: Manifest, recipe: Recipe) -> bool:

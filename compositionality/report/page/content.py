@@ -28,7 +28,7 @@ from compositionality.report.page.inputs import (
 )
 from compositionality.report.page.results import FigureRows, metric_files
 from compositionality.report.record import without_places
-from compositionality.report.styles import group_title, unique
+from compositionality.report.theme import group_title, unique
 
 Row = Mapping[str, Any]
 Table = tuple[Sequence[Row], tuple[str, ...]]

@@ -1,17 +1,15 @@
-"""The page's figures: each with its files, a caption that says n, seeds and interval, and the inputs it shows."""
+"""The page's figures: each with its specification, a caption that says n, seeds and interval, and its inputs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from compositionality.data.artefact import code_version
 from compositionality.evaluate.ranks import AFTER, correlation_cell
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
-from compositionality.report import drawing, failure_figures, figures, influence_figures, paper, scaling_figures
-from compositionality.report.draw import by_level
-from compositionality.report.draw_scaling import best_laws
+from compositionality.report import figures, paper, scaling_figures
+from compositionality.report.draw import best_laws, by_level
 from compositionality.report.page.inputs import (
     COUNTDOWN,
     FAILURES,
@@ -26,10 +24,10 @@ from compositionality.report.page.inputs import (
     Inputs,
 )
 from compositionality.report.page.results import FigureRows, metric_files
-from compositionality.report.styles import Styles, arm_styles, unique
+from compositionality.report.theme import Styles, arm_styles, spec_of, unique
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import altair as alt
 
 Rows = list[dict[str, Any]]
 RESOURCE_TITLES = {
@@ -38,16 +36,19 @@ RESOURCE_TITLES = {
     "completions": "by completions",
 }
 ONE_SEED = "one seed: how much other seeds would differ is not known"
+ACCURACY, WHY, TRAINING = "accuracy", "why", "training"
+"""Chapters of the page."""
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure: its files by format, what it shows, and the inputs that it was drawn from."""
+    """A figure: its Vega-Lite specification, the chapter that shows it, and the inputs that it was drawn from."""
 
     name: str
     title: str
+    chapter: str
     caption: str
-    files: Mapping[str, bytes]
+    spec: dict[str, Any]
     inputs: tuple[str, ...]
 
 
@@ -60,38 +61,40 @@ class MissingFigure:
     command: str
 
 
-def page_figures(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | MissingFigure]:
-    """The headline figure, then the others in the order of the paper's sections."""
-    yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level")
-    yield training(inputs, results)
+PageFigures = Iterator[PageFigure | MissingFigure]
+
+
+def page_figures(inputs: Inputs, results: FigureRows) -> PageFigures:
+    """Yield the figures in the order of the page."""
+    yield accuracy(inputs, SEEDS, "accuracy", "Accuracy by level, every group")
     if inputs.section == SCALING:
         yield from scaling(inputs)
         yield reuse(inputs)
-        return
-    if inputs.section == INJECTION:
+    elif inputs.section == INJECTION:
         yield from influence(inputs, results)
         yield ranks(inputs)
         yield pass_at_k(inputs, results)
-        return
-    yield budget(inputs, results)
-    if COUNTDOWN in inputs:
-        yield accuracy(inputs, COUNTDOWN, "countdown", "Transfer to Countdown")
     else:
-        yield MissingFigure("countdown", "Transfer to Countdown", "bash bash/section43/run_all.sh")
-    yield pass_at_k(inputs, results)
-    yield failure_modes(inputs, results)
-    yield functions(inputs, results)
+        yield accuracy(inputs, COUNTDOWN, "countdown", "Transfer to Countdown")
+        yield pass_at_k(inputs, results)
+        yield failure_modes(inputs, results)
+        yield functions(inputs, results)
+    yield training(inputs, results)
+    if inputs.section not in (SCALING, INJECTION):
+        yield budget(inputs, results)
 
 
 def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure | MissingFigure:
-    """Accuracy by level of one study."""
-    summary = inputs.json(source)
+    """Return accuracy by level of one study, its own or that of Countdown."""
+    summary = inputs.json(source) if source in inputs else {"accuracy": [], "composed": []}
     rows, composed = by_level(summary)
     if not rows:
-        return MissingFigure(name, title, f"bash bash/{source.split('/')[-2]}/run_all.sh")
-    n_samples = summary["sampling"]["n_samples"]
+        return MissingFigure(
+            name, title, f"bash bash/{source.split('/')[-2].replace('study', inputs.section)}/run_all.sh"
+        )
+    completions = plural(summary["sampling"]["n_samples"], "completion")
     caption = (
-        f"n = {figures.sizes(rows)} problems a level, {plural(n_samples, 'completion')} to each, "
+        f"n = {figures.sizes(rows)} problems a level, {completions} to each, "
         f"{_seeds(rows[0]['n_seeds'], 'lines: their mean; dots: each seed')}; bars: 95 % interval over "
         f"{rows[0]['interval']}."
     )
@@ -105,91 +108,70 @@ def accuracy(inputs: Inputs, source: str, name: str, title: str) -> PageFigure |
             f" Right: what the paper’s text states (Fig. {test.figure}): a model of 8 B parameters, one run, no "
             "intervals; nothing is read off its curves."
         )
-    styles = arm_styles(summary["models"], inputs.arms)
-    return _draw(inputs, name, title, caption, (source,), lambda: figures.accuracy(rows, composed, styles))
+    chart = figures.accuracy(rows, composed, arm_styles(summary["models"], inputs.arms))
+    return PageFigure(name, title, ACCURACY, caption, spec_of(chart), (source,))
 
 
 def training(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
-    """Validation accuracy over the steps of RL."""
-    title, rows = "Accuracy by level during RL", results.training
-    if not rows:
-        return MissingFigure("training", title, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=…")
-    seeds = _replicates(inputs, len(unique(rows, "seed")), "thick lines: their mean; thin lines: each of them")
-    caption = (
+    """Return validation accuracy over the steps of RL."""
+    seeds = _replicates(inputs, len(unique(results.training, "seed")), "lines: their mean; bands: lowest to highest")
+    return _figure(
+        inputs, "training", "Accuracy by level during RL", TRAINING, metric_files(inputs), results.training, "arm",
+        figures.training, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=…",
         f"Validation problems, one completion each, {seeds}. No intervals: for those of the final models see “Accuracy "
-        f"by level”.{_paper(inputs, '2', paper.TRAINING)}"
-    )
-    styles = _styles(inputs, unique(rows, "arm"))
-    return _draw(inputs, "training", title, caption, metric_files(inputs), lambda: figures.training(rows, styles))
+        f"by level”.{_paper(inputs, '2', paper.TRAINING)}",
+    )  # fmt: skip
 
 
 def budget(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
-    """Share correct among the training completions of RL and RFT, by completions sampled."""
-    title, rows = "RFT against RL by completions sampled", results.budget
-    if not rows:
-        command = "bash bash/section41_42/run_all.sh, then report.py with checkpoints=… data=…"
-        return MissingFigure("budget", title, command)
-    names = [name for name in inputs.starting("runs/") if "/stage2-rl-" in name]
-    lines = _replicates(inputs, len(unique(rows, "seed")), "a line each")
-    caption = (
+    """Return the share right among the training completions of RL and RFT, by completions sampled."""
+    names = [name for name in inputs.starting("runs/") if "/stage2-rl-" in name] + inputs.starting("rft/")
+    lines = _replicates(inputs, len(unique(results.budget, "seed")), "a line each")
+    return _figure(
+        inputs, "budget", "RFT against RL by completions sampled", TRAINING, names, results.budget, "arm",
+        figures.budget, "bash bash/section41_42/run_all.sh, then report.py with checkpoints=… data=…",
         "Share correct among the completions that a method samples from its training problems, against how many it "
-        f"has sampled so far, {lines}. RL: a moving mean over a twentieth "
-        "of its steps. RFT: one mark an iteration, of the model that the iteration starts from, with its 95 % interval "
-        "(Wilson, completions as independent). Arms learn from different problems (level 1, 2, or both): compare arms "
-        f"on the same level.{_paper(inputs, '3', paper.BUDGET)}"
-    )
-    styles = _styles(inputs, unique(rows, "arm"))
-    names += inputs.starting("rft/")
-    return _draw(inputs, "budget", title, caption, names, lambda: figures.budget(rows, styles))
-
-
-def influence(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | MissingFigure]:
-    """Per-step influence of the queries of each SFT model: by how many completions are right; which teach which."""
-    n_seeds = len(unique(results.influence, "seed"))
-    seeds = _replicates(inputs, n_seeds, "lines: their mean; dots: each of them")
-    figures_of = (
-        (
-            "influence", "Per-step influence of the SFT models’ queries", results.influence,
-            "What one step of GRPO on a query changes in the mean objective of all queries, to first order, before any "
-            "RL; by how many of the query’s completions are right. "
-            f"{seeds[0].upper()}{seeds[1:]}; no intervals.",
-            influence_figures.by_accuracy,
-        ),
-        (
-            "influence_pairs", "Who teaches whom", results.influence_pairs,
-            "Mean influence of a step on a query of one level on the objective of a query of another (co-influence), "
-            f"each model’s largest set to 1; {_replicates(inputs, n_seeds, 'their mean')}.",
-            influence_figures.pairs,
-        ),
+        f"has sampled so far, {lines}. RL: a moving mean over a twentieth of its steps. RFT: one mark an iteration, of "
+        "the model that the iteration starts from, with its 95 % interval (Wilson, completions as independent). Arms "
+        "learn from different problems (level 1, 2, or both): compare arms on the same level."
+        f"{_paper(inputs, '3', paper.BUDGET)}",
     )  # fmt: skip
-    names = inputs.starting(f"{INFLUENCE}/")
-    for name, title, rows, caption, draw in figures_of:
-        if rows:
-            drawn = partial(draw, rows, _styles(inputs, unique(rows, "model")))
-            yield _draw(inputs, name, title, caption, names, drawn)
-        else:
-            yield MissingFigure(name, title, "bash bash/behavior_injection/influence.sh")
+
+
+def influence(inputs: Inputs, results: FigureRows) -> PageFigures:
+    """Yield per-step influence of the queries of SFT models: by how many completions are right; which teach which."""
+    n_seeds, names = len(unique(results.influence, "seed")), inputs.starting(f"{INFLUENCE}/")
+    seeds = _replicates(inputs, n_seeds, "lines: their mean; dots: each of them")
+    yield _figure(
+        inputs, "influence", "Per-step influence of the SFT models’ queries", WHY, names, results.influence, "model",
+        figures.influence, "bash bash/behavior_injection/influence.sh",
+        "What one step of GRPO on a query changes in the mean objective of all queries, to first order, before any RL; "
+        f"by how many of the query’s completions are right. {seeds[0].upper()}{seeds[1:]}; no intervals.",
+    )  # fmt: skip
+    yield _figure(
+        inputs, "influence_pairs", "Co-influence of query groups", WHY, names, results.influence_pairs, "model",
+        figures.influence_pairs, "bash bash/behavior_injection/influence.sh",
+        "Mean influence of a step on a query of one level on the objective of a query of another (co-influence), each "
+        f"model’s largest set to 1; {_replicates(inputs, n_seeds, 'their mean')}.",
+    )  # fmt: skip
 
 
 def ranks(inputs: Inputs) -> PageFigure | MissingFigure:
-    """Influence of the SFT models' queries against the gain from RL, with the rank correlations."""
-    title = "Does influence predict the gain from RL?"
-    if RANKS not in inputs:
-        return MissingFigure("ranks", title, "bash bash/behavior_injection/rank.sh")
-    content = inputs.json(RANKS)
+    """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
+    content = inputs.json(RANKS) if RANKS in inputs else {"correlations": [], "rows": []}
+    rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in content["rows"]]
     told = "; ".join(f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in content["correlations"])
-    caption = (
+    return _figure(
+        inputs, "ranks", "Does influence predict the gain from RL?", WHY, [RANKS], rows, "model",
+        figures.predicted_gains, "bash bash/behavior_injection/rank.sh",
         "Mean influence of queries on an arm’s SFT model, and what RL then adds to its accuracy at the hardest level "
         "of each group; a large mark is an arm’s mean over seeds, small ones are seeds. Spearman’s correlation over "
-        f"arms, mean over seeds [95 % interval over seeds], p by permutation of the arms, values by seed: {told}."
-    )
-    rows = content["rows"]
-    styles = _styles(inputs, [f"{AFTER}{arm}" for arm in unique(rows, "arm")])
-    return _draw(inputs, "ranks", title, caption, [RANKS], lambda: influence_figures.predicted(rows, styles))
+        f"arms, mean over seeds [95 % interval over seeds], p by permutation of the arms, values by seed: {told}.",
+    )  # fmt: skip
 
 
-def scaling(inputs: Inputs) -> Iterator[PageFigure | MissingFigure]:
-    """Fits and predictions of the scaling laws, a figure for each resource."""
+def scaling(inputs: Inputs) -> PageFigures:
+    """Yield fits and predictions of the scaling laws, a figure for each resource."""
     for resource in RESOURCES:
         source, name = f"study/{resource}/{FITS}", f"scaling_{resource}"
         title = f"Loss on the hold-out {RESOURCE_TITLES[resource]}"
@@ -199,26 +181,27 @@ def scaling(inputs: Inputs) -> Iterator[PageFigure | MissingFigure]:
         content = inputs.json(source)
         fitted, predicting = best_laws(content["laws"])
         held_out = "; ".join(
-            f"{one['region']}: error {one['error']:.3f}, mean {one['bias']:+.3f}{_covered(one['covered'])}"
-            for one in predicting["held_out"]
+            f"{region['region']}: error {region['error']:.3f}, mean {region['bias']:+.3f}"
+            + ("" if region["covered"] is None else f", {100 * region['covered']:.0f} % in their 95 % intervals")
+            for region in predicting["held_out"]
         ).replace("-", "−")
         caption = (
             f"{len(content['sizes'])} sizes, {plural(content['runs_of_a_size'], 'run')} each (seeds differ, hold-out "
-            f"the same); log loss. Left: {fitted['formula']}. Middle: {predicting['formula']}, fitted to the first "
+            f"the same); log loss. First: {fitted['formula']}. Second: {predicting['formula']}, fitted to the first "
             f"{100 * content['share']:.0f} % of the steps of all sizes but the largest, nothing fitted again; errors "
             f"of log loss (root mean square; mean, positive where the loss fell further than predicted): {held_out}."
         )
-        drawn = partial(scaling_figures.scaling, content, fitted, predicting)
-        yield _draw(inputs, name, title, caption, [source], drawn)
-
-
-def _covered(share: float | None) -> str:
-    return "" if share is None else f", {100 * share:.0f} % in their 95 % intervals"
+        chart = scaling_figures.scaling(content, fitted, predicting)
+        yield PageFigure(name, title, WHY, caption, spec_of(chart), (source,))
 
 
 def reuse(inputs: Inputs) -> PageFigure | MissingFigure:
-    """Accuracy by how often each problem is seen, as many completions in all."""
-    title, rows = "The same problems, seen again", list(_reused(inputs.json(SEEDS)["accuracy"]))
+    """Return accuracy by how often each problem is seen, as many completions in all."""
+    title, rows = "The same problems, seen again", []
+    for row in inputs.json(SEEDS)["accuracy"]:
+        _, found, times = row["model"].rpartition("-reuse-")
+        if found and row["group"] == "holdout":
+            rows.append({**row, "times": int(times)})
     if not rows:
         arms = " ".join(["base-85k", *(f"rl-85k-reuse-{times}" for times in (1, 5, 20, 50))])
         return MissingFigure("reuse", title, f'SEEDS=3 ARMS="{arms}" bash bash/scaling_law/run_all.sh')
@@ -226,90 +209,78 @@ def reuse(inputs: Inputs) -> PageFigure | MissingFigure:
         f"RL of one size, as long, on fewer problems, each seen more often; n = {figures.sizes(rows)} problems a "
         f"level, {_seeds(rows[0]['n_seeds'], 'their mean')}; bars: 95 % interval over {rows[0]['interval']}."
     )
-    return _draw(inputs, "reuse", title, caption, (SEEDS,), lambda: scaling_figures.reuse(rows))
-
-
-def _reused(rows: Rows) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        _, found, times = row["model"].rpartition("-reuse-")
-        if found and row["group"] == "holdout":
-            yield {**row, "times": int(times)}
+    return PageFigure("reuse", title, TRAINING, caption, spec_of(scaling_figures.reuse(rows)), (SEEDS,))
 
 
 def pass_at_k(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
-    """pass@k over all seeds."""
-    title, curves = "pass@k by level", results.curves
-    if not curves:
-        return MissingFigure("passk", title, "bash bash/section44/passk.sh")
-    sampling = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]["sampling"]
-    caption = (
-        f"Unbiased estimate from {sampling['n_samples']:,} completions of each problem at temperature "
-        f"{sampling['temperature']:g}, n = {figures.sizes(curves)} problems a level, "
-        f"{_seeds(curves[0]['n_seeds'], 'their mean')}; bands: 95 % interval over {curves[0]['interval']}."
-        f"{_paper(inputs, '5', paper.PASS_AT_K)}"
-    )
-    styles, names = _styles(inputs, unique(curves, "model")), inputs.starting(f"{PASS_AT_K}/")
-    return _draw(inputs, "passk", title, caption, names, lambda: figures.pass_at_k(curves, styles))
+    """Return pass@k over all seeds."""
+    curves, caption = results.curves, ""
+    if curves:
+        sampling = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]["sampling"]
+        caption = (
+            f"Unbiased estimate from {sampling['n_samples']:,} completions of each problem at temperature "
+            f"{sampling['temperature']:g}, n = {figures.sizes(curves)} problems a level, "
+            f"{_seeds(curves[0]['n_seeds'], 'their mean')}; bands: 95 % interval over {curves[0]['interval']}."
+            f"{_paper(inputs, '5', paper.PASS_AT_K)}"
+        )
+    return _figure(
+        inputs, "passk", "New, or re-ranked? pass@k by level", WHY, inputs.starting(f"{PASS_AT_K}/"), curves, "model",
+        figures.pass_at_k, "bash bash/section44/passk.sh", caption,
+    )  # fmt: skip
 
 
 def failure_modes(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
-    """Shares of the failure classes over all seeds."""
-    title, rows = "Failure modes", [row for row in results.failure_shares if row["share"] is not None]
-    if not rows:
-        return MissingFigure("failure_modes", title, "bash bash/section45/failure_modes.sh")
-    caption = (
-        "Share of each class among all completions, classified by program, "
-        f"n = {figures.sizes(rows)} problems a level, {_seeds(rows[0]['n_seeds'], 'their mean')}. 95 % intervals over "
-        f"{rows[0]['interval']}: in the table below.{_paper(inputs, '6, level 3', paper.FAILURES)}"
-    )
-    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{FAILURES}/")
-    return _draw(inputs, "failure_modes", title, caption, names, lambda: failure_figures.shares(rows, styles))
+    """Return shares of the failure classes over all seeds."""
+    rows, caption = [row for row in results.failure_shares if row["share"] is not None], ""
+    if rows:
+        caption = (
+            "Share of each class among all completions, classified by program, "
+            f"n = {figures.sizes(rows)} problems a level, {_seeds(rows[0]['n_seeds'], 'their mean')}. 95 % intervals "
+            f"over {rows[0]['interval']}: in the table below.{_paper(inputs, '6, level 3', paper.FAILURES)}"
+        )
+    return _figure(
+        inputs, "failure_modes", "What goes wrong: failure modes", WHY, inputs.starting(f"{FAILURES}/"), rows, "model",
+        figures.failure_modes, "bash bash/section45/failure_modes.sh", caption,
+    )  # fmt: skip
 
 
 def functions(inputs: Inputs, results: FigureRows) -> PageFigure | MissingFigure:
-    """Which functions and pairs of functions fail, over all seeds."""
-    title, rows = "Accuracy by function and by pair", results.by_function
-    if not rows:
-        return MissingFigure("functions", title, "bash bash/section45/failure_modes.sh")
+    """Return which functions and pairs of functions fail, over all seeds."""
     means = _replicates(inputs, len(inputs.seeds_with(FAILURES)), "their mean")
-    caption = (
-        "Correct completions to outer(inner(x)); the first columns are the function alone (L1) and all steps at any "
-        f"level that apply it (step). {means}; the number of "
-        "completions is in the CSV; no intervals."
-    )
-    caption = caption[0].upper() + caption[1:]
-    styles, names = _styles(inputs, unique(rows, "model")), inputs.starting(f"{FAILURES}/")
-    return _draw(
-        inputs, "functions", title, caption, names, lambda: failure_figures.heat_maps(rows, results.by_pair, styles)
-    )
+    return _figure(
+        inputs, "functions", "Accuracy by function and by pair", WHY, inputs.starting(f"{FAILURES}/"),
+        results.by_function, "model", lambda rows, styles: figures.heat_maps(rows, results.by_pair, styles),
+        "bash bash/section45/failure_modes.sh",
+        "Correct completions to outer(inner(x)); the first columns are the function alone (level 1) and all steps at "
+        f"any level that apply it. {means[0].upper()}{means[1:]}; the number of completions is in the CSV; no "
+        "intervals.",
+    )  # fmt: skip
 
 
 def stamp(inputs: Inputs, names: tuple[str, ...]) -> str:
-    """Data hash, config hash and code version of what is made from these inputs."""
+    """Return data hash, config hash and code version of what is made from these inputs."""
     return f"data {inputs.data_hash(names)} · config {inputs.config_hash(names)} · code {code_version()}"
 
 
-def _draw(
-    inputs: Inputs,
-    name: str,
-    title: str,
-    caption: str,
-    sources: Sequence[str],
-    make: "Callable[[], Figure]",
-) -> PageFigure:
-    names = tuple(sources)
-    return PageFigure(name, title, caption, drawing.save(make, drawing.FORMATS, stamp(inputs, names)), names)
-
-
-def _styles(inputs: Inputs, models: list[str]) -> Styles:
-    """Styles of these models in the order of the study's table; the same colours as there."""
-    known = inputs.json(SEEDS)["models"]
-    styles = arm_styles([*known, *models], inputs.arms)
+def styles_of(inputs: Inputs, models: list[str]) -> Styles:
+    """Return the styles of these models in the order of the study's table; the same colours as there."""
+    styles = arm_styles([*inputs.json(SEEDS)["models"], *models], inputs.arms)
     return {model: style for model, style in styles.items() if model in models}
 
 
+def _figure(
+    inputs: Inputs, name: str, title: str, chapter: str, sources: Sequence[str], rows: Rows, key: str,
+    draw: "Callable[[Rows, Styles], alt.TopLevelMixin]", command: str, caption: str,
+) -> PageFigure | MissingFigure:  # fmt: skip
+    """Return the figure of these rows, whose arms are in the column ``key``; without rows the command for them."""
+    if not rows:
+        return MissingFigure(name, title, command)
+    spec = spec_of(draw(rows, styles_of(inputs, unique(rows, key))))
+    return PageFigure(name, title, chapter, caption, spec, tuple(sources))
+
+
 def _paper(inputs: Inputs, figure: str, text: str) -> str:
-    """What the paper says, where this study repeats its test."""
+    """Return what the paper says, where this study repeats its test."""
     return f" Paper (Fig. {figure}): {text}" if paper.matching_test(by_level(inputs.json(SEEDS))[0]) else ""
 
 

@@ -21,8 +21,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
-from compositionality.report.draw import SUMMARY_SHAPE
-from compositionality.report.draw_scaling import SHAPE as SCALING_SHAPE
+from compositionality.report.draw import SCALING_SHAPE, SUMMARY_SHAPE
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
 PAPERS = {
@@ -118,6 +117,7 @@ class ReportSettings:
     section: Annotated[str, OneOf((COMPOSITION, INJECTION, SCALING))] = COMPOSITION  # whose table and figures
     others: list[str] = field(default_factory=list)  # results folders of other studies: their claims, below this one's
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
+    figures: Annotated[str, OneOf(("png", "svg", "pdf"))] = "png"  # format of the files in figures/
     check: bool = False  # write nothing; refuse a page that is no longer what it shows
     force: bool = False  # replace a result that was made from something else
 

@@ -35,6 +35,45 @@
   });
   window.addEventListener("afterprint", () => before.forEach((one) => { one.open = false; }));
 
+  // Figures are specifications of Vega-Lite. They and the library are unpacked here; the page's rules forbid eval, so that
+  // expressions are interpreted (ast). Colours of text and lines follow the theme by the style sheet.
+  const unpacked = async (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+  // As many panels in a line as fit, each as wide as the line allows, at most a quarter wider than it was made.
+  const fitted = (spec, width) => {
+    const made = structuredClone(spec), panels = made.concat || [made.spec || made];
+    const { margin = 60 } = made.usermeta || {}, each = made.concat ? margin : 0, gap = 20;
+    const line = width - (made.concat ? 0 : margin), least = 0.8 * panels[0].width + each + gap;
+    const columns = Math.max(1, Math.min(made.columns || 1, Math.floor((line + gap) / least)));
+    if (made.columns) made.columns = columns;
+    const room = Math.floor((line - gap * (columns - 1)) / columns) - each;
+    panels.forEach((panel) => { panel.width = Math.min(Math.round(1.25 * panel.width), room); });
+    made.config.legend.columns = Math.max(1, Math.floor(width / 175));
+    return made;
+  };
+  const draw = async () => {
+    const library = document.createElement("script");
+    library.textContent = await unpacked("vega");
+    document.head.append(library);
+    const specs = JSON.parse(await unpacked("specs")), drawn = new Map();
+    const all = async () => {
+      for (const place of document.querySelectorAll("[data-figure]")) {
+        const style = getComputedStyle(place), width = place.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        if (drawn.get(place) === width) continue;
+        drawn.set(place, width);
+        const inside = document.createElement("div");  // Vega gives it a role; the frame keeps the figure's name
+        place.replaceChildren(inside);
+        await vegaEmbed(inside, fitted(specs[place.dataset.figure], width), { ast: true, renderer: "svg", actions: false });
+      }
+    };
+    await all();
+    root.dataset.drawn = "yes";
+    window.addEventListener("resize", all);
+  };
+  draw();
+
   const source = document.getElementById("sample-data");
   if (!source) return;
   const samples = JSON.parse(source.textContent);

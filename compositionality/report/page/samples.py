@@ -80,18 +80,25 @@ def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
             if sample == 0 and counts[cell] < OF_A_FOLDER:
                 counts[cell] += 1
                 chosen.append(row)
-        for found in shard.take(pa.array(chosen, pa.int64())).to_pylist():
-            group, level = cells[found["problem"]]
+        for row in shard.take(pa.array(chosen, pa.int64())).to_pylist():
+            group, level = cells[row["problem"]]
+            labels = {"group": group, "level": level, "problem": row["problem"]}
             yield {
-                "model": model, "group": group, "level": level, "reason": found["reason"],
-                "problem": found["problem"], "tokens": found["n_tokens"], "finish": found["finish_reason"],
-                "answer": cut(found["answer"] or ""), "response": cut(found["response"]),
-                **_question(table.slice(found["problem"], 1).to_pylist()[0], found["problem"]),
+                **completion_row(row, model), **labels,
+                **question(table.slice(row["problem"], 1).to_pylist()[0], row["problem"]),
             }  # fmt: skip
 
 
-def _question(row: Mapping[str, Any], number: int) -> Row:
-    """The prompt's last message and the task's gold completion; the ground truth itself where it makes none."""
+def completion_row(row: Mapping[str, Any], model: str) -> Row:
+    """Return what is shown of one completion."""
+    return {
+        "model": model, "reason": row["reason"], "tokens": row["n_tokens"], "finish": row["finish_reason"],
+        "answer": cut(row["answer"] or ""), "response": cut(row["response"]),
+    }  # fmt: skip
+
+
+def question(row: Mapping[str, Any], number: int) -> Row:
+    """Return the prompt's last message and the task's gold completion; the ground truth itself where it makes none."""
     problem = problem_of(row, number)
     try:
         gold = task_of(problem.data_source).gold(problem)

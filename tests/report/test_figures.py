@@ -1,0 +1,500 @@
+"""The figures: every row of a table is in them, under the right words; the same bytes for the same rows; refusals."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from compositionality.analysis.influence import SCHEMA
+from compositionality.analysis.scaling import ScalingSettings, fit_scaling
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
+from compositionality.data.parquet import write_table
+from compositionality.errors import UserError
+from compositionality.evaluate.failures.labels import LABELS_SCHEMA
+from compositionality.evaluate.failures.summary import count_classes, read_labels
+from compositionality.evaluate.table import write
+from compositionality.report import figures
+from compositionality.report.draw import (
+    FigureSettings,
+    ScalingFigureSettings,
+    chosen_laws,
+    draw_accuracy,
+    draw_failures,
+    draw_scaling,
+)
+from compositionality.report.page.build import report
+from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
+from compositionality.report.page.results import influence
+from compositionality.report.paper import ACCURACY, SHARES
+from compositionality.report.scaling_figures import scaling
+from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
+from compositionality.study.arms import load_study
+from compositionality.types import FAILURES
+
+ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
+COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
+STARTS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<svg", "pdf": b"%PDF"}
+
+
+def accuracy_rows(
+    arms: Sequence[str] = ARMS, n_seeds: int = 3, groups: Sequence[str] = ("trained", "heldout")
+) -> list[dict[str, Any]]:
+    """Falling accuracies, as in a seeds.json."""
+    return [
+        {
+            "model": arm, "problems": f"test_{group}", "group": group, "level": level,
+            "data_source": f"{'' if group == 'countdown' else 'string-'}{group}-level{level}",
+            "accuracy": (0.9 - 0.1 * place) / level,
+            "low": (0.8 - 0.1 * place) / level, "high": 1.0 / level, "interval": "seeds and problems",
+            "n_seeds": n_seeds, "n_problems": 500, "values": [0.9 / level - 0.1 * seed for seed in range(n_seeds)],
+        }
+        for group in groups
+        for level in range(1, 7)
+        for place, arm in enumerate(arms)
+    ]  # fmt: skip
+
+
+def summary_file(path: Path, arms: Sequence[str] = ARMS, n_seeds: int = 3, step: str = "summarise_seeds") -> Path:
+    """A seeds.json with falling accuracies."""
+    rows = accuracy_rows(arms, n_seeds)
+    content = {"models": list(arms), "seeds": [], "accuracy": rows, "composed": [], "training": {}}
+    with new_artefact(path, Recipe(step, {})) as partial:
+        partial.write_text(json.dumps(content))
+    return path
+
+
+def drawn(chart: Any) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of a figure with panels, and its panels' titles in order, each in one line."""
+    spec = spec_of(chart)
+    return data_of(spec, spec), [title.replace("\n", " ") for title in spec["facet"]["sort"]]
+
+
+def data_of(spec: dict[str, Any], part: dict[str, Any]) -> pd.DataFrame:
+    """The rows that a part of a figure is drawn from."""
+    return pd.DataFrame(spec["datasets"][part["data"]["name"]])
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    return summary_file(tmp_path / "seeds.json")
+
+
+# ---- accuracy
+
+
+def test_every_group_has_a_panel_and_the_papers_figures_stand_beside() -> None:
+    rows, titles = drawn(figures.accuracy(accuracy_rows(), [], arm_styles(ARMS)))
+    n = "n = 500 problems a level"
+    assert titles[:2] == [f"trained functions: right answers {n}", f"held-out functions: right answers {n}"]
+    assert titles[2].startswith("paper: Llama-3.1-8B, held-out functions")
+    assert set(rows["arm"]) == {study_styles()[arm].title for arm in ARMS}
+    means = rows[rows["low"].notna()]
+    assert len(means) == 2 * 6 * len(ARMS)
+    assert means["value"].max() == 0.9
+    stated = rows[rows["bound"].notna()]
+    assert len(stated) == sum(one.arm in ARMS and one.test.group == "heldout" for one in ACCURACY)
+    assert stated.loc[stated["bound"] == 1, "value"].tolist() == [0.25, 0.026]
+
+
+@pytest.mark.parametrize(("n_seeds", "dots"), [(1, 0), (3, 3 * 6)])
+def test_every_seed_is_a_dot_where_there_are_several(n_seeds: int, dots: int) -> None:
+    one_arm = accuracy_rows(["stage1"], n_seeds, ["heldout"])
+    rows, _ = drawn(figures.accuracy(one_arm, [], arm_styles(["stage1"])))
+    assert rows["dot"].notna().sum() == dots
+
+
+def test_composed_responses_have_panels_of_their_own_below() -> None:
+    composed = [{**row, "composed": row["accuracy"]} for row in accuracy_rows()]
+    _, titles = drawn(figures.accuracy(accuracy_rows(), composed, arm_styles(ARMS)))
+    assert [("right answers" in title, "handed on" in title) for title in titles] == [
+        (True, False), (True, False), (False, False), (False, True), (False, True),
+    ]  # fmt: skip
+
+
+def test_countdown_stands_beside_the_papers_and_another_task_alone() -> None:
+    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["countdown"]), [], arm_styles(COUNTDOWN_ARMS + ARMS)))
+    assert titles[1].startswith("paper: Llama-3.1-8B, Countdown")
+    _, titles = drawn(figures.accuracy(accuracy_rows(groups=["short_lists"]), [], arm_styles(ARMS)))
+    assert [title.split(":")[0] for title in titles] == ["short lists"]
+    assert group_title("heldout") == "held-out functions"
+
+
+def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_are_left_out() -> None:
+    rows = [{**row, "accuracy": row["accuracy"] if row["level"] < 5 else 0.01} for row in accuracy_rows()]
+    spec = spec_of(figures.headline([row for row in rows if row["group"] == "heldout"], arm_styles(ARMS)))
+    assert data_of(spec, spec)["level"].max() == 4
+    ends = data_of(spec, spec["layer"][-1])
+    assert [*ends["arm"]] == [study_styles()[arm].title for arm in reversed(ARMS)]
+    assert ends["value"].is_monotonic_increasing
+    assert ends["label_y"].diff().dropna().min() >= figures.APART - 1e-6
+
+
+def test_p07_p15_a_file_is_the_same_for_the_same_summary_and_names_it(tmp_path: Path, seeds: Path) -> None:
+    first = draw_accuracy(FigureSettings(seeds, tmp_path / "a", title="tiny profile"))
+    assert first.name == "a.png"
+    again = draw_accuracy(FigureSettings(seeds, tmp_path / "b.png", title="tiny profile"))
+    assert first.read_bytes() == again.read_bytes()
+    for ending, start in STARTS.items():
+        path = draw_accuracy(FigureSettings(seeds, tmp_path / f"figure.{ending}"))
+        assert path.read_bytes().startswith(start)
+        manifest = read_manifest(path)
+        assert manifest is not None
+        assert (manifest.inputs, manifest.settings["format"]) == ({"seeds": file_hash(seeds)}, ending)
+
+
+def test_what_a_figure_without_caption_says() -> None:
+    title = figures.accuracy_title(accuracy_rows(), "tiny profile").text
+    assert title == (
+        "tiny profile: accuracy by level, mean of 3 seeds (dots: seeds); bars: 95 % interval over seeds and problems"
+    )
+    assert figures.accuracy_title(accuracy_rows(n_seeds=1), "").text.startswith("Accuracy by level, 1 seed; bars")
+
+
+def test_p15_p18_altered_and_other_files_are_refused(tmp_path: Path, seeds: Path) -> None:
+    def draw(path: Path, **changes: Any) -> None:
+        draw_accuracy(FigureSettings(path, tmp_path / "figure", **changes))
+
+    with pytest.raises(UserError, match="no such file; make it with examples/summarise_seeds"):
+        draw(tmp_path / "none.json")
+    with pytest.raises(UserError, match="was not made by examples/summarise_seeds"):
+        draw(summary_file(tmp_path / "other.json", step="evaluate_accuracy"))
+    with pytest.raises(UserError, match="models: rlx unknown; the summary has stage1"):
+        draw(seeds, models=["rlx"])
+    with pytest.raises(UserError, match="holds no accuracy by level"):
+        draw(summary_file(tmp_path / "empty.json", arms=()))
+    seeds.write_text(seeds.read_text().replace("500", "900"))
+    with pytest.raises(UserError, match=r"seeds.json: altered"):
+        draw(seeds)
+    assert not [*tmp_path.glob("figure*")]
+
+
+def test_a_new_summary_is_drawn_over_the_old_figure_but_over_no_other_file(tmp_path: Path, seeds: Path) -> None:
+    old = draw_accuracy(FigureSettings(seeds, tmp_path / "figure")).read_bytes()
+    one = summary_file(tmp_path / "one.json", n_seeds=1)
+    assert draw_accuracy(FigureSettings(one, tmp_path / "figure")).read_bytes() != old
+    (tmp_path / ".figure.png.manifest.json").unlink()
+    with pytest.raises(UserError, match="was not made by this step"):
+        draw_accuracy(FigureSettings(seeds, tmp_path / "figure"))
+
+
+# ---- looks
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        tuple(load_study("section41_42").arms)[:10],
+        COUNTDOWN_ARMS,
+        ("a", "b", "c"),
+        ("stage1", "rl-level2", "new", "newer"),
+    ],
+)
+def test_colours_and_markers_tell_the_arms_apart(arms: tuple[str, ...]) -> None:
+    styles = arm_styles(arms).values()
+    assert len({style.colour for style in styles}) == len({MARKERS[style.marker] for style in styles}) == len(arms)
+
+
+def test_titles_and_colours_of_arms_can_be_given() -> None:
+    styles = arm_styles(["rl-level2", "mine"], {"mine": {"title": "My arm", "colour": "#123456"}})
+    assert (styles["mine"].title, styles["mine"].colour) == ("My arm", "#123456")
+    assert styles["rl-level2"] == study_styles()["rl-level2"]
+    with pytest.raises(UserError, match="arms: 'color' unknown"):
+        arm_styles(["mine"], {"mine": {"color": "#123456"}})
+
+
+@pytest.mark.parametrize("colour", ["zzz", "", "#12345", 'red" onload="x'])
+def test_p18_a_colour_that_is_none_is_refused(colour: str) -> None:
+    with pytest.raises(UserError, match=r"arms: colour .*: give red, green and blue as #0072B2"):
+        arm_styles(["a"], {"a": {"colour": colour}})
+
+
+def test_every_class_has_a_colour_of_its_own() -> None:
+    for classes in (FAILURES, ("correct", "wrong order", "not sorted")):
+        colours = class_colours(classes)
+        assert tuple(colours) == classes
+        assert len(set(colours.values())) == len(classes)
+
+
+def test_the_papers_figures_are_what_its_text_states() -> None:
+    stated = {(one.arm, one.level): (one.percent, one.bound) for one in ACCURACY}
+    assert len(stated) == len(ACCURACY)
+    assert [stated["rl-level2", level][0] for level in (2, 3, 4)] == [64, 27, 15]
+    assert (stated["rft", 3], stated["stage1", 3]) == ((2.6, True), (5, False))
+    on_countdown = [stated[arm, 3][0] for arm in COUNTDOWN_ARMS[2:]]
+    assert on_countdown == [17, 20, 35]
+    shares = {(one.arm, one.failure): (one.percent, one.bound) for one in SHARES}
+    assert len(shares) == len(SHARES)
+    of_rl = [shares["rl-level2", failure] for failure in ("correct", "atomic_error", "ignores_composition")]
+    assert of_rl == [(28.1, False), (55, False), (0, False)]
+    for arm in ("stage1", "rft", "rl-level1"):
+        assert shares[arm, "ignores_composition"] == (50, True)
+        assert shares[arm, "incorrect_composition"] == (35, True)
+
+
+# ---- training, pass@k
+
+
+def test_training_shows_the_mean_and_the_range_over_the_seeds() -> None:
+    arms = ("rl-level1", "rl-level2")
+    made = [
+        {"arm": arm, "seed": f"seed{seed}", "step": step, "group": group, "level": 2, "accuracy": (step + seed) / 10}
+        for arm in arms for seed in range(3) for step in (0, 5) for group in ("trained", "heldout")
+    ]  # fmt: skip
+    rows, titles = drawn(figures.training(made, arm_styles(arms)))
+    first = rows[rows["step"] == 5].iloc[0]
+    assert (first["low"], first["value"], first["high"]) == (0.5, 0.6, 0.7)
+    assert len(rows) == 2 * 2 * 2
+    assert titles == [f"{arm} {group}" for group in ("trained functions", "held-out functions")
+                      for arm in ("RL on level 1", "RL on level 2")]  # fmt: skip
+
+
+def test_the_budget_has_a_smooth_line_a_seed_and_rfts_intervals() -> None:
+    rl = [{"arm": "rl-level2", "seed": f"seed{seed}", "step": step, "completions": 100 * step, "correct": step % 2}
+          for seed in range(2) for step in range(1, 201)]  # fmt: skip
+    rft = {"arm": "rft", "seed": "seed0", "step": 0, "completions": 5000, "correct": 0.4, "low": 0.3, "high": 0.5}
+    spec = spec_of(figures.budget([*rl, rft], arm_styles(["rl-level2", "rft"])))
+    rows = data_of(spec, spec)
+    lines = rows[rows["low"].isna()]
+    assert lines.groupby("seed").size().tolist() == [figures.POINTS] * 2
+    assert lines["completions"].agg(["min", "max"]).tolist() == [100, 20000]
+    assert lines["correct"].between(0.4, 0.6).all()
+    assert rows[rows["low"].notna()][["correct", "low", "high"]].to_numpy().tolist() == [[0.4, 0.3, 0.5]]
+
+
+def test_pass_at_k_has_a_panel_for_each_level_and_a_row_for_each_k() -> None:
+    curves = [
+        {"model": arm, "group": "heldout", "level": level, "n_problems": 40, "k": [1, 4, 16],
+         "pass_at_k": [0.1, 0.3, 0.6], "low": [0.0, 0.2, 0.5], "high": [0.2, 0.4, 0.7]}
+        for arm in ("stage1", "rl-level2") for level in (2, 3)
+    ]  # fmt: skip
+    rows, titles = drawn(figures.pass_at_k(curves, arm_styles(["stage1", "rl-level2"])))
+    assert titles == [f"held-out functions, level {level} n = 40" for level in (2, 3)]
+    assert len(rows) == 4 * 3
+    assert rows.loc[rows["k"] == 4, ["pass_at_k", "low", "high"]].drop_duplicates().to_numpy().tolist() == [
+        [0.3, 0.2, 0.4]
+    ]
+
+
+# ---- failure modes
+
+
+def failure_rows(
+    models: Sequence[str], levels: Mapping[str, Sequence[int]], source: str = "string-"
+) -> list[dict[str, Any]]:
+    return [
+        {"model": model, "problems": "h", "group": group, "level": level, "class": kind, "share": 0.125,
+         "data_source": f"{source}{group}-level{level}", "low": 0.1, "high": 0.2, "n_problems": 500, "n_responses": 500}
+        for model in models for group in levels for level in levels[group] for kind in FAILURES
+    ]  # fmt: skip
+
+
+def functions_and_pairs(models: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    functions = [
+        {"model": model, "problems": "h", "group": "heldout", "function": name, "reached": 4, "wrong": 1,
+         "error_rate": 0.25, "alone": alone}
+        for model in models for name, alone in (("func_10", None), ("func_2", 0.5))
+    ]  # fmt: skip
+    pair = {"problems": "h", "group": "heldout", "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}
+    return functions, [{"model": model, **pair} for model in models]
+
+
+def test_failure_modes_have_a_panel_for_every_level_that_a_group_has_and_the_papers() -> None:
+    styles = arm_styles(["stage1", "rl-level2"])
+    rows, titles = drawn(figures.failure_modes(failure_rows([*styles], {"heldout": (1, 2), "ordered": (2,)}), styles))
+    assert [title.partition(" n =")[0] for title in titles[:3]] == [
+        "held-out functions, level 1", "held-out functions, level 2", "ordered, level 2",
+    ]  # fmt: skip
+    assert titles[3].startswith("paper: Llama-3.1-8B")
+    paper = rows[rows["panel"].str.startswith("paper")]
+    stated = paper[paper["arm"] == "RL on level 2"].set_index("class")["share"].to_dict()
+    assert stated == {"correct": 0.281, "atomic error": 0.55}
+    assert set(paper.loc[paper["bound"] == 1, "share"]) == {0.5, 0.35}
+    _, titles = drawn(figures.failure_modes(failure_rows(["a"], {"lists": (1,)}, source="sort-"), arm_styles(["a"])))
+    assert titles == ["lists, level 1 n = 500"]
+
+
+def test_the_cells_of_a_heat_map() -> None:
+    rows, titles = drawn(figures.heat_maps(*functions_and_pairs(["stage1"]), arm_styles(["stage1"])))
+    assert titles == ["stage 1 (atoms) held-out functions"]
+    cells = rows.set_index(["outer", "inner"])["right"].to_dict()
+    assert {(str(outer), str(inner)): value for (outer, inner), value in cells.items()} == {
+        ("2", figures.ALONE): 0.5, ("2", figures.STEP): 0.75, ("10", figures.STEP): 0.75, ("2", "10"): 0.75,
+    }  # fmt: skip
+    assert figures.short_names(["func_2", "func_10"]) == ["2", "10"]
+    assert figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
+
+
+def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
+    """Labels with one response of each class at levels 1 to 3, and their counts."""
+    rows = [
+        {
+            "arm": model, "file": "h", "problem": 8 * level + number, "sample": 0, "group": "heldout", "level": level,
+            "data_source": f"string-heldout-level{level}", "cluster": f"c{number}", "class": kind,
+            "outer": "func_2" if level <= 2 else None, "inner": "func_10" if level == 2 else None, "composed": False,
+            "applied": ["func_10", "func_2"], "wrong": [number % 2 == 0, False], **changes,
+        }
+        for model in models for level in (1, 2, 3) for number, kind in enumerate(FAILURES)
+    ]  # fmt: skip
+    labels = folder / "labels.parquet"
+    with new_artefact(labels, Recipe("find_failures", {})) as partial:
+        write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA), partial)
+    with new_artefact(folder / "results.parquet", Recipe("find_failures", {}, {"labels": labels})) as partial:
+        write(count_classes(read_labels(labels)), partial)
+    return folder
+
+
+def test_p15_failure_figures_name_their_table_follow_it_and_refuse_an_altered_one(tmp_path: Path) -> None:
+    paths = draw_failures(labelled(tmp_path))
+    assert [path.name for path in paths] == ["failure_modes.png", "functions.png"]
+    manifest = read_manifest(paths[1])
+    assert manifest is not None
+    assert manifest.inputs == {"labels": file_hash(tmp_path / "labels.parquet")}
+    first = paths[0].read_bytes()
+    paths = draw_failures(labelled(tmp_path, ("stage1", "rft"), applied=[], wrong=[]))
+    assert [path.stem for path in paths] == ["failure_modes"]
+    assert paths[0].read_bytes() != first
+    (tmp_path / "labels.parquet").write_text("{}")
+    with pytest.raises(UserError, match=r"labels.parquet: altered"):
+        draw_failures(tmp_path)
+
+
+# ---- influence
+
+LABELS = ["igsm L2", "igsm L3"]
+
+
+def influence_file(path: Path) -> None:
+    """Eight queries with 0 to 7 of 7 completions right, each twice as influential as the one before."""
+    rows = [
+        {"problem": n, "level": 2 + n % 2, "group": "igsm", "correct": n, "samples": 7, "update_norm": 1.0,
+         "influence": 2.0**n, "influence_on_others": 0.0}
+        for n in range(8)
+    ]  # fmt: skip
+    pairs = {"labels": LABELS, "means": [[4.0, -1.0], [1.0, 2.0]]}
+    with new_artefact(path, Recipe("influence", {}), {"co_influence": pairs}) as partial:
+        write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
+
+
+@pytest.fixture
+def injection(tmp_path: Path) -> ReportSettings:
+    study = tmp_path / "tiny-injection"
+    summary = json.loads(summary_file(tmp_path / "seeds.json", ("sft-vanilla", "sft-bridge")).read_text())
+    summary |= {"sampling": {"n_samples": 1, "temperature": 0.0}, "differences": [], "composed_differences": []}
+    with new_artefact(study / INJECTION / "seeds.json", Recipe("summarise_seeds", {})) as partial:
+        partial.write_text(json.dumps(summary))
+    for model in ("sft-vanilla", "sft-bridge"):
+        influence_file(study / "influence" / model / "influence.parquet")
+    return ReportSettings(study, study / "report", section=INJECTION)
+
+
+def test_influence_is_that_of_every_seed_and_model(injection: ReportSettings) -> None:
+    by_accuracy, pairs = influence(find_inputs(injection))
+    styles = arm_styles(["sft-vanilla", "sft-bridge"])
+    rows, titles = drawn(figures.influence(by_accuracy, styles))
+    assert [title.split(" predicted")[0].split(" only")[0] for title in titles] == [
+        "What a step on a query teaches", "How many queries there are",
+    ]  # fmt: skip
+    of_arm = rows[(rows["arm"] == styles["sft-bridge"].title) & rows["panel"].str.startswith("What")]
+    assert of_arm["value"].tolist() == [2.0**n for n in range(8)]
+    assert "dot" not in rows or rows["dot"].isna().all()  # one seed
+    rows, _ = drawn(figures.influence_pairs(pairs, styles))
+    cells = rows[rows["arm"] == styles["sft-bridge"].title].pivot(
+        index="teacher", columns="learner", values="influence"
+    )
+    assert np.allclose(cells.loc[LABELS, LABELS], [[1, -0.25], [0.25, 0.5]])
+
+
+def test_the_page_of_behaviour_injection(injection: ReportSettings) -> None:
+    html = report(injection).read_text()
+    for name in ("accuracy", "influence", "influence_pairs"):
+        assert f'<section id="{name}"' in html
+    assert "Cen et al." not in html  # no claims were decided
+    assert "section43" not in html
+    assert (injection.output / "tables" / "influence.csv").is_file()
+    with pytest.raises(UserError, match=r"section41_42/seeds.json: no such file; make it with bash bash/section41_42"):
+        report(ReportSettings(injection.study, injection.output))
+
+
+def test_predicted_gains_have_a_large_mark_for_the_mean_of_an_arm() -> None:
+    made = [
+        {"model": "rl-vanilla", "group": "igsm", "level": 3, "influence": seed, "gain": 0.1 * seed} for seed in (1, 3)
+    ]  # fmt: skip
+    rows, titles = drawn(figures.predicted_gains(made, arm_styles(["rl-vanilla"])))
+    assert titles == ["igsm L3 gain from RL"]
+    assert rows.loc[rows["mean"] == 1, ["influence", "gain"]].to_numpy().tolist() == [[2, 0.2]]
+    assert len(rows) == 3
+
+
+# ---- scaling
+
+
+@pytest.fixture(scope="module")
+def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four sizes, two runs each, of which the loss falls as a power law with slopes of its own."""
+    folder, random = tmp_path_factory.mktemp("scaling"), np.random.default_rng(0)
+    rows = [
+        {"run": f"{size:g}-{run}", "size": size, "step": step, "flops": 6 * size * 1e4 * step,
+         "accuracy": 1 - 0.9 * step ** (-0.3 / (1 + 1e5 / size)) * np.exp(random.normal(0, 0.01))}
+        for size in (1e4, 1e5, 1e6, 1e7)
+        for run in range(2)
+        for step in range(1, 9)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(folder / "runs.csv", index=False)
+    laws = ["log_linear", "saturating_slope", "power"]
+    return fit_scaling(ScalingSettings([str(folder / "runs.csv")], folder, laws=laws, draws=20)) / "scaling.json"
+
+
+def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Path, tmp_path: Path) -> None:
+    path = draw_scaling(ScalingFigureSettings(fits, tmp_path / "figure"))
+    assert path.read_bytes().startswith(STARTS["png"])
+    shown = read_manifest(path)
+    assert shown is not None
+    laws = {law["law"]: law for law in json.loads(fits.read_text())["laws"]}
+    assert shown.settings["fitted"] == min(laws, key=lambda name: laws[name]["aic"])
+    assert shown.settings["predicting"] == "power"  # the others say nothing of a new size
+
+
+def test_every_point_and_its_prediction_is_in_the_figure_of_scaling(fits: Path) -> None:
+    content, fitted, predicting = chosen_laws(ScalingFigureSettings(fits, Path("x"), fitted="saturating_slope"))
+    spec = spec_of(scaling(content, fitted, predicting))
+    panels = spec["concat"]
+    assert [panel["title"]["text"].split(":")[0] for panel in panels] == [
+        "Fit", "Prediction", "Slope k of log L by size", "Residuals", "Equal losses",
+    ]  # fmt: skip
+    rows = [data_of(spec, panel if "data" in panel else panel["layer"][0]) for panel in panels]
+    left_out = 3 * 4 + 8  # the later half of three sizes, all of the largest
+    assert [len(values) for values in rows[:4]] == [4 * 8, left_out, 4, 4 * 8]
+    assert set(rows[4]["size"]) <= {1e4, 1e5, 1e6, 1e7}
+
+
+def test_accuracy_by_how_often_a_problem_is_seen() -> None:
+    from compositionality.report.scaling_figures import reuse
+
+    made = [{**row, "times": times} for times in (1, 5) for row in accuracy_rows(["rl"], 1, ["holdout"])]
+    spec = spec_of(reuse(made))
+    rows = data_of(spec, spec)
+    assert len(rows) == 2 * 6
+    assert rows.groupby("times")["accuracy"].max().tolist() == [0.9, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda fits: {"fitted": "cubic"},
+            "cubic: no such law was fitted; there are: log_linear, saturating_slope, power",
+        ),
+        (lambda fits: {"fits": fits.with_name("scaling_points.csv")}, "damaged"),
+    ],
+)
+def test_p18_other_files_and_laws_are_refused(
+    fits: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]], told: str
+) -> None:
+    with pytest.raises(UserError, match=told):
+        draw_scaling(ScalingFigureSettings(**{"fits": fits, "output": tmp_path / "x", **change(fits)}))
+    assert not list(tmp_path.iterdir())
