@@ -104,17 +104,6 @@ def by_level(rows: Any, value: str, words: str, styles: Styles) -> pd.DataFrame:
     return pd.concat([frame[[*keys, "value", "low", "high"]], dots[[*keys, "dot"]].astype({"dot": float})])
 
 
-def stated_by_paper(rows: Any, styles: Styles) -> pd.DataFrame:
-    """Return what the paper's text states of these arms, with ``bound``; no rows unless ``rows`` are of its test."""
-    test = paper.matching_test(pd.DataFrame(rows).to_dict("records"))
-    stated = [
-        {"model": one.arm, "level": one.level, "value": one.percent / 100, "bound": int(one.bound),
-         "panel": f"{one.test.title}\nopen mark: upper bound"}
-        for one in (paper.accuracy_on(test, styles) if test else ())
-    ]  # fmt: skip
-    return with_arms(stated, styles) if stated else pd.DataFrame()
-
-
 def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
     """Return dots, lines, intervals and marks by level; writes ``x``, which sets arms apart, into the frame."""
     order, apart = {name: place for place, name in enumerate(styles)}, min(0.08, 0.7 / len(styles))
@@ -139,13 +128,15 @@ def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
 
 def accuracy(rows: Any, composed: Any, styles: Styles) -> Chart:
     """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``composed``."""
-    parts = [by_level(rows, "accuracy", "right answers", styles), stated_by_paper(rows, styles)]
-    if len(composed):
+    parts, test = [by_level(rows, "accuracy", "right answers", styles)], paper.matching_test(rows)
+    if test:
+        title = f"{paper.read_paper()['tests'][test]['title']}\nopen mark: upper bound"
+        parts.append(with_arms(paper.stated_accuracy(test), styles).assign(panel=title))
+    columns = pd.concat(parts)["panel"].nunique()
+    if composed:
         parts.append(by_level(composed, "composed", "functions handed on", styles))
-    frame = pd.concat([part for part in parts if len(part)]).reindex(
-        columns=["panel", "model", "arm", "level", "value", "low", "high", "dot", "bound"]
-    )
-    return panels(level_layers(frame, styles), frame, parts[0]["panel"].nunique() + bool(len(parts[1])))
+    frame = pd.concat(parts).reindex(columns=["panel", "model", "arm", "level", "value", "low", "high", "dot", "bound"])
+    return panels(level_layers(frame, styles), frame, columns)
 
 
 def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
@@ -214,18 +205,14 @@ def budget(rows: Any, styles: Styles) -> Chart:
             smooth = line["correct"].rolling(max(1, len(line) // 20), min_periods=1, center=True).mean()
             line = line.assign(correct=smooth).iloc[np.unique(np.linspace(0, len(line) - 1, POINTS).astype(int))]
         lines.append(line)
-    arm = arm_encodings(styles)
+    arm, frame = arm_encodings(styles), pd.concat(lines)
     x = alt.X("completions:Q", title="completions sampled for training, so far", axis=alt.Axis(format="~s"))
     base = alt.Chart().encode(x, arm["color"])
+    line = base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N")
     rft = base.transform_filter("isValid(datum.low)")
-    return alt.layer(
-        base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N"),
-        rft.mark_rule().encode(share("low"), alt.Y2("high:Q")),
-        rft.mark_point(filled=True, size=50, opacity=1).encode(
-            share("correct"), arm["shape"], tooltip=tooltip("arm", "completions", right="correct")
-        ),
-        data=inline(pd.concat(lines)),
-    ).properties(width=640, height=280)
+    marks = rft.mark_point(filled=True, size=50, opacity=1).encode(share("correct"), arm["shape"])
+    layers = [rft.mark_rule().encode(share("low"), alt.Y2("high:Q")), marks] if frame["low"].notna().any() else []
+    return alt.layer(line, *layers, data=inline(frame)).properties(width=640, height=280)
 
 
 def pass_at_k(curves: Any, styles: Styles) -> Chart:
@@ -238,7 +225,8 @@ def pass_at_k(curves: Any, styles: Styles) -> Chart:
     frame = frame[["panel", "arm", *lists]].explode(lists).astype(dict.fromkeys(lists, float))
     arm = arm_encodings(styles)
     base = alt.Chart().encode(
-        alt.X("k:Q", scale=alt.Scale(type="log", base=2), axis=alt.Axis(format="d", tickCount=5)), arm["color"]
+        alt.X("k:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=alt.Axis(format="d", tickCount=5)),
+        arm["color"],
     )
     layers = [
         base.mark_area(opacity=0.18).encode(share("low"), alt.Y2("high:Q")),
@@ -259,14 +247,9 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
         + frame["level"].map(lambda level: f", level {level}" if level else ", all levels")
         + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
     )
-    stated = [
-        {"model": one.arm, "class": one.failure, "share": one.percent / 100, "bound": int(one.bound),
-         "panel": f"{paper.FAILURES_TITLE}\npale: lower bound"}
-        for one in paper.SHARES
-        if one.arm in styles and paper.matching_test(frame.to_dict("records"))
-    ]  # fmt: skip
-    if stated:
-        frame = pd.concat([frame, with_arms(stated, styles)])
+    if paper.matching_test(rows) == paper.FAILURES_TEST:
+        title = "paper: Llama-3.1-8B, level 3\npale: lower bound"
+        frame = pd.concat([frame, with_arms(paper.stated_failures(), styles).assign(panel=title)])
     frame = frame[frame["share"] > 0].reindex(columns=["panel", "arm", "class", "share", "bound"])
     frame["place"] = frame["class"].map([*colours].index)
     frame["class"] = frame["class"].str.replace("_", " ")

@@ -149,6 +149,6 @@ def seed_jobs(study: Study, request: Request, variables: Mapping[str, str], firs
         arm = study.arms[name]
         others = [*arm.after, *([arm.budget_of] if only_the_run_tells(variables, study, name, request.words) else [])]
         after = tuple(place + names.index(other) for other in others if other in names) or before
-        yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=True)
+        yield Job(f"{request.study}/arm", (name, *request.words), variables, after, one_lane=not arm.alone)
     arms = tuple(range(place, place + len(names)))
     yield Job(f"{request.study}/evaluate", request.words, variables, arms, ends=f"{request.study}/run_seed")

@@ -14,6 +14,7 @@ class Arm:
     ``new_problems``: settings of examples/create_problems.py for its file of problems, if no stage makes it.
     ``budget_of``: the arm of RL of which it may sample as many completions; where only the finished run of that arm
     tells how many (dynamic sampling), it comes after it. ``after``: arms whose finished runs its script reads.
+    ``alone``: its script takes the whole machine, whatever the study's engine.
     """
 
     title: str
@@ -26,6 +27,7 @@ class Arm:
     variables: dict[str, str] = field(default_factory=dict)
     budget_of: str = ""
     after: list[str] = field(default_factory=list)
+    alone: bool = False
     colour: str = ""
     marker: str = ""
     line: str = ""

@@ -18,7 +18,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures.labels import LABELS_SCHEMA
 from compositionality.evaluate.failures.summary import count_classes, read_labels
 from compositionality.evaluate.table import write
-from compositionality.report import figures
+from compositionality.report import figures, paper
 from compositionality.report.draw import (
     FigureSettings,
     ScalingFigureSettings,
@@ -30,7 +30,6 @@ from compositionality.report.draw import (
 from compositionality.report.page.build import report
 from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
 from compositionality.report.page.results import influence
-from compositionality.report.paper import ACCURACY, SHARES
 from compositionality.report.scaling_figures import scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
 from compositionality.study.arms import load_study
@@ -97,7 +96,7 @@ def test_every_group_has_a_panel_and_the_papers_figures_stand_beside() -> None:
     assert len(means) == 2 * 6 * len(ARMS)
     assert means["value"].max() == 0.9
     stated = rows[rows["bound"].notna()]
-    assert len(stated) == sum(one.arm in ARMS and one.test.group == "heldout" for one in ACCURACY)
+    assert len(stated) == len(paper.stated_accuracy("heldout"))
     assert stated.loc[stated["bound"] == 1, "value"].tolist() == [0.25, 0.026]
 
 
@@ -221,19 +220,17 @@ def test_every_class_has_a_colour_of_its_own() -> None:
 
 
 def test_the_papers_figures_are_what_its_text_states() -> None:
-    stated = {(one.arm, one.level): (one.percent, one.bound) for one in ACCURACY}
-    assert len(stated) == len(ACCURACY)
-    assert [stated["rl-level2", level][0] for level in (2, 3, 4)] == [64, 27, 15]
-    assert (stated["rft", 3], stated["stage1", 3]) == ((2.6, True), (5, False))
-    on_countdown = [stated[arm, 3][0] for arm in COUNTDOWN_ARMS[2:]]
-    assert on_countdown == [17, 20, 35]
-    shares = {(one.arm, one.failure): (one.percent, one.bound) for one in SHARES}
-    assert len(shares) == len(SHARES)
+    stated = {(row["model"], row["level"]): (row["value"], row["bound"]) for row in paper.stated_accuracy("heldout")}
+    assert [stated["rl-level2", level] for level in (2, 3, 4)] == [(0.64, 0), (0.27, 0), (0.15, 0)]
+    assert (stated["rft", 3], stated["stage1", 3]) == ((pytest.approx(0.026), 1), (0.05, 0))
+    on_countdown = [row["value"] for row in paper.stated_accuracy("countdown") if row["level"] == 3]
+    assert on_countdown == [0.17, 0.2, 0.35]
+    shares = {(row["model"], row["class"]): (row["share"], row["bound"]) for row in paper.stated_failures()}
     of_rl = [shares["rl-level2", failure] for failure in ("correct", "atomic_error", "ignores_composition")]
-    assert of_rl == [(28.1, False), (55, False), (0, False)]
+    assert of_rl == [(0.281, 0), (0.55, 0), (0, 0)]
     for arm in ("stage1", "rft", "rl-level1"):
-        assert shares[arm, "ignores_composition"] == (50, True)
-        assert shares[arm, "incorrect_composition"] == (35, True)
+        assert shares[arm, "ignores_composition"] == (0.5, 1)
+        assert shares[arm, "incorrect_composition"] == (0.35, 1)
 
 
 # ---- training, pass@k
@@ -310,10 +307,10 @@ def test_failure_modes_have_a_panel_for_every_level_that_a_group_has_and_the_pap
         "held-out functions, level 1", "held-out functions, level 2", "ordered, level 2",
     ]  # fmt: skip
     assert titles[3].startswith("paper: Llama-3.1-8B")
-    paper = rows[rows["panel"].str.startswith("paper")]
-    stated = paper[paper["arm"] == "RL on level 2"].set_index("class")["share"].to_dict()
+    beside = rows[rows["panel"].str.startswith("paper")]
+    stated = beside[beside["arm"] == "RL on level 2"].set_index("class")["share"].to_dict()
     assert stated == {"correct": 0.281, "atomic error": 0.55}
-    assert set(paper.loc[paper["bound"] == 1, "share"]) == {0.5, 0.35}
+    assert set(beside.loc[beside["bound"] == 1, "share"]) == {0.5, 0.35}
     _, titles = drawn(figures.failure_modes(failure_rows(["a"], {"lists": (1,)}, source="sort-"), arm_styles(["a"])))
     assert titles == ["lists, level 1 n = 500"]
 

@@ -253,6 +253,13 @@ def test_every_seed_makes_its_base_where_the_chat_template_is_another() -> None:
         ]
 
 
+def test_an_arm_that_trains_with_verl_whatever_the_engine_has_the_machine_to_itself() -> None:
+    names = ["rl-domains", "rl-math", "sft-domains", "rl-85k"]
+    jobs = study_jobs(Request("scaling_law", 1), {**VARIABLES, "SECTION": "scaling_law", "ARMS": " ".join(names)})
+    side_by_side = {job.words[0]: job.one_lane for job in jobs if job.script.endswith("/arm")}
+    assert [side_by_side[name] for name in names] == [False, False, True, True]
+
+
 def test_an_arm_is_added_in_one_place(tmp_path: Path) -> None:
     """One more entry of the study's file, with problems of its own: it is scheduled, trained and shown."""
     from compositionality.study import arms

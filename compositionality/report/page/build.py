@@ -55,7 +55,7 @@ STEP = "report"
 PAGE = "index.html"
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
-KINDS = (".py", ".j2", ".css", ".js")
+KINDS = (".py", ".yaml", ".j2", ".css", ".js")
 """Suffixes of the report's source files."""
 TABLES = {"functions": "failures_by_function", "headline": "accuracy"}
 """The table behind a figure, where its name is not the figure's."""

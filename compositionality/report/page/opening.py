@@ -13,10 +13,10 @@ from compositionality.data.problems import read_problems
 from compositionality.report import figures
 from compositionality.report.draw import by_level
 from compositionality.report.page.claims import DECISIONS, badge, points
-from compositionality.report.page.figures import ACCURACY, PageFigure, styles_of
+from compositionality.report.page.figures import Drawing, PageFigure, finished, measured_words, styles_of
 from compositionality.report.page.inputs import CLAIMS, SEEDS, Inputs
 from compositionality.report.page.samples import completion_row, problem_files, question
-from compositionality.report.theme import group_title, spec_of, unique
+from compositionality.report.theme import group_title, unique
 from compositionality.rollout.store import read_rollouts
 from compositionality.study.arms import all_arms
 
@@ -56,17 +56,21 @@ def finding(inputs: Inputs, what: Comparison) -> dict[str, str]:
     cell = {"group": what.group, "level": what.level}
     rows = {row["model"]: row for row in by_level(summary)[0] if cell.items() <= row.items()}
     titles = {name: style.title for name, style in styles_of(inputs, [*pair]).items()}
-    shares = ", ".join(f"{titles[name]} in {100 * rows[name]['accuracy']:.1f}\u00a0%" for name in pair)
     place = f"{group_title(what.group)}, level {what.level}"
+    shares = {name: f"{titles[name]} in {100 * rows[name]['accuracy']:.1f}\u00a0%" for name in pair}
     key = {**cell, "model": what.model, "base": what.base}.items()
     difference = next((row for row in summary["differences"] if key <= row.items()), None)
     if difference is None or difference["difference"] is None:
-        row = rows[what.model]
-        ends = f"{what.model} [{100 * row['low']:.1f}, {100 * row['high']:.1f}]"
-        return {"sentence": f"Right answers ({place}): {shares}; {ends}.", "over": row["interval"]}
+        each = (
+            f"{said} [{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name, said in shares.items()
+        )
+        return {"sentence": f"Right answers ({place}): {', '.join(each)}.", "over": rows[what.model]["interval"]}
     ends = f"[{points(difference['low'])}, {points(difference['high'])}]"
-    sentence = f"Right answers ({place}): {shares}: {points(difference['difference'])} points {ends}."
-    return {"sentence": sentence, "over": difference["interval"]}
+    gain = f"{points(difference['difference'])} points {ends}"
+    return {
+        "sentence": f"Right answers ({place}): {', '.join(shares.values())}: {gain}.",
+        "over": difference["interval"],
+    }
 
 
 def accuracy_table(inputs: Inputs) -> dict[str, Any]:
@@ -91,14 +95,8 @@ def headline(inputs: Inputs, what: Comparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
     rows = [row for row in by_level(inputs.json(SEEDS))[0] if row["group"] == what.group]
     chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
-    several = "lines: means; dots: each seed; " if rows[0]["n_seeds"] > 1 else "one seed; "
-    caption = (
-        f"Right answers by level, {group_title(what.group)}; {several}bars: 95 % interval over {rows[0]['interval']}; "
-        f"n = {figures.sizes(rows)} problems a level. Levels above the last at which an arm has 5 % are left out."
-    )
-    return PageFigure(
-        "headline", f"Accuracy by level, {group_title(what.group)}", ACCURACY, caption, spec_of(chart), (SEEDS,)
-    )
+    values = {**measured_words("headline", rows), "group": group_title(what.group)}
+    return finished("headline", Drawing(chart, (SEEDS,), values))
 
 
 def worked_problem(inputs: Inputs, what: Comparison) -> dict[str, Any]:
