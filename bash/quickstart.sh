@@ -44,7 +44,7 @@ $(awk -F '\t' -v began="$BEGAN" '$1 == began && $3 <= 3 && $4 !~ /run_(seed|all)
 
 Every completion: $RESULTS_DIR/{section41_42,section44}/rollouts$seeds
 Tables:       $RESULTS_DIR/report/tables (CSV); decisions on the claims: $RESULTS_DIR/claims.json
-Figures:      $RESULTS_DIR/report/figures (SVG, PNG, PDF)
+Figures:      $RESULTS_DIR/report/figures (PNG)
 Models:       $CKPT_DIR/{base,stage1-rft,stage2-*}
 Problems:     $DATA_DIR/string_task
 Time:         set-up $((ready - began)) s, everything after it $(($(date +%s) - ready)) s

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The table over all seeds, with intervals over seeds, and the figure: accuracy by level.
 # Reads results.parquet of the seeds 0 … SEEDS-1. Writes behavior_injection/seeds.json and
-# accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
+# accuracy_by_level.png in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
 export SECTION=behavior_injection
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"

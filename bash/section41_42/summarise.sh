@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The table over all seeds, with intervals over seeds, and the figure: accuracy by level, the paper's beside ours.
 # Reads results.parquet of the seeds 0 … SEEDS-1. Writes section41_42/seeds.json and
-# accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
+# accuracy_by_level.png in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
 # MODELS: these arms alone (of a registered study: those of every replicate).
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"

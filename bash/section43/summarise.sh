@@ -2,7 +2,7 @@
 # The table over all seeds, with intervals over seeds, and the figure: accuracy on Countdown by level, the paper's beside
 # ours.
 # Reads results.parquet of the seeds 0 … SEEDS-1. Writes section43/seeds.json and
-# accuracy_by_level.{png,svg} in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
+# accuracy_by_level.png in seed 0's $RESULTS_DIR; with markdown=results/README.md the table's place there too. Seconds.
 export SECTION=section43
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 share "$@"

@@ -21,8 +21,9 @@ Chart = alt.LayerChart | alt.FacetChart
 ALONE, STEP = "alone", "in a step"
 """Columns of a heat map before those of the inner functions: the function alone, and at any step that applies it."""
 POINTS = 40
-"""Points of a line of ``budget``, labels apart in ``headline`` (share of the axis)."""
+"""Points of a line of ``budget``."""
 APART = 0.055
+"""Distance of labels in ``headline``, a share of the axis."""
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:
@@ -84,11 +85,11 @@ def sizes(rows: Any) -> str:
     return " to ".join(f"{count:,}" for count in dict.fromkeys((counts.min(), counts.max())))
 
 
-def with_arms(rows: Any, styles: Styles, key: str = "model") -> pd.DataFrame:
+def with_arms(rows: Any, styles: Styles) -> pd.DataFrame:
     """Return rows of the arms that have a style, with their titles as ``arm``."""
     frame = pd.DataFrame(rows)
-    frame = frame[frame[key].isin([*styles])]
-    return frame.assign(arm=frame[key].map({name: style.title for name, style in styles.items()}))
+    frame = frame[frame["model"].isin([*styles])]
+    return frame.assign(arm=frame["model"].map({name: style.title for name, style in styles.items()}))
 
 
 def by_level(rows: Any, value: str, words: str, styles: Styles) -> pd.DataFrame:
@@ -113,12 +114,14 @@ def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
         alt.X("x:Q", title="level", axis=axis, scale=alt.Scale(zero=False, nice=False, padding=8))
     )
     mean, arm = base.transform_filter("isValid(datum.value)"), arm_encodings(styles)
-    fill = alt.condition("datum.bound == 1", alt.value("white"), arm["color"])
+    inside = alt.condition("datum.bound == 1", alt.value("white"), arm["color"])
     told = tooltip("arm", "level", value="value", low="low", high="high")
     layers = [
         mean.mark_line().encode(share("value"), arm["color"], arm["strokeDash"]),
         mean.mark_rule().encode(share("low"), alt.Y2("high:Q"), arm["color"]),
-        mean.mark_point(size=45, opacity=1).encode(share("value"), arm["color"], arm["shape"], fill=fill, tooltip=told),
+        mean.mark_point(size=45, opacity=1).encode(
+            share("value"), arm["color"], arm["shape"], fill=inside, tooltip=told
+        ),
     ]
     if frame["dot"].notna().any():
         dots = base.transform_filter("isValid(datum.dot)").mark_circle(size=22, opacity=0.35)
@@ -150,10 +153,11 @@ def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
 def headline(rows: Any, styles: Styles) -> Chart:
     """Draw the accuracy of one group by level, large; each line has its arm's title at its end.
 
-    Levels above the last at which an arm has 5 % are left out.
+    Levels above the last at which an arm has 5 % are left out, where there is one.
     """
     frame = by_level(rows, "accuracy", "", styles)
-    frame = frame[frame["level"] <= frame.loc[frame["value"].fillna(0) >= 0.05, "level"].max()].copy()
+    last = frame.loc[frame["value"] >= 0.05, "level"].max()
+    frame = frame[frame["level"] <= (frame["level"].max() if np.isnan(last) else last)].copy()
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
     layers = level_layers(frame, styles)
     ends = ends.assign(x=frame["x"].max(), label=frame["x"].max() + 0.25).sort_values("value")
@@ -199,13 +203,13 @@ def budget(rows: Any, styles: Styles) -> Chart:
     frame = with_arms(pd.DataFrame(rows).rename(columns={"arm": "model"}), styles).reindex(
         columns=["arm", "seed", "completions", "correct", "low", "high"]
     )
-    lines = []
-    for _, line in frame.groupby(["arm", "seed"], sort=False):
-        if line["low"].isna().all():
-            smooth = line["correct"].rolling(max(1, len(line) // 20), min_periods=1, center=True).mean()
-            line = line.assign(correct=smooth).iloc[np.unique(np.linspace(0, len(line) - 1, POINTS).astype(int))]
-        lines.append(line)
-    arm, frame = arm_encodings(styles), pd.concat(lines)
+    curves = []
+    for _, curve in frame.groupby(["arm", "seed"], sort=False):
+        if curve["low"].isna().all():
+            smooth = curve["correct"].rolling(max(1, len(curve) // 20), min_periods=1, center=True).mean()
+            curve = curve.assign(correct=smooth).iloc[np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))]
+        curves.append(curve)
+    arm, frame = arm_encodings(styles), pd.concat(curves)
     x = alt.X("completions:Q", title="completions sampled for training, so far", axis=alt.Axis(format="~s"))
     base = alt.Chart().encode(x, arm["color"])
     line = base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N")

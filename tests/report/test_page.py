@@ -396,6 +396,7 @@ def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) 
     assert allowed is not None
     hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in scripts}
     assert set(allowed[1].split()) == hashes
+    assert len(html) < 1_500_000
 
 
 def test_a_paper_gets_its_figures_as_pdf(copied: ReportSettings) -> None:
