@@ -56,7 +56,7 @@ def make_study(
 ) -> ReportSettings:
     """Folders results/tiny, checkpoints/tiny, data/tiny … below ``root``, and the report's settings for them."""
     study, data = root / "results" / "tiny", root / "data" / "tiny"
-    folder = data / "string_task"
+    folder = data / "seed0" / "string_task"
     problems = {f"test_{name}": _problems(folder / f"test_{name}.parquet", name, levels, per_level) for name in SETS}
     accuracy = [_accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed) for seed in range(n_seeds)]
     _summarise(study / "section41_42" / "seeds.json", accuracy)
@@ -80,7 +80,7 @@ def make_study(
 
 
 def of_seed(folder: Path, seed: int) -> Path:
-    return folder.with_name(f"{folder.name}-seed{seed}") if seed else folder
+    return folder / f"seed{seed}"
 
 
 def _problems(path: Path, name: str, levels: Sequence[int], per_level: int) -> Path:
@@ -163,8 +163,9 @@ def _summarise(output: Path, accuracy: Sequence[Path]) -> None:
 
 def _countdown(root: Path, per_level: int) -> None:
     problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5), per_level)
-    section = root / "results" / "tiny-countdown" / "section43"
-    _summarise(section / "seeds.json", [_accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)])
+    study = root / "results" / "tiny-countdown"
+    table = _accuracy(of_seed(study, 0) / "section43", {"test": problems}, list(DECAY)[-2:], 0)
+    _summarise(study / "section43" / "seeds.json", [table])
 
 
 def other_task() -> dict[str, Any]:

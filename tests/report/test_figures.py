@@ -388,7 +388,7 @@ def injection(tmp_path: Path) -> ReportSettings:
     with new_artefact(study / INJECTION / "seeds.json", Recipe("summarise_seeds", {})) as partial:
         partial.write_text(json.dumps(summary))
     for model in ("sft-vanilla", "sft-bridge"):
-        influence_file(study / "influence" / model / "influence.parquet")
+        influence_file(study / "seed0" / "influence" / model / "influence.parquet")
     return ReportSettings(study, study / "report", section=INJECTION)
 
 

@@ -222,17 +222,20 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
             r"index.html: stale, \S+times.tsv has changed",
         ),
         (
-            lambda folder: one_byte(folder / "section41_42" / "results.parquet"),
+            lambda folder: one_byte(folder / "seed0" / "section41_42" / "results.parquet"),
             r"seeds.json: stale, \S+results.parquet has",
         ),
-        (lambda folder: one_byte(folder / "section44" / "results.parquet"), r"section44/results.parquet: altered or"),
         (
-            lambda folder: one_byte(next((folder / "section44" / "rollouts").glob("*/*/shard*"))),
+            lambda folder: one_byte(folder / "seed0" / "section44" / "results.parquet"),
+            r"section44/results.parquet: altered or",
+        ),
+        (
+            lambda folder: one_byte(next((folder / "seed0" / "section44" / "rollouts").glob("*/*/shard*"))),
             r"section44/results.parquet: stale, \S+section44/rollouts/\S+ has changed",
         ),
         (
-            lambda folder: one_byte(folder.with_name("tiny-seed1") / "section45" / "results.parquet"),
-            r"tiny-seed1/section45/results.parquet: altered",
+            lambda folder: one_byte(folder / "seed1" / "section45" / "results.parquet"),
+            r"seed1/section45/results.parquet: altered",
         ),
         (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
         (lambda folder: one_byte(folder / "report" / "figures" / "passk.png"), r"figures/passk.png: altered"),
@@ -483,7 +486,7 @@ def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Pat
     write_json(study / "section41_42" / "seeds.json", other_task(), step="summarise_seeds")
     audit = {"sorted.parquet": [{"level": 4, "rows": 12, "wrong_gold": 0, "repeated_digits": 0.25, "longest": 7.5}]}
     write_json(study / "data_audit.json", audit, step="audit_data")
-    run = tmp_path / "checkpoints" / "digits" / "stage2-rl-dense"
+    run = tmp_path / "checkpoints" / "digits" / "seed0" / "stage2-rl-dense"
     run.mkdir(parents=True)
     rows = [{"step": step, "val-core/digits-long_lists-level4/acc/mean@1": step / 10} for step in range(3)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -100,18 +100,17 @@ _RFT = re.compile(r"/(?:\w+_)?(rft\w*)/iteration(\d+)/rollouts/")
 
 @dataclass
 class ReportSettings:
-    """Settings of ``report``. ``study``: a results folder with ``section``/seeds.json; folders are those of seed 0.
+    """Settings of ``report``.
 
-    ``countdown``: the results folder of section 4.3; ``checkpoints``, ``data``: of the same study; empty: not shown.
-    The folders of seed N are those with ``-seedN`` behind their names, of its splits ``-seedN-splitM``, beside what the
-    splits of a seed share; problem files and their audit are those of the first. ``others``: their
-    claims.json alone is read. ``arms``: title and colour of arms that the report does not know,
+    Folders of a study have one for each replicate, seed0 … or seed20-split61 …, and in the results what is of the whole
+    study: ``section``/seeds.json, claims.json. Problem files and their audit are those of the first replicate. Of
+    ``others`` claims.json alone is read. ``arms``: title and colour of arms that the report does not know,
     ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their names and spare colours.
     """
 
-    study: Path = REQUIRED  # results folder with seeds.json in the folder of its section, of seed 0
+    study: Path = REQUIRED  # results folder of the study
     output: Path = REQUIRED  # folder of the page
-    countdown: str = ""  # results folder of section 4.3; empty: not shown
+    countdown: str = ""  # results folder of the study of section 4.3; empty: not shown
     checkpoints: str = ""  # folder of the checkpoints; empty: not shown
     data: str = ""  # folder of the problems; empty: not shown
     section: Annotated[str, OneOf((COMPOSITION, INJECTION, SCALING))] = COMPOSITION  # whose table and figures
@@ -198,13 +197,13 @@ def find_inputs(settings: ReportSettings) -> Inputs:
     check_ranges(settings)
     summary = summary_of(settings)
     if not summary.is_file():
-        raise UserError(f"{summary}: no such file; make it with bash bash/{settings.section}/summarise.sh")
+        raise UserError(f"{summary}: no such file; make it with bash bash/{settings.section}/run_all.sh")
     verify(summary)
     seeds = tuple(seed["name"] for seed in Inputs({SEEDS: summary}, ()).json(SEEDS)["seeds"]) or ("seed0",)
     for name in ("countdown", "checkpoints", "data"):
         folder = getattr(settings, name)
         if folder and not (place := Path(folder) if name == "countdown" else of_seed(folder, seeds[0])).is_dir():
-            raise UserError(f"{name}={folder}: no such folder" + ("" if place == Path(folder) else f" as {place}"))
+            raise UserError(f"{name}={folder}: no such folder as {place}")
     others = {f"{OTHERS}{Path(folder).name}/{CLAIMS}": Path(folder, CLAIMS) for folder in settings.others}
     for path in others.values():
         if not path.is_file():
@@ -222,9 +221,8 @@ def summary_of(settings: ReportSettings) -> Path:
 
 
 def of_seed(folder: str | Path, name: str) -> Path:
-    """The folder of a seed: seed 0's own, or the one beside it whose name ends in -seed1 … or -seed20-split61 …"""
-    number = name.removeprefix("seed")
-    return Path(folder) if number == "0" else Path(f"{folder}-seed{number}")
+    """Return the folder of a replicate, seed0 … or seed20-split61 …, below that of the study."""
+    return Path(folder, name)
 
 
 def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
@@ -233,7 +231,7 @@ def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[s
     yield from ((name, study / name) for name in (CLAIMS, AUDIT))
     yield from ((name, section / Path(name).name) for name in (SEEDS, RANKS, TIMES[0], MACHINE))
     yield from ((f"study/{one}/{FITS}", section / one / FITS) for one in RESOURCES)
-    yield from _rollouts(section, "rollouts")
+    yield from _rollouts(of_seed(study, seeds[0]) / settings.section, "rollouts")
     if settings.countdown:
         yield from ((name, Path(settings.countdown, name.removeprefix("countdown/"))) for name in (COUNTDOWN, TIMES[1]))
     for seed in seeds:
