@@ -3,7 +3,7 @@
 # still fit are kept; delete a lock file first to get the newest versions. Then records what the packages that only the
 # GPU's lock has require, in tests/gpu_requirements.json: tests/test_locks.py holds all locks against Python 3.11 and 3.12.
 # Needs uv, pip (minutes) and in TORCH_WHEELS a folder or an index page with the CPU wheel of torch.
-source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
+case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 common=(--no-header --no-annotate --python-platform x86_64-manylinux_2_28 --python-version 3.11 --quiet)

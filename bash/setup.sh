@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Creates .venv with the locked packages; does nothing where they are installed already.
 #   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
-#   bash bash/setup.sh --full    also verl, Ray, vLLM and wandb, for ENGINE=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
+#   bash bash/setup.sh --full    also verl, Ray, vLLM and wandb, for engine=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
 #                                bubblewrap (sandbox of model-written programs, README in compositionality/tasks/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
 # at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv.
 # TORCH_INDEX_URL: an index that torch is taken from. With --gpu also what torch itself depends on, so that an older driver can
-# have a torch of CUDA 12 (525.60 or newer): https://download.pytorch.org/whl/cu126; for ENGINE=single, as vLLM needs CUDA 13.
+# have a torch of CUDA 12 (525.60 or newer): https://download.pytorch.org/whl/cu126; for engine=single, as vLLM needs CUDA 13.
 # PYTHON=/path/to/python: the interpreter (3.11 or 3.12).
-source "$(dirname "${BASH_SOURCE[0]}")/help.sh"
+case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,9 @@
 """YAML files written by people, read so that a mistake is one line that names the file and the place in it."""
 
 import re
+from collections.abc import Iterable
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,10 +46,8 @@ def named_yaml(folder: Path, key: str, name: str) -> Path:
 def read_yaml(path: Path) -> Any:
     """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
-        _refuse_repeated_keys(yaml.compose(text, Loader), [])
-        content = yaml.load(text, Loader)
-        return {} if content is None else content
+        content = _parsed(path.read_text(encoding="utf-8"))
+        return {} if content is None else deepcopy(content)
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file") from error
     except UnicodeDecodeError as error:
@@ -55,6 +56,13 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: not readable as YAML: nested too deeply") from error
     except (YAMLError, OSError, ValueError) as error:
         raise UserError(f"{path}: not readable as YAML: {_reason(error)}") from error
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Any:
+    """The content of a YAML text; a plan of a hundred steps reads its profile as often."""
+    _refuse_repeated_keys(yaml.compose(text, Loader), [])
+    return yaml.load(text, Loader)
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
@@ -84,6 +92,16 @@ def _reason(error: Exception) -> str:
         mark = error.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
     return " ".join(str(error).split())
+
+
+PLAIN = re.compile("[A-Za-z0-9_./:-]+")
+
+
+def flow_list(words: Iterable[str]) -> str:
+    """``[a,b]`` for the value of a key; a word with more than the letters of a plain path is quoted."""
+    return (
+        "[" + ",".join(word if PLAIN.fullmatch(word) else "'" + word.replace("'", "''") + "'" for word in words) + "]"
+    )
 
 
 def as_yaml(values: Any) -> str:

@@ -1,25 +1,27 @@
 """Run a study: the scripts of bash/ for every seed and arm, side by side where there are cores, GPUs or a cluster.
 
-Reads and writes what the scripts do ($DATA_DIR, $CKPT_DIR, $RESULTS_DIR; bash/env.sh has the variables), and
-RESULTS_DIR/STUDY/times.tsv. What is there is not made again: stopped at any moment, the same command goes on. The first
-script that fails ends those beside it, and its exit code is the result.
+Reads and writes what the scripts do, in {data,checkpoints,results}/STUDY/seedN (bash/env.sh has the variables), and
+results/STUDY. What is there is not made again: stopped at any moment, the same command goes on. The first step that
+fails ends those beside it, and its exit code is the result.
 
-    python examples/run_study.py study=section41_42 profile=tiny seeds=3 summary=true
-    python examples/run_study.py study=section41_42 profile=single arms=[rl-level2,rft] backend=slurm -- --force
-    python examples/run_study.py scripts=["section44/collect stage1","section44/collect rl-level2"] profile=tiny
+    python examples/run_study.py study=section41_42 profile=tiny seeds=3 report=true
+    python examples/run_study.py study=section41_42 profile=single arms=[rl-level2,rft] backend=slurm
+    python examples/run_study.py study=section41_42 profile=tiny rl-level2:optim.lr=1e-4 "rl-*:trainer.steps=50"
+    python examples/run_study.py study=section41_42 profile=tiny print=list
 
-Words behind ``--`` go to every script and reach the steps that have their key; one that no step has is refused.
-backend=ray runs each script as a task of a Ray cluster, backend=slurm each with sbatch; both need a file system that
-all nodes see. --dry-run prints every command and runs nothing.
+STEP:key=value sets a key of a step (a name or a pattern); it is checked before anything starts. print=list says why
+each step would run (missing, older than what it reads, other settings); bash, make and json write the whole plan.
+backend=ray runs each step as a task of a Ray cluster, backend=slurm each with sbatch; both need a file system that all
+nodes see. --dry-run checks every step as its start would, in one process, and runs nothing.
 """
 
 import sys
 
 from compositionality.config.cli import run
 from compositionality.study.run import RunStudySettings, run_study
+from compositionality.study.steps import IS_STEP_WORD
 
 if __name__ == "__main__":
-    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    words = sys.argv[end + 1 :]
-    del sys.argv[end:]
+    words = [word for word in sys.argv[1:] if IS_STEP_WORD.match(word) or word == "--post-hoc"]
+    sys.argv[1:] = [word for word in sys.argv[1:] if word not in (*words, "--")]
     run(RunStudySettings, lambda settings: run_study(settings, words), __doc__)

@@ -1,41 +1,33 @@
 """Running the scripts under bash/ from tests: none of the caller's settings reach them."""
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-from compositionality.study.environment import environment
+from compositionality.study.model import ROOTS
+from compositionality.study.scripts import STEP_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 OF_A_PERSON = {
-    *environment({"PROFILE": "tiny"}),
-    *(
-        "MODEL_PATH",
-        "MODEL_NAME",
-        "MODELS",
-        "ENGINES",
-        "START",
-        "CONTROL",
-        "RFT",
-        "RFT_BUDGET",
-        "RFT_FILTER",
-        "DRY_RUN",
-        "BACKEND",
-        "PYTHON",
-    ),
+    *STEP_VARIABLES,
+    *ROOTS.values(),
+    *("PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"),
+    *("N_GPUS", "NNODES", "RAY_ADDRESS", "CUDA_VISIBLE_DEVICES", "DRY_RUN", "PYTHON", "WANDB_RUN_GROUP", "WANDB_TAGS"),
 }
 """Variables that a person, or a test that runs in a lane, may have set."""
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A script with these variables and the interpreter of the tests."""
+    """A script with these variables and the interpreter of the tests, on a machine without GPUs."""
     kept = {name: value for name, value in os.environ.items() if name not in OF_A_PERSON}
+    own = {"PYTHON": sys.executable, "CUDA_VISIBLE_DEVICES": "", **variables}
     return subprocess.run(
-        ["bash", script, *arguments], cwd=ROOT, env={**kept, "PYTHON": sys.executable, **variables},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", script, *arguments], cwd=ROOT, env={**kept, **own}, capture_output=True, text=True, check=False
+    )
 
 
 def commands(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
@@ -51,6 +43,12 @@ def values(command: list[str]) -> dict[str, str]:
 
 
 def dry(script: str, *arguments: str, **variables: str) -> list[list[str]]:
-    """The commands of a script with DRY_RUN=1; the training settings are not read."""
-    quick = {"PYTHON": str(ROOT / "tests" / "dry_python"), "REAL_PYTHON": sys.executable, "DRY_RUN": "1"}
-    return commands(run(script, *arguments, **{**quick, **variables}))
+    """The commands of a script, which are not even checked."""
+    return commands(run(script, *arguments, **{"PYTHON": "true", "DRY_RUN": "1", **variables}))
+
+
+def planned(script: str, *arguments: str, **variables: str) -> dict[str, dict[str, Any]]:
+    """The steps of a study's script by key, as print=json writes them."""
+    done = run(script, "print=json", *arguments, **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {step["key"]: step for step in json.loads(done.stdout)}

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from bash_runs import dry, run, values
+from compositionality.study.budgets import length_like
 
 from compositionality.config.profile import load_profile
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.study.arms import load_study
-from compositionality.study.budgets import length_like
+from compositionality.study.model import load_study
 from compositionality.train.common.metrics import TRAINED
 
 SECTION = "bash/behavior_injection"

@@ -8,7 +8,7 @@ from bash_runs import dry, run, values
 
 from compositionality.config.problem_sets import file_settings
 from compositionality.data.parquet import read_table
-from compositionality.study.arms import load_study, runs_of_sizes
+from compositionality.study.model import load_study
 from compositionality.train.tiny.model import TinyConfig, _sizes
 
 SECTION = "bash/scaling_law"

@@ -1,4 +1,4 @@
-"""The scripts under bash/: every profile says what it would run, arguments reach the command, bad input is one line."""
+"""The scripts under bash/: their shape, what they run, bad input in one line."""
 
 import re
 import shutil
@@ -7,269 +7,188 @@ import sys
 from pathlib import Path
 
 import pytest
-from bash_runs import ROOT, dry, run, values
+from bash_runs import ROOT, dry, planned, run, values
 
 from compositionality.config.makers import maker
-from compositionality.config.profile import load_profile, profile_names
+from compositionality.study.scripts import STEP_VARIABLES, read_script, script_names, words_of
 
 SECTION = "bash/section41_42"
-PROFILES = [(name, engine) for name in profile_names() for engine in load_profile(name).engines]
+EXEMPT = {
+    *("env", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown", "scaling_law/passk"),
+    *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
+    "behavior_injection/run_qwen2.5_1.5b",
+}
+"""Scripts that are not one step of a study."""
+STEPS = [name for name in script_names() if name not in EXEMPT]
+OF_A_RUN = {"PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "DATA", "CKPT", "RESULTS", "PROBLEMS"}
+OF_A_STUDY = {"BASE_MODEL", "CHAT_TEMPLATE", "N_GPUS"}
 
 
-def of(commands: list[list[str]], verb: str) -> list[dict[str, str]]:
-    """The settings of every command of an entry point."""
-    return [values(command) for command in commands if command[0] == verb]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("profile", "engine"), [(name, load_profile(name).engine) for name in profile_names()])
-def test_the_whole_section_in_every_profile(profile: str, engine: str) -> None:
-    """Every command is checked as its start would do it, on a machine with the profile's GPUs."""
-    if engine == "verl":
-        pytest.importorskip("verl")
-    arms, gpus = "rl-level1 rl-level1to2 rft", "8" if profile == "paper" else "1"
-    told = dry(f"{SECTION}/run_all.sh", PROFILE=profile, ENGINE=engine, ARMS=arms, N_GPUS=gpus)
-    loaded = load_profile(profile, engine)
-    verbs = [command[0] for command in told]
-    entry_points = "create_problems collect_rollouts filter_rollouts train_sft split_chunks train_grpo evaluate"
-    for verb in [*entry_points.split(), "summarise_seeds", "draw_figure"]:
-        assert verb in verbs
-    assert ("pretrain_tiny" in verbs) == (not loaded.base_model)
-    assert {command[1] for command in told} == {f"profile={profile}/{engine}"}
-    study = profile if engine == load_profile(profile).engine else f"{profile}-{engine}"
-    outputs = [settings["trainer.output"] for settings in of(told, "train_grpo")]
-    assert outputs == [f"checkpoints/{study}/stage2-{arm}" for arm in ("rl-level1", "rl-level1to2")]
-    assert len(of(told, "train_sft")) == 1 + loaded.rft.iterations
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("profile", "engine"), PROFILES)
-@pytest.mark.parametrize("script", ["stage1_rft", "stage2_rl_level1"])
-def test_p12_the_numbers_of_every_profile_fit_the_trainers(profile: str, engine: str, script: str) -> None:
-    """The real command, which checks its settings and stops; verl's own keys against the pinned verl."""
-    if engine == "verl":
-        pytest.importorskip("verl")
-    done = run(f"{SECTION}/{script}.sh", PROFILE=profile, ENGINE=engine, DRY_RUN="1")
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_several_seeds_have_folders_of_their_own_and_one_summary() -> None:
-    told = dry(f"{SECTION}/run_all.sh", PROFILE="smoke", SEEDS="2", ARMS="rl-level2")
-    assert [(one["output"], one["seed"]) for one in of(told, "pretrain_tiny")] == [
-        ("checkpoints/smoke/base", "0"),
-        ("checkpoints/smoke-seed1/base", "1"),
-    ]
-    assert [(one["trainer.output"], one["data.seed"], one["rollout.seed"]) for one in of(told, "train_grpo")] == [
-        ("checkpoints/smoke/stage2-rl-level2", "1", "1"),
-        ("checkpoints/smoke-seed1/stage2-rl-level2", "2", "2"),
-    ]
-    inputs = [f"seed{seed}:results/smoke{end}/section41_42/results.parquet" for seed, end in ((0, ""), (1, "-seed1"))]
-    assert [one["inputs"] for one in of(told, "summarise_seeds")] == [f"[{','.join(inputs)}]"]
+@pytest.mark.parametrize("name", STEPS)
+def test_a_script_is_a_comment_its_variables_and_one_run_line(name: str) -> None:
+    text = (ROOT / f"bash/{name}.sh").read_text()
+    code = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert code[0].startswith('source "$(dirname "$0")/')
+    assert sum(line.startswith("run ") for line in code) == 1
+    assert all(len(line) <= 140 and ";" not in line for line in text.splitlines() if not line.startswith("#"))
+    assert max(map(len, text.splitlines())) <= 140
+    own = {line.partition("=")[0] for line in code[1:] if re.match("[A-Z_]+=", line)}
+    assert own <= {*STEP_VARIABLES, "PROBLEMS"}
+    read = set(re.findall(r"\$\{?(\w+)", "\n".join(code[1:])))
+    assert read <= {*STEP_VARIABLES, *OF_A_RUN, *OF_A_STUDY}
+    assert len(code) <= 10
 
 
 @pytest.mark.parametrize(
-    ("profile", "section", "countdown"),
-    [("tiny", "section41_42", "tiny-countdown"), ("tiny", "section43", "tiny-countdown"), ("paper", "", "paper")],
+    "given", [{}, {"MODEL_PATH": "some lab's/model", "OUTPUT": "o, p", "N_SAMPLES": "3", "SEED": "4"}]
 )
-def test_the_claims_are_about_all_sections_of_a_profile(profile: str, section: str, countdown: str) -> None:
-    (told,) = of(dry("bash/claims.sh", PROFILE=profile, SECTION=section, SEEDS="2"), "claims")
-    expected = [
-        f"{results}/seed{seed}:results/{folder}{end}/{file}"
-        for results, folder, file in (
-            ("accuracy", profile, "section41_42/results.parquet"),
-            ("countdown", countdown, "section43/results.parquet"),
-            ("strings", countdown, "section43-strings/results.parquet"),
-            ("passk", profile, "section44/results.parquet"),
-            ("failures", profile, "section45/results.parquet"),
-        )
-        for seed, end in ((0, ""), (1, "-seed1"))
-    ]
-    assert told["results"] == f"[{','.join(expected)}]"
-    assert told["output"] == f"results/{profile}/claims.json"
+def test_a_script_is_read_as_bash_reads_it(given: dict[str, str]) -> None:
+    """The plan knows each script's command without bash; a sample of all kinds of words."""
+    for name in STEPS:
+        script = read_script(name)
+        assert script is not None, name
+        if script.entry_point in ("run_study", "gpu_check"):
+            continue
+        (told,) = dry(f"bash/{name}.sh", "more=1", STUDY="s", **given)
+        place = f"s/seed{given.get('SEED', '0')}"
+        folders = {"DATA": f"data/{place}", "CKPT": f"checkpoints/{place}", "RESULTS": f"results/{place}"}
+        variables = {"PROFILE": "tiny", "SEED": "0", "SPLIT": "0", "TEST_SEED": "2027", **given, **folders}
+        assert told[0] == script.entry_point
+        assert told[1:-1] == ["profile=tiny", f"step={name}", *words_of(script, variables, ("more=1",))], name
 
 
-def test_claims_without_any_result_are_one_line(tmp_path: Path) -> None:
-    done = run("bash/claims.sh", PROFILE="tiny", RESULTS_DIR=str(tmp_path / "tiny"))
-    assert done.returncode == 2
-    assert "error: no results: give results=[RESULTS/SEED:PATH,...] with accuracy, countdown, passk" in done.stderr
+def test_a_model_files_and_an_output_of_ones_own_always_reach_the_command() -> None:
+    given = {"MODEL_PATH": "some/model", "TRAIN_FILES": "[a.parquet,b.parquet]", "VAL_FILES": "", "OUTPUT": "o"}
+    (told,) = map(values, dry(f"{SECTION}/stage2_rl_level2.sh", "optim.lr=0.125", PROFILE="paper", **given))
+    assert (told["model.path"], told["trainer.output"], told["optim.lr"]) == ("some/model", "o", "0.125")
+    assert (told["data.train_files"], told["data.val_files"]) == ("[a.parquet,b.parquet]", "")
+    (told,) = map(values, dry(f"{SECTION}/stage1_rollouts.sh", DATA="p.parquet", N_SAMPLES="5"))
+    assert (told["problems"], told["n_samples"]) == ("p.parquet", "5")
 
 
 @pytest.mark.parametrize(
-    ("control", "keys"),
+    ("script", "given", "place"),
     [
-        ("shuffled", {"optim.lr"}),
-        ("random", {"optim.lr", "algorithm.entropy_like", "algorithm.entropy_coef"}),
-        ("format", set[str]()),
+        ("section41_42/stage1_rft", {}, "composition/seed0"),
+        (
+            "section41_42/stage1_rft",
+            {"PROFILE": "smoke/verl", "SEED": "2", "SPLIT": "3"},
+            "composition-smoke-verl/seed2-split3",
+        ),
+        ("section43/stage1_rft", {"SEED": "1"}, "countdown/seed1"),
+        ("behavior_injection/sft", {"PROFILE": "paper"}, "injection-paper/seed0"),
+        ("scaling_law/train", {"STUDY": "my-own"}, "my-own/seed0"),
     ],
 )
-def test_controls_differ_from_rl_on_level_2_in_the_reward(control: str, keys: set[str]) -> None:
-    (mine,) = of(dry(f"{SECTION}/stage2_rl_control.sh", PROFILE="tiny", CONTROL=control), "train_grpo")
-    (theirs,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", PROFILE="tiny"), "train_grpo")
-    differing = {name for name in mine.keys() | theirs if mine.get(name) != theirs.get(name)}
-    assert differing == {"reward.control", "trainer.keep_best", "trainer.output", *keys}
-    assert (mine["reward.control"], mine["trainer.keep_best"]) == (control, "false")
-    arm = dry(f"{SECTION}/arm.sh", f"rl-level2-{control}", PROFILE="tiny")
-    model = f"checkpoints/tiny/stage2-rl-level2-{control}"
-    assert of(arm, "train_grpo") == [mine]
-    assert of(arm, "evaluate")[0]["models"] == f"[rl-level2-{control}:{model}/final]"
+def test_the_folders_of_a_run(script: str, given: dict[str, str], place: str) -> None:
+    (told,) = map(values, dry(f"bash/{script}.sh", **given))
+    assert told["trainer.output"].startswith(f"checkpoints/{place}/")
+    (told,) = map(values, dry(f"bash/{script}.sh", CKPT_DIR="/big", **given))
+    assert told["trainer.output"].startswith(f"/big/{place}/")
 
 
-def test_arguments_and_a_model_reach_the_trainer() -> None:
-    (told,) = of(
-        dry(f"{SECTION}/stage2_rl_level2.sh", "optim.lr=0.125", PROFILE="paper", N_GPUS="4", MODEL_PATH="some/model"),
-        "train_grpo",
-    )
-    assert (told["optim.lr"], told["model.path"], told["run.processes"]) == ("0.125", "some/model", "4")
+def replaced() -> list[tuple[str, str]]:
+    lines = (ROOT / "bash/replaced.txt").read_text().splitlines()
+    return [(name, instead) for name, _, instead in (line.partition(" ") for line in lines)]
 
 
-def test_stage_0_gives_the_base_model_its_chat_template(tmp_path: Path) -> None:
-    given = {"PROFILE": "paper", "BASE_MODEL": "m/Llama", "CKPT_DIR": "c"}
-    assert dry(f"{SECTION}/stage0_pretrain.sh", **given, CHAT_TEMPLATE="own") == []
-    (told,) = of(dry(f"{SECTION}/stage0_pretrain.sh", **given), "set_chat_template")
-    assert [told[key] for key in ("model", "output", "chat_template")] == ["m/Llama", "c/base", "plain"]
-    (next_,) = of(dry(f"{SECTION}/stage1_rft.sh", **given), "train_sft")
-    assert next_["model.path"] == "c/base"
-    (told,) = of(
-        dry(f"{SECTION}/stage0_pretrain.sh", PROFILE="tiny", CHAT_TEMPLATE="qwen3", MODEL_PATH="q"), "set_chat_template"
-    )
-    assert [told[key] for key in ("model", "output")] == ["q", "checkpoints/tiny/base"]
-
-
-def test_both_budgets_of_rft_have_folders_of_their_own() -> None:
-    scripts = ("stage2_rft_create_problems", "stage2_rft_create_train_data", "stage2_rft_train")
-    for budget, name, n_samples in (("original", "rft", "2"), ("completions", "rft-matched", "4")):
-        variables = {"PROFILE": "tiny", "ENGINE": "verl", "ITERATION": "1", "RFT_BUDGET": budget}
-        chunks, rollouts, kept, sft = (
-            values(command) for script in scripts for command in dry(f"{SECTION}/{script}.sh", **variables)
-        )
-        folder = f"data/tiny-verl/string_task/stage2_level2_{name.replace('-', '_')}"
-        model = f"checkpoints/tiny-verl/stage2-{name}"
-        assert chunks["output"] == f"{folder}/problems"
-        assert (rollouts["model"], rollouts["n_samples"]) == (f"{model}-iteration0/final", n_samples)
-        assert kept["output"] == f"{folder}/iteration1/data"
-        assert sft["trainer.output"] == f"{model}-iteration1"
-
-
-@pytest.mark.parametrize(
-    ("arm", "size", "answers", "filtered", "length"),
-    [
-        ("rft-paper-filter", {"rows_per_chunk": "4500"}, "2", "1.0", None),
-        ("rft-16", {"rollout_budget": "102400", "n_samples": "16"}, "16", None, None),
-        ("rft-updates", {"rollout_budget": "102400", "n_samples": "4"}, "4", None, "trainer.steps"),
-    ],
-)
-def test_arms_of_rft_differ_in_filter_answers_and_budget(
-    arm: str, size: dict[str, str], answers: str, filtered: str | None, length: str | None
-) -> None:
-    told = dry(f"{SECTION}/arm.sh", arm, PROFILE="tiny")
-    (chunks,), kept, trained = (of(told, verb) for verb in ("split_chunks", "filter_rollouts", "train_sft"))
-    assert size.items() <= chunks.items()
-    assert {one["n_samples"] for one in of(told, "collect_rollouts")} == {answers}
-    assert {one.get("max_correct_ratio") for one in kept} == {filtered}
-    assert {key for one in trained for key in one if key == "trainer.steps"} == {length} - {None}
-    model = f"checkpoints/tiny/stage2-{arm}-iteration2"
-    assert trained[-1]["trainer.output"] == model
-    assert of(told, "evaluate")[0]["models"] == f"[{arm}:{model}/final]"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("arm", ["rl-level2", pytest.param("rft-16", marks=pytest.mark.slow)])
-def test_rates_are_tuned_on_validation_problems_with_seeds_of_their_own(arm: str) -> None:
-    short = {"PROFILE": "tiny", "RFT_ITERATIONS": "1"}
-    told = dry(f"{SECTION}/tune_lr.sh", ARM=arm, RATES="3e-4", TUNING_SEEDS="12", **short)
-    runs = [one for verb in ("train_grpo", "train_sft") for one in of(told, verb) if "optim.lr" in one]
-    end = "-iteration0" if arm == "rft-16" else ""
-    output = f"checkpoints/tiny/tuning-seed12/stage2-{arm}-lr3e-4{end}"
-    assert [(one["trainer.output"], one["optim.lr"]) for one in runs] == [(output, "3e-4")]
-    starts = {one["model.path"] for one in runs} | {one["trainer.output"] + "/final" for one in of(told, "train_sft")}
-    assert "checkpoints/tiny/tuning-seed12/stage1-rft/final" in starts
-    assert "checkpoints/tiny/stage1-rft/final" not in starts
-    (evaluated,) = of(told, "evaluate")
-    assert evaluated["models"] == f"[3e-4:{output}/final]"
-    assert "validation" in evaluated["problems"]
-    assert "test_" not in evaluated["problems"]
-    assert {one["seed"] for one in of(told, "pretrain_tiny")} == {"12"}
-    refused = run(f"{SECTION}/tune_lr.sh", PROFILE="tiny", TUNING_SEEDS="3", DRY_RUN="1")
-    assert (refused.returncode, "the seeds kept for tuning are 10 to 19" in refused.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("script", "place"),
-    [
-        ("section41_42/stage1_create_problems", "tiny-seed7/string"),
-        ("section41_42/stage2_create_problems", "tiny-seed7-split2/string"),
-        ("section43/create_countdown_data", "tiny-countdown-seed7-split2/countdown"),
-        ("behavior_injection/generate_data", "tiny-injection-seed7-split2/igsm"),
-        ("scaling_law/prepare_data", "tiny-scaling-seed7-split2/scaling"),
-    ],
-)
-def test_a_problem_set_is_made_with_the_seeds_and_the_split_of_the_run(script: str, place: str) -> None:
-    seeds = {"SEED": "7", "TEST_SEED": "5", "FUNCTION_SPLIT": "2"}
-    (made,) = of(dry(f"bash/{script}.sh", "count=4", PROFILE="tiny", **seeds), "create_problems")
-    assert (made["set"], made["output"], made["count"]) == (place.rpartition("/")[2], f"data/{place}_task", "4")
-    assert (made["seed"], made.get("test_seed", "5"), made.get("function_split", "2")) == ("7", "5", "2")
-    assert ("function_split" in made, "test_seed" in made) == ("stage2" in script, "stage1" not in script)
-
-
-def test_one_arm_through_verl_works_in_the_folders_of_the_study() -> None:
-    (told,) = of(dry(f"{SECTION}/stage2_rl_level2_verl.sh", PROFILE="single"), "train_grpo")
-    assert (told["engine"], told["profile"]) == ("verl", "single/verl")
-    assert told["model.path"] == "checkpoints/single/stage1-rft/final"
-    assert told["trainer.output"] == "checkpoints/single/stage2-rl-level2-verl"
+def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
+    for name, instead in replaced():
+        done = run(f"{SECTION}/stage1_rft.sh", **{name: "x"})
+        assert (done.returncode, done.stderr) == (2, f"error: {name}=x: {instead}\n")
+    done = run("bash/study.sh", ENGINE="verl", DRY_RUN="1")
+    assert done.stderr == "error: ENGINE=verl: give it with the profile: PROFILE=tiny/verl\n"
+    done = run(f"{SECTION}/stage1_rft.sh", DATA="x")
+    assert done.stderr == "error: DATA=x: this script does not sample; give TRAIN_FILES\n"
 
 
 @pytest.mark.parametrize(
     ("script", "arguments", "variables", "told"),
     [
-        ("stage1_rft", ["no.such.key=1"], {"PROFILE": "tiny"}, r"no\.such|no such|'no'"),
+        ("stage1_rft", ["no.such.key=1"], {}, r"no\.such|no such|'no'"),
         (
             "stage1_rft",
             [],
             {"PROFILE": "huge"},
             "no profile huge; there are: instruct paper quick single small smoke tiny",
         ),
-        ("stage1_rft", [], {"ENGINE": "vllm"}, "no engine vllm; there are: single verl"),
-        ("stage1_rft", [], {"PROFILE": "paper", "ENGINE": "single"}, "profile paper has no numbers for ENGINE=single"),
-        (
-            "stage2_rft_loop",
-            [],
-            {"RFT_BUDGET": "large"},
-            "RFT_BUDGET=large: choose original, problems, completions, updates",
-        ),
-        ("stage2_rft_loop", [], {"RFT_FILTER": "none"}, "RFT_FILTER=none: choose all or paper"),
+        ("stage1_rft", [], {"PROFILE": "paper/single"}, "profile paper has no numbers for single"),
+        ("stage1_rft", [], {"N_GPUS": "few"}, "N_GPUS=few: give a whole number from 1"),
         ("run_all", [], {"SEED": "1", "SEEDS": "2"}, "SEED=1 SEEDS=2: give one of the two"),
+        ("run_all", [], {"SPLIT": "1", "SEEDS": "2"}, "SPLIT=1 SEEDS=2: give one of the two"),
         ("run_all", [], {"SEEDS": "three"}, "SEEDS=three: give a whole number from 1"),
         ("run_all", [], {"ARMS": "rl-level9", "DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         ("run_all", [], {"BACKEND": "cloud"}, "backend=cloud: choose local, ray or slurm"),
-        ("stage2_rl_control", [], {"PROFILE": "tiny"}, "CONTROL=: choose shuffled, random or format"),
-        ("stage2_rl_control", [], {"CONTROL": "format", "PROFILE": "paper"}, "only ENGINE=single has this reward"),
-        ("arm", ["rl-level9"], {"DRY_RUN": "1"}, "no arm rl-level9; there are: base stage1"),
         (
-            "arm",
-            ["rl-level2"],
-            {},
-            r"arm rl-level2 starts from stage1, whose model \S+/stage1-rft/final does not exist",
+            "run_all",
+            [],
+            {"MODEL_PATH": "m"},
+            "MODEL_PATH=m: of one script, and a study has many; a study starts from BASE_MODEL",
         ),
-        ("stage1_create_problems", ["colour=red"], {"PROFILE": "tiny"}, "colour"),
-        ("arm", ["base", "rollout.n=8"], {}, "rollout.n=8: no step of bash/section41_42/arm.sh has this setting"),
-        ("arm", ["base", "n_samples=few"], {"DRY_RUN": "1"}, "n_samples=few.*examples/evaluate.py"),
-        ("stage1_create_train_data", ["n_sample=8"], {"DRY_RUN": "1"}, "n_sample=8: .*; did you mean n_samples"),
-        ("stage1_create_train_data", [], {"PROFILE": "tiny", "MODEL_PATH": "no"}, "no: no such model folder"),
+        ("run_all", ["rl-9:optim.lr=1"], {}, "rl-9:optim.lr=1: no step rl-9; there are: base stage1-problems"),
+        ("run_all", ["rl-level2:optim.lrr=1"], {}, "rl-level2: optim.lrr: no such setting"),
+        ("run_all", ["optim.lr=1"], {}, "optim.lr: no such setting"),
+        ("stage2_rl_control", ["reward.control=odd"], {"DRY_RUN": "1"}, "reward.control=odd: must be one of"),
+        ("stage1_create_problems", ["colour=red"], {}, "colour"),
+        ("stage1_rollouts", [], {"MODEL_PATH": "no"}, "no: no such model folder"),
+        ("stage2_rl_level2", [], {"VAL_FILES": "d/@odd"}, "no files.odd in the profile; there are: "),
     ],
 )
 def test_p18_bad_input_is_one_line_and_exit_code_2(
     script: str, arguments: list[str], variables: dict[str, str], told: str, tmp_path: Path
 ) -> None:
-    folders = {"DATA_DIR": str(tmp_path / "data"), "CKPT_DIR": str(tmp_path / "checkpoints")}
-    done = run(
-        f"{SECTION}/{script}.sh", *arguments, **{**folders, "RESULTS_DIR": str(tmp_path / "results"), **variables}
-    )
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    done = run(f"{SECTION}/{script}.sh", *arguments, **{**folders, "PROFILE": "tiny", **variables})
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1
-    assert re.search(told, errors[0])
+    assert re.search(told, errors[0]), errors
     assert "Traceback" not in done.stderr
+    assert script != "run_all" or not [*tmp_path.iterdir()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["tiny", "paper"])
+def test_a_dry_run_checks_every_step_and_writes_nothing(profile: str, tmp_path: Path) -> None:
+    """As its start would do it, on a machine with the profile's GPUs."""
+    if profile == "paper":
+        pytest.importorskip("verl")
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    own = {"PROFILE": profile, "DRY_RUN": "1", **({"N_GPUS": "8"} if profile == "paper" else {})}
+    done = run("bash/study.sh", **own, **folders)
+    assert done.returncode == 0, done.stderr
+    assert not [*tmp_path.iterdir()]
+    done = run("bash/study.sh", "rl-level2:rollout.n=1", **own, **folders)
+    assert done.returncode == 2
+    assert "error: seed0/rl-level2: rollout.n=1: a group of one" in done.stderr
+
+
+def test_a_study_and_its_script_refuse_the_same(tmp_path: Path) -> None:
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    for step, script, word in (
+        ("stage1-rollouts", "stage1_rollouts", "engine=fast"),
+        ("stage1", "stage1_rft", "mesh.tensor=3"),
+        ("rl-level2", "stage2_rl_level2", "rollout.n=1"),
+        ("problems", "stage2_create_problems", "files=[odd]"),
+    ):
+        alone = run(f"{SECTION}/{script}.sh", word, DRY_RUN="1", PROFILE="tiny", **folders)
+        study = run(
+            f"{SECTION}/run_all.sh", f"{step}:{word}", f"only=[{step}]", DRY_RUN="1", PROFILE="tiny",
+            ARMS="rl-level2", **folders,
+        )  # fmt: skip
+        assert (alone.returncode, study.returncode) == (2, 2), step
+        reason = alone.stderr.splitlines()[-1].removeprefix("error: ")
+        assert reason.partition("; bash ")[0] in study.stderr.splitlines()[-1]
+
+
+def test_a_plan_is_written_as_bash_make_and_json() -> None:
+    bash = run("bash/study.sh", "print=bash", PROFILE="tiny", ARMS="rl-level2").stdout
+    assert subprocess.run(["bash", "-n"], input=bash, text=True, check=False).returncode == 0
+    assert "STUDY=composition SEED=0" in bash
+    made = run("bash/study.sh", "print=make", PROFILE="tiny", ARMS="rl-level2").stdout
+    assert re.search(r"^seed0\.stage1: .*seed0\.base.*seed0\.stage1-filter", made, re.MULTILINE)
+    steps = planned("bash/study.sh", PROFILE="tiny", ARMS="rl-level2")
+    assert steps["seed0/rl-level2"]["settings"]["model"]["path"] == "checkpoints/composition/seed0/stage1-rft/final"
 
 
 def test_without_an_environment_the_scripts_say_what_to_run() -> None:
@@ -291,7 +210,7 @@ def test_without_venv_the_active_python_is_taken_if_it_has_the_package(tmp_path:
         (tmp_path / "bin/python").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "bin/python").chmod(0o755)
         done = subprocess.run(
-            ["bash", "bash/claims.sh"], cwd=tmp_path, capture_output=True, text=True, check=False,
+            ["bash", "bash/section41_42/stage1_rft.sh"], cwd=tmp_path, capture_output=True, text=True, check=False,
             env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PROFILE": "tiny"},
         )  # fmt: skip
         assert done.stderr.startswith(told)
@@ -317,31 +236,28 @@ def test_the_single_file_trainers_recipe_fits_the_trainer(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_model_of_ones_own_writes_beside_nothing_of_the_study() -> None:
-    given = {"PROFILE": "tiny", "MODEL_PATH": "runs/My model/final"}
-    (told,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **given), "train_grpo")
-    assert told["trainer.output"] == "checkpoints/tiny/stage2-rl-level2-My-model"
-    (told,) = of(dry(f"{SECTION}/evaluate.sh", **given), "evaluate")
-    assert told["output"] == "results/tiny/section41_42-My-model"
-    assert told["models"] == "['My-model:runs/My model/final']"
-    (told,) = of(dry(f"{SECTION}/evaluate.sh", **given, MODEL_NAME="x", OUTPUT="o"), "evaluate")
-    assert (told["output"], told["models"]) == ("o", "['x:runs/My model/final']")
-
-
 def test_p18_a_missing_input_names_the_script_that_makes_it(tmp_path: Path) -> None:
     folders = {"PROFILE": "tiny", "CKPT_DIR": str(tmp_path / "c"), "DATA_DIR": str(tmp_path / "d")}
     for script, makes in (
-        (f"{SECTION}/stage2_rl_level2", "section41_42/stage1_rft"),
-        (f"{SECTION}/stage1_rft", "section41_42/stage0_pretrain"),
-        (f"{SECTION}/stage1_create_train_data", "section41_42/stage0_pretrain"),
+        ("stage2_rl_level2", "section41_42/stage1_rft"),
+        ("stage1_rft", "section41_42/stage0_pretrain"),
+        ("stage1_rollouts", "section41_42/stage0_pretrain"),
     ):
-        done = run(f"{script}.sh", **folders)
+        done = run(f"{SECTION}/{script}.sh", **folders)
         assert done.returncode == 2
         assert done.stderr.splitlines()[-1].endswith(f"; bash bash/{makes}.sh makes it"), done.stderr
-    done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "mine"), **folders)
+    done = run(f"{SECTION}/stage2_rl_level2.sh", MODEL_PATH=str(tmp_path / "other"), **folders)
     assert done.returncode == 2
     assert "makes it" not in done.stderr
-    assert maker("no model at checkpoints/tiny/stage1-rft/final").endswith("stage1_rft.sh makes it")
+    for path, makes in (
+        ("checkpoints/countdown/seed1/base", "section43/stage0_pretrain"),
+        (
+            "data/composition/seed0-split3/string_task/stage2_level2/train.parquet",
+            "section41_42/stage2_create_problems",
+        ),
+        ("data/injection/seed0/igsm_task/rl.parquet", "behavior_injection/generate_data"),
+    ):
+        assert maker(f"no model at {path}").endswith(f"{makes}.sh makes it")
     assert maker("bash/behavior_injection/thin.jinja: no such file") == ""
 
 
@@ -355,92 +271,40 @@ def test_a_profile_for_verl_makes_its_problems_without_it(tmp_path: Path) -> Non
         PYTHONPATH=f"{tmp_path}:{ROOT}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "data" / "string_task" / "stage1_level1" / "train.parquet").is_file()
-
-
-def test_an_override_reaches_the_steps_that_know_it() -> None:
-    told = dry(f"{SECTION}/arm.sh", "rl-level2", "trainer.steps=4", "n_samples=2", "--force", PROFILE="tiny")
-    assert [(command[0], "trainer.steps=4" in command, "n_samples=2" in command) for command in told] == [
-        ("train_grpo", True, False),
-        ("evaluate", False, True),
-    ]
-    assert all("--force" in command for command in told)
-    told = dry(f"{SECTION}/stage1_create_train_data.sh", "temperature=0.5", "val_fraction=0.5", PROFILE="tiny")
-    assert [sorted({"temperature", "val_fraction"} & values(command).keys()) for command in told] == [
-        ["temperature"],
-        ["val_fraction"],
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_an_override_of_a_whole_study() -> None:
-    quick = {"PROFILE": "smoke", "ARMS": "rl-level2", "PYTHON": str(ROOT / "tests/dry_python"), "DRY_RUN": "1"}
-    told = dry("bash/study.sh", "rollout.n=8", "markdown=x.md", **quick)
-    assert {command[0] for command in told if "rollout.n=8" in command} == {"train_grpo"}
-    assert {command[0] for command in told if "markdown=x.md" in command} == {"summarise_seeds", "claims"}
-    done = run(f"{SECTION}/run_all.sh", "rollout.m=8", **quick, REAL_PYTHON=sys.executable)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "error: rollout.m=8: no step of section41_42 has this setting; did you mean rollout.n"
-    )
-    assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("script", ["claims.sh", "report.sh"])
-def test_a_section_that_there_is_not(script: str) -> None:
-    done = run(f"bash/{script}", SECTION="section99", DRY_RUN="1")
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: no study section99; there are: ")
+    assert (tmp_path / "data/composition-paper/seed0/string_task/stage1_level1/train.parquet").is_file()
 
 
 SCRIPTS = sorted(
     path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("bash/**/*.sh"), *ROOT.glob("bash/**/*.sbatch")]
 )
-SOURCED = {"bash/env.sh", "bash/functions.sh", "bash/help.sh"}
 
 
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_every_script_has_its_head_as_help(word: str, tmp_path: Path) -> None:
-    for script in sorted({*SCRIPTS} - SOURCED):
+    for script in sorted({*SCRIPTS} - {"bash/env.sh"}):
         done = subprocess.run(
             ["bash", ROOT / script, "more", word], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, capture_output=True,
             text=True, check=False,
         )  # fmt: skip
         head = re.match(r"#!.*\n((?:#(?: .*)?\n)+)", (ROOT / script).read_text())
         assert head, script
-        expected = [line[2:] for line in head[1].splitlines()]
-        assert done.stdout.splitlines()[: len(expected)] == expected, script
+        assert done.stdout.splitlines() == [line[2:] for line in head[1].splitlines()], script
         assert (done.returncode, done.stderr) == (0, ""), script
-        for step in re.findall(r"examples/(\S+) --help", done.stdout):
-            assert (ROOT / "examples" / step).is_file(), (script, step)
     assert not [*tmp_path.iterdir()]
-
-
-def test_every_script_of_several_steps_shares_its_arguments() -> None:
-    """Its steps have other keys: of the same entry point, or of one alone, the arguments go straight on."""
-    for script in sorted({*SCRIPTS} - SOURCED):
-        text = (ROOT / script).read_text()
-        steps = set(re.findall(r"^[^#\n]*\b(?:run|script) (?:\S+/)?(\S+) ", text, re.MULTILINE))
-        assert len(steps) < 2 or 'share "$@"' in text or script == "bash/section43/stage2_rl_level1to2.sh", script
 
 
 def test_a_folder_may_have_any_letters(tmp_path: Path) -> None:
     folder = tmp_path / "donn\u00e9es (1), d'\u00e9t\u00e9"
-    variables = {"PROFILE": "tiny", "DATA_DIR": f"{folder}/d", "CKPT_DIR": f"{folder}/c", "RESULTS_DIR": f"{folder}/r"}
-    quoted = str(folder).replace("'", "''")
-    (told,) = of(dry(f"{SECTION}/evaluate.sh", **variables), "evaluate")
-    assert f"'stage1:{quoted}/c/stage1-rft/final'" in told["models"]
-    audit, _ = dry("bash/report.sh", **variables)
-    assert values(audit)["files"].startswith(f"['{quoted}/d/string_task/test_trained.parquet',")
-    (claims,) = of(dry("bash/claims.sh", **variables), "claims")
-    assert f"'accuracy/seed0:{quoted}/r/section41_42/results.parquet'" in claims["results"]
-    (training,) = of(dry(f"{SECTION}/stage2_rl_level2.sh", **variables), "train_grpo")
-    assert training["data.train_files"] == f"['{quoted}/d/string_task/stage2_level2/train.parquet']"
+    own = {"PROFILE": "tiny", "DATA_DIR": f"{folder}/d", "CKPT_DIR": f"{folder}/c", "RESULTS_DIR": f"{folder}/r"}
     for _ in range(2):
-        done = run(f"{SECTION}/stage1_create_problems.sh", "count=20", **variables)
+        done = run(f"{SECTION}/stage1_create_problems.sh", "count=20", **own)
         assert done.returncode == 0, done.stderr
     assert "is already there" in done.stdout
+    steps = planned("bash/study.sh", ARMS="rl-level2", **own)
+    models = steps["seed0/evaluate"]["settings"]["models"]
+    assert f"stage1:{folder}/c/composition/seed0/stage1-rft/final" in models
+    trained = steps["seed0/rl-level2"]["settings"]["data"]["train_files"]
+    assert trained == [f"{folder}/d/composition/seed0/string_task/stage2_level2/train.parquet"]
 
 
 NO_NETWORK = ["unshare", "--net", "--map-root-user"]
@@ -484,7 +348,7 @@ def pins(name: str) -> dict[str, str]:
 def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
     small, full = pins(f"{device}-small"), pins(device)
     assert small.items() < full.items()
-    assert {"torch", "transformers", "pandas", "pyarrow", "altair", "hydra-core"} <= small.keys()
+    assert {"torch", "transformers", "pandas", "pyarrow", "matplotlib", "hydra-core"} <= small.keys()
     assert {"verl", "ray", "wandb"}.isdisjoint(small)
 
 

@@ -8,7 +8,7 @@ from bash_runs import dry, run, values
 
 from compositionality.config.profile import load_profile
 from compositionality.data.parquet import read_table
-from compositionality.study.arms import load_study
+from compositionality.study.model import load_study
 
 SECTION = "bash/section43"
 ARMS = list(load_study("section43").arms)

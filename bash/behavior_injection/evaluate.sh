@@ -1,18 +1,11 @@
 #!/usr/bin/env bash
-# Greedy accuracy by level, with intervals, of every model that the other scripts have made (or of $MODEL_PATH alone, called
-# $MODEL_NAME), on levels trained on and on harder ones. Completions that arm.sh has collected are used as they are.
-# Reads the models and igsm_task/test*.parquet. Writes $RESULTS_DIR/behavior_injection/accuracy.{json,parquet} and the
-# rollouts behind them. EVALUATE_ON=validation: on the validation file, in $RESULTS_DIR/behavior_injection-validation.
-export SECTION=behavior_injection
-source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+# Greedy accuracy by level, with intervals, on levels trained on and on harder ones.
+# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and igsm_task/test*.parquet. Writes behavior_injection/accuracy.{json,parquet}
+# and the rollouts behind them. Tiny: half a minute a model.
+source "$(dirname "$0")/../env.sh"
+MODEL_PATH=${MODEL_PATH:-$CKPT/base}
+PROBLEMS=${PROBLEMS:-$DATA/@igsm_test}
+OUTPUT=${OUTPUT:-$RESULTS/behavior_injection}
 
-MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
-MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
-names=(igsm_task/test)
-if [[ -f $DATA_DIR/igsm_task/test_ood.parquet || -n ${DRY_RUN:-} ]]; then names+=(igsm_task/test_ood); fi
-OUTPUT=${OUTPUT:-$RESULTS_DIR/$SECTION$OF_MODEL}
-if [[ ${EVALUATE_ON:-test} == validation ]]; then names=(igsm_task/validation) OUTPUT+=-validation; fi
-PROBLEMS=${PROBLEMS:-$(files "${names[@]}")}
-
-run evaluate experiment="$SECTION/evaluate" models="[$MODELS]" problems="[$PROBLEMS]" output="$OUTPUT" \
-  engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" temperature=0 "$@"
+run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
+  ${N_SAMPLES:+n_samples="$N_SAMPLES"} temperature=0 "$@"

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # pass@k before and after RL on the harder problems: does RL solve what the SFT model solves in none of many samples? As
 # section44/passk.sh, which says more.
-# Reads the models $PASSK_MODELS that are there and igsm_task/test_ood.parquet. Writes $RESULTS_DIR/section44. Tiny: two
-# minutes on 2 cores.
-export SECTION=behavior_injection
-export PASSK_MODELS=${PASSK_MODELS:-sft-vanilla rl-vanilla sft-bridge rl-bridge} PASSK_FILES=${PASSK_FILES:-igsm_task/test_ood}
-set -- levels=[] "$@" # the profile's are those of strings
-source "$(dirname "${BASH_SOURCE[0]}")/../section44/passk.sh"
+# Reads sft-vanilla and rl-vanilla (models=[NAME:PATH,…] others) and igsm_task/test_ood.parquet. Writes
+# section44. Tiny: two minutes on 2 cores.
+source "$(dirname "$0")/../env.sh"
+MODEL_PATH=${MODEL_PATH:-[sft-vanilla:$CKPT/sft-vanilla/final,rl-vanilla:$CKPT/rl-vanilla/final]}
+PROBLEMS=${PROBLEMS:-$DATA/igsm_task/test_ood.parquet}
+OUTPUT=${OUTPUT:-$RESULTS/section44}
+
+run passk models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" levels=[] ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

@@ -5,4 +5,5 @@
 # Usage: bash bash/scaling_law/check_data.sh FILE_OR_FOLDER…
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-run prepare_guru files="[$(list "$@")]" report_only=true workers="$CORES"
+files=$(printf ",'%s'" "${@//\'/\'\'}")
+run prepare_guru files="[${files#,}]" report_only=true

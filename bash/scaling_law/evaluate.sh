@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
-# Accuracy before and after RL on the hold-out, on deeper compositions and on longer strings, of every model that the other
-# scripts have made (or of $MODEL_PATH alone, called $MODEL_NAME). Completions that arm.sh has collected are used as they are.
-# Reads the models and $VAL_FILES (default: scaling_task/{holdout,deeper,longer}.parquet). Writes $RESULTS_DIR/scaling_law/accuracy.{json,parquet} and the rollouts.
-export SECTION=scaling_law
-source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+# Accuracy before and after RL on the hold-out, on deeper compositions and on longer strings.
+# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and scaling_task/{holdout,deeper,longer}.parquet. Writes scaling_law/accuracy.
+# {json,parquet} and the rollouts. Tiny: half a minute a model.
+source "$(dirname "$0")/../env.sh"
+MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}
+PROBLEMS=${PROBLEMS:-$DATA/@scaling_test}
+OUTPUT=${OUTPUT:-$RESULTS/scaling_law}
 
-MODELS=${MODEL_PATH:+$(list "$MODEL_NAME:$MODEL_PATH")}
-MODELS=${MODELS:-$("$PYTHON" -m compositionality.study models)}
-VAL_FILES=${VAL_FILES:-$(files scaling_task/{holdout,deeper,longer})}
-
-run evaluate experiment="$SECTION/evaluate" models="[$MODELS]" problems="[$VAL_FILES]" output="${OUTPUT:-$RESULTS_DIR/$SECTION}" \
-  engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" "$@"
+run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
+  ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

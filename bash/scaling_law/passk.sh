@@ -2,27 +2,23 @@
 # pass@k for k = 1, 2, 4 … 128 along the training of one size: the base model, each checkpoint that was kept, the end. Does RL
 # add problems that are solved at all, or make single samples better? And for each group of problems: what pass@1 gained for
 # the FLOPs of training.
-# Reads $MODEL_PATH (default: $CKPT_DIR/base-NAME/model), the checkpoints of $CKPT_DIR/rl-NAME, or of a run's folder, and
-# $VAL_FILES (default: scaling_task/holdout.parquet). Writes $RESULTS_DIR/passk-NAME; models of verl's checkpoints beside
-# them.
-# Usage: bash bash/scaling_law/passk.sh NAME|FOLDER [key=value …]
-export SECTION=scaling_law
+# Reads the base model ($MODEL_PATH), the checkpoints of a run ($TRAINED, a folder) and scaling_task/holdout.parquet (DATA).
+# Writes passk-RUN; models of verl's checkpoints beside them.
+# Usage: [TRAINED=checkpoints/…/rl-85k] [MODEL_PATH=…] bash bash/scaling_law/passk.sh [key=value …]
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
 
-name=$(named "${1:-}" "which size? One that bash/scaling_law/train.sh has trained, or the folder of a run")
-share "$@"
-trained=$CKPT_DIR/rl-$name
-if [[ $name == */* ]]; then trained=$name name=$(basename "$name"); fi
-models=("base:${MODEL_PATH:-$CKPT_DIR/base-$name/model}")
-for step in $(printf '%s\n' "$trained"/steps/global_step_* | sort -V); do
-  model=$step/huggingface
-  if [[ -d $step/actor ]]; then # of verl, in shards
-    model=$step/exported
-    run export_checkpoint checkpoint="$step" output="$model"
+TRAINED=${TRAINED:-$CKPT/rl-85k}
+MODEL_PATH=${MODEL_PATH:-${TRAINED%/*}/base-${TRAINED##*/rl-}/model}
+PROBLEMS=${PROBLEMS:-$DATA/scaling_task/holdout.parquet}
+OUTPUT=${OUTPUT:-$RESULTS/passk-$(basename "$TRAINED")}
+models="'base:$MODEL_PATH'"
+for checkpoint in $(printf '%s\n' "$TRAINED"/steps/global_step_* | sort -V); do
+  model=$checkpoint/huggingface
+  if [[ -d $checkpoint/actor ]]; then # of verl, in shards
+    model=$checkpoint/exported
+    run export_checkpoint checkpoint="$checkpoint" output="$model"
   fi
-  if [[ -d $model ]]; then models+=("step${step##*_}:$model"); fi
+  if [[ -d $model ]]; then models+=",'step${checkpoint##*_}:$model'"; fi
 done
 
-run passk experiment="$SECTION/passk" models="[$(list "${models[@]}")]" problems="[${VAL_FILES:-$(files scaling_task/holdout)}]" \
-  output="${OUTPUT:-$RESULTS_DIR/passk-$name}" engine="$ROLLOUT_ENGINE" ray_address="${RAY_ADDRESS:-}" seed="$SEED" \
-  n_samples=128 levels=[] per_level=0 "${@:2}"
+run passk models="[$models]" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" n_samples=128 levels=[] per_level=0 "$@"

@@ -6,11 +6,10 @@
 # them it generates a sample; without a model the tiny profile makes one, which knows nothing of the domains: that shows
 # that everything runs, not what RL does.
 # Writes $OUTPUT (metrics.jsonl, steps/, final/) and, for base model and checkpoints, pass@k by domain along training with
-# what was gained for the FLOPs: $RESULTS_DIR/passk-NAME.
+# what was gained for the FLOPs: passk-NAME.
 # Usage: MODEL_PATH=Qwen/Qwen2.5-3B DATA=guru/train N_GPUS=2 bash bash/scaling_law/run_multi_domain.sh [key=value …]
-export SECTION=scaling_law ENGINE=verl
+# Keys are those of the training; rows:KEY=… those of prepare_guru, passk:KEY=… those of pass@k.
 source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
-share "$@"
 
 # ---- to adjust: the published settings. Any key may stand behind the command, too.
 domains='[math,code,logic,stem]'
@@ -19,36 +18,48 @@ max_prompt=2048 max_response=2048
 holdout=500 samples=128 # problems for validation and the table; completions of each for pass@k
 actor_lr=1e-6 critic_lr=1e-5 warmup=10 critic_alone=5
 epochs=3 save_every=10 eval_every=10 keep=3
-MODEL_PATH=${MODEL_PATH:-$BASE_MODEL}
-OUTPUT=${OUTPUT:-$CKPT_DIR/rl-domains}
+OUTPUT=${OUTPUT:-$CKPT/rl-domains}
 # ----
 
-rows=$DATA_DIR/domains/$(basename "$OUTPUT") sample=$DATA_DIR/domains/sample
-if [[ -z ${DATA:-} ]]; then holdout=24; fi # of the sample
-if [[ -n $PRETRAINS ]]; then max_prompt=896 max_response=64; fi # tiny models read characters
-if [[ -n $PRETRAINS && $MODEL_PATH == "$SEED_CKPT_DIR/base" ]]; then
-  run pretrain_tiny output="$MODEL_PATH" steps=20 seed="$SEED" run.device="$DEVICE" run.processes="$PROCESSES" "$@"
+PROFILE=${PROFILE%/*}/verl
+rows=$DATA/domains/$(basename "$OUTPUT") sample=$DATA/domains/sample
+if [[ -z $PROBLEMS ]]; then holdout=24; fi # of the sample
+if [[ $PROFILE == paper/* ]]; then MODEL_PATH=${MODEL_PATH:-Qwen/Qwen2.5-7B}; fi
+keys=() rows_keys=() passk_keys=()
+for word in "$@"; do
+  case $word in
+    rows:*) rows_keys+=("${word#*:}") ;;
+    passk:*) passk_keys+=("${word#*:}") ;;
+    *) keys+=("$word") ;;
+  esac
+done
+if [[ -z ${MODEL_PATH:-} ]]; then
+  max_prompt=896 max_response=64 # tiny models read characters
+  MODEL_PATH=$CKPT/base
+  run pretrain_tiny output="$MODEL_PATH" steps=20 seed="$SEED"
 fi
-if [[ -z ${TRAIN_FILES:-}${DATA:-} ]]; then
-  run make_domain_sample output="$sample" count=24 seed="$TEST_SEED" workers="$CORES" "$@"
+if [[ -z ${TRAIN_FILES:-}$PROBLEMS ]]; then
+  run make_domain_sample output="$sample" count=24 seed="$TEST_SEED"
 fi
 if [[ -z ${TRAIN_FILES:-} ]]; then
-  run prepare_guru files="[${DATA:-$sample}]" output="$rows" domains="$domains" holdout="$holdout" first_share=0.5 \
-    order=shuffled seed="$TEST_SEED" workers="$CORES" "$@"
+  run prepare_guru files="[${PROBLEMS:-$sample}]" output="$rows" domains="$domains" holdout="$holdout" first_share=0.5 \
+    order=shuffled seed="$TEST_SEED" "${rows_keys[@]}"
 fi
 TRAIN_FILES=${TRAIN_FILES:-$rows/train.parquet} VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/holdout.parquet}
 
-run train_grpo engine=verl model.path="$MODEL_PATH" model.lora.rank=32 model.lora.alpha=64 \
+run train_grpo model.path="$MODEL_PATH" model.lora.rank=32 model.lora.alpha=64 \
   model.lora.targets=[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj] \
   data.train_files="[$TRAIN_FILES]" data.val_files="[$VAL_FILES]" data.prompts_per_step="$batch" data.seed=$((SEED + 1)) \
   data.max_prompt_tokens="$max_prompt" rollout.max_tokens="$max_response" rollout.n="$responses" \
-  rollout.engine="$RL_ROLLOUT_ENGINE" rollout.seed=$((SEED + 1)) \
+  rollout.engine=vllm rollout.seed=$((SEED + 1)) \
   algorithm=ppo algorithm.gamma=1.0 algorithm.gae_lambda=0.95 algorithm.updates_per_step="$updates" \
   verl.algorithm.use_kl_in_reward=true verl.algorithm.kl_ctrl.type=adaptive verl.algorithm.kl_ctrl.kl_coef=0.02 \
   verl.algorithm.kl_ctrl.target_kl=0.01 \
   optim.lr="$actor_lr" optim.warmup_steps="$warmup" critic.lr="$critic_lr" critic.alone_steps="$critic_alone" \
   reward.judge_seconds=60 trainer.output="$OUTPUT" trainer.steps=null trainer.epochs="$epochs" \
-  trainer.save_every="$save_every" trainer.eval_every="$eval_every" trainer.keep="$keep" \
-  run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"
-with=(MODEL_PATH="$MODEL_PATH" VAL_FILES="$VAL_FILES" OUTPUT="$RESULTS_DIR/passk-$(basename "$OUTPUT")")
-script scaling_law/passk "$OUTPUT" n_samples="$samples" max_prompt_tokens="$max_prompt" max_tokens="$max_response" "$@"
+  trainer.save_every="$save_every" trainer.eval_every="$eval_every" trainer.keep="$keep" "${keys[@]}"
+table=$RESULTS/passk-$(basename "$OUTPUT")
+TRAINED=$OUTPUT
+OUTPUT=$table TRAINED=$TRAINED MODEL_PATH=$MODEL_PATH DATA=$VAL_FILES \
+  bash bash/scaling_law/passk.sh n_samples="$samples" max_prompt_tokens="$max_prompt" max_tokens="$max_response" \
+  "${passk_keys[@]}"

@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# Sections 4.1 and 4.2 from nothing to the table and the figure, for SEEDS seeds (default 1): run_seed.sh for each, then
-# their summary. Each step that is there already is skipped; stopped at any moment, it continues when run again.
-# Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
-# $RESULTS_DIR, and for the seeds after the first the same names with -seed1, -seed2 …
-# Paper: days on a node of 8 GPUs.
-source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
-
-"${bound[@]}" "$PYTHON" examples/run_study.py study=section41_42 seeds="$SEEDS" summary=true -- "$@"
+# Sections 4.1 and 4.2 from nothing to the table and the figure, for SEEDS seeds (default 1).
+# Each step that is there already is skipped; stopped at any moment, it continues when run again.
+# Reads BASE_MODEL (default: the profile's; some profiles make their own). Paper: days on a node of 8 GPUs.
+# Usage: bash bash/section41_42/run_all.sh [STEP:key=value …] [arms=[…]]
+source "$(dirname "$0")/../env.sh"
+run run_study study=section41_42 "$@"

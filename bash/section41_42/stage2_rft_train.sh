@@ -1,18 +1,12 @@
 #!/usr/bin/env bash
-# Stage 2, iterative RFT, training of iteration $ITERATION (default 0): SFT on the iteration's completions.
-# Reads $MODEL_PATH (default as in stage2_rft_create_train_data.sh) and its data. Writes
-# $CKPT_DIR/stage2-$RFT-iteration$ITERATION. RFT_BUDGET=updates or tokens: as long as RL on level 2 has trained, divided by
-# the iterations; else the profile's epochs. Tiny: half a minute.
-source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
+# Stage 2, iterative RFT, training of one iteration: SFT of the current model on its kept completions. trainer.steps_of=RUN
+# trainer.part=1/3: a third of the updates of a finished run of RL (tokens_of: of its tokens).
+# Reads a model and string_task/rft/iteration0/data. Writes stage2-rft-iteration0. Tiny: half a minute.
+source "$(dirname "$0")/../env.sh"
+MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}
+TRAIN_FILES=${TRAIN_FILES:-$DATA/string_task/rft/iteration0/data/train.parquet}
+VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
+OUTPUT=${OUTPUT:-$CKPT/stage2-rft-iteration0}
 
-before=$CKPT_DIR/stage2-$RFT-iteration$((ITERATION - 1))/final
-if ((ITERATION == 0)); then before=$SEED_CKPT_DIR/stage1-rft/final; fi
-MODEL_PATH=${MODEL_PATH:-$before}
-DATA=${DATA:-$DATA_DIR/string_task/stage2_level2_${RFT//-/_}/iteration$ITERATION/data}
-OUTPUT=${OUTPUT:-$CKPT_DIR/stage2-$RFT-iteration$ITERATION}
-hold_out "$DATA"
-length=$("$PYTHON" -m compositionality.study length "${ARM_NAME:-rft-matched}") # RL's steps or tokens, or nothing
-
-run train_sft experiment=section41_42/stage2_rft_train engine="$ENGINE" model.path="$MODEL_PATH" \
-  data.train_file="$DATA/train.parquet" "${held_out[@]}" data.seed=$((SEED + 1)) ${length:+"$length"} \
-  trainer.output="$OUTPUT" run.device="$DEVICE" run.processes="$TRAIN_PROCESSES" "$@"
+run train_sft model.path="$MODEL_PATH" data.train_file="$TRAIN_FILES" data.val_file="$VAL_FILES" \
+  data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

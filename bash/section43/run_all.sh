@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
-# Section 4.3 from nothing to the table and the figure, for SEEDS seeds (default 1): run_seed.sh for each, then their
-# summary. Each step that is there already is skipped; stopped at any moment, it continues when run again.
-# Reads $MODEL_PATH (default: the profile's base model; some profiles make their own). Writes $DATA_DIR, $CKPT_DIR,
-# $RESULTS_DIR, and for the seeds after the first the same names with -seed1, -seed2 … Time: see README.md.
-export SECTION=section43
-source "$(dirname "${BASH_SOURCE[0]}")/../env.sh"
-
-"${bound[@]}" "$PYTHON" examples/run_study.py study=section43 seeds="$SEEDS" summary=true -- "$@"
+# Section 4.3 from nothing to the table and the figure, for SEEDS seeds (default 1). STUDY=composition-paper PROFILE=paper uses
+# the Stage-1 model of section 4.1 that is there.
+# Each step that is there already is skipped; stopped at any moment, it continues when run again.
+# Reads BASE_MODEL (default: the profile's; some profiles make their own). Time: see README.md.
+source "$(dirname "$0")/../env.sh"
+run run_study study=section43 "$@"

@@ -5,12 +5,13 @@
 # Reads TRAIN_FILES and VAL_FILES (default: problems made here; with MODEL_PATH parquet or .jsonl with columns nums, target).
 # Writes OUTPUT: final/ and best/ (models), metrics.jsonl, samples/step_N.txt. Stopped, the same command goes on.
 # Usage: [MODEL_PATH=Qwen/Qwen2.5-3B] [N_GPUS=8] bash bash/single_file/countdown.sh [key=value …]
-source "$(dirname "${BASH_SOURCE[0]}")/../help.sh"
+case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-source bash/functions.sh
+fail() { echo "error: $*" >&2 && exit 2; }
 
-PYTHON=${PYTHON:-$(default_python)}
+PYTHON=${PYTHON:-.venv/bin/python}
+if [[ -z $(command -v "$PYTHON") ]]; then PYTHON=python; fi
 DATA=${DATA_DIR:-data/single_file}
 CKPT=${CKPT_DIR:-checkpoints/single_file}
 ENTROPY=0.001 # coefficient of the bonus: base models lose their entropy, and then the length of their answers
@@ -23,7 +24,7 @@ if [[ -z ${MODEL_PATH:-} ]]; then # two CPU cores
   TRAIN_FILES=$DATA/tiny/train.parquet VAL_FILES=$DATA/tiny/validation.parquet
   small=(style=compact "levels=[3]" "numbers=[1,20]" "target=[1,20]")
   export OMP_NUM_THREADS=1
-  "$PYTHON" examples/pretrain_tiny.py profile=tiny/single experiment=section43/stage0_pretrain output="$CKPT/base" steps=2500 \
+  "$PYTHON" examples/pretrain_tiny.py profile=tiny/single step=section43/stage0_pretrain output="$CKPT/base" steps=2500 \
     mix.countdown=1.0 run.processes=2 "${dry[@]}"
   "${create[@]}" "${small[@]}" split=train count=800 output="$TRAIN_FILES"
   "${create[@]}" "${small[@]}" split=validation count=200 output="$VAL_FILES"
@@ -33,7 +34,7 @@ else # as many GPUs as are visible, or N_GPUS; TENSOR of them share every layer
   PROCESSES=${N_GPUS:-$("$PYTHON" -c "import torch; print(torch.cuda.device_count())")}
   [[ $PROCESSES != 0 ]] || fail "no GPU is visible; leave MODEL_PATH out, or give N_GPUS with DRY_RUN=1"
   PROMPTS=64 COMPLETIONS=8 TOKENS=1024 STEPS=300 LR=1e-6 SAMPLES_EVERY=10
-  OUTPUT=${OUTPUT:-$CKPT/$(model_name "$MODEL_PATH")}
+  OUTPUT=${OUTPUT:-$CKPT/$(basename "${MODEL_PATH%/final}")}
   if [[ -z ${TRAIN_FILES:-} ]]; then
     TRAIN_FILES=$DATA/train.jsonl VAL_FILES=$DATA/validation.jsonl
     "${create[@]}" "levels=[3,4]" split=train count=20000 output="$DATA/train.parquet"

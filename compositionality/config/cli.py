@@ -1,9 +1,9 @@
 """How every entry point runs: settings in, a typed object out, bad input as one line and exit code 2.
 
 Settings come from five places, each on top of the one before: the dataclass's defaults; ``profile=NAME`` (what the
-profile says of this entry point, see config/profile.py); ``experiment=SECTION/STEP`` (what it says of one script of
-``bash/``); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command line, where the value is
-in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
+profile says of this entry point, see config/profile.py); ``step=SECTION/STEP`` (what it says of one script of
+``bash/`` or one arm of a study); of RL ``algorithm=NAME`` (a file of config/algorithm); ``key=value`` on the command
+line, where the value is in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
 """
 
 import json
@@ -19,7 +19,16 @@ from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 import yaml  # type: ignore[import-untyped]
 
 from compositionality.config.makers import maker
-from compositionality.config.profile import Layer, layers_of, leaves, merge, named_layer
+from compositionality.config.profile import (
+    Layer,
+    layers_of,
+    leaves,
+    load_profile,
+    merge,
+    named_layer,
+    use_device,
+    with_files,
+)
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
 from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, validated
@@ -133,6 +142,8 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
     if kind is Path and not text:
         raise UserError(f"{key}: is empty; give a path")
     of_texts = get_origin(kind) is list and get_args(kind)[0] in TEXTS
+    if of_texts and not text:
+        return key, []
     if text != "null" and (kind in TEXTS or (of_texts and not text.startswith("["))):
         if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
             text = _read_value(word, text, yaml.BaseLoader)
@@ -207,22 +218,29 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
-    """The overrides, and the layers that ``profile=``, ``experiment=`` and ``algorithm=`` stand for."""
+    """The overrides, and the layers that ``profile=``, ``step=`` (several, the last on top), ``algorithm=`` stand for.
+
+    ``KEY=FOLDER/@NAME`` stands for the problem files that the profile lists as NAME.
+    """
     own = {entry.name for entry in fields(schema)}
-    words = {name: "" for name in ("profile", "experiment") if name not in own}
-    words |= {ALGORITHM: ""} if ALGORITHM in own else {}
+    named: dict[str, list[str]] = {name: [] for name in ("profile", "step") if name not in own}
+    named |= {ALGORITHM: []} if ALGORITHM in own else {}
     overrides = []
     for argument in arguments:
         name, _, value = argument.partition("=")
-        if name in words and not value.startswith("{"):
-            words[name] = value
+        if name in named and not value.startswith("{"):
+            named[name].append(value)
         else:
             overrides.append(argument)
-    profile, step = words.get("profile", ""), words.get("experiment", "")
-    if step and not profile:
-        raise UserError(f"experiment={step}: give profile=NAME too; it says what differs in that step")
-    layers = layers_of(profile, entry_point, step) if profile else []
-    return overrides, layers + ([named_layer(ALGORITHM, words[ALGORITHM])] if words.get(ALGORITHM) else [])
+    steps = named.get("step", [])
+    profile = next(reversed(named.get("profile", [])), "")
+    if steps and not profile and "profile" not in own:
+        raise UserError(f"step={steps[0]}: give profile=NAME too; it says what differs in that step")
+    layers = layers_of(profile, entry_point, steps) if profile else []
+    if profile and any("/@" in word for word in overrides):
+        loaded = load_profile(profile)
+        overrides = [with_files(loaded, word) for word in overrides]
+    return overrides, layers + [named_layer(ALGORITHM, name) for name in named.get(ALGORITHM, [])[-1:] if name]
 
 
 def entry_point() -> str:
@@ -266,6 +284,8 @@ def _run(
 ) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", entry_point()))
+    if profile := next((word[8:] for word in reversed(words) if word.startswith("profile=")), ""):
+        use_device(load_profile(profile))
     if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
         overrides.append("dry_run=true")
     settings = parse(schema, overrides, layers)

@@ -1,40 +1,43 @@
 """Which script of ``bash/`` makes a file or folder that a message calls missing."""
 
-import os
+import fnmatch
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 BASH = Path(__file__).parents[2] / "bash"
-_OUTPUT = re.compile(r"^OUTPUT=\$\{OUTPUT:-\$(\w+)(?:/(.+))?\}$", re.MULTILINE)
-_FILES = re.compile(r'"files=\[(.+?)\]"')
-_VARIABLE = re.compile(r"\$(\w+|\{[^{}]*\})")
+SECTIONS = {"countdown": "section43", "injection": "behavior_injection", "scaling": "scaling_law"}
+"""By how the name of a study begins: where its own scripts are. Others are of sections 4.1 and 4.2."""
+_OUTPUT = re.compile(r"^OUTPUT=\$\{OUTPUT:-\$(?:DATA|CKPT|RESULTS)/(.+)\}$", re.MULTILINE)
+_FILES = re.compile(r'files="\[(.+?)\]"')
+_PLACE = re.compile(r"([\w.-]+)/seed\d+(?:-split\d+)?/(.+)")
 
 
 def maker(message: str) -> str:
     """``; bash bash/….sh makes it`` for the first path in ``message`` that is not there and that a script makes.
 
-    Empty if there is none. Of several scripts the one whose OUTPUT says most of the path, then the one of $SECTION.
+    Empty if there is none. Of several scripts the one whose OUTPUT says most of the path, then the study's own.
     """
     for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message):
+        found = _PLACE.search(path)
+        if not found or Path(path).exists():
+            continue
+        own = SECTIONS.get(found[1].partition("-")[0], "section41_42")
         making = [
-            (len(place.replace("*", "")), script.parent.name == os.environ.get("SECTION"), script)
-            for folder, place, script in _outputs()
-            if re.match(rf"{re.escape(folder)}.*/{'[^/]*'.join(map(re.escape, place.split('*')))}(/|$)", path)
+            (len(place), script.parent.name == own, script.as_posix())
+            for place, script in _outputs()
+            if fnmatch.fnmatch(f"{found[2]}/", f"{place}*/*") or fnmatch.fnmatch(found[2], f"{place}/*")
         ]
-        if making and not Path(path).exists() and not Path(path).is_relative_to("bash"):
-            return f"; bash {max(making, key=lambda one: one[:2])[-1].relative_to(BASH.parent).as_posix()} makes it"
+        if making:
+            return f"; bash {Path(max(making)[-1]).relative_to(BASH.parent).as_posix()} makes it"
     return ""
 
 
-def _outputs() -> Iterator[tuple[str, str, Path]]:
-    """(folder, rest with * for variables, path) of the default OUTPUT of every script that has one."""
+def _outputs() -> Iterator[tuple[str, Path]]:
+    """(what it makes below the folders of a run, path) of every script that has an OUTPUT."""
     for script in sorted(BASH.glob("*/*.sh")):
         text = script.read_text()
-        names = ",".join(_FILES.findall(text)).split(",")  # what it makes in that folder; [""]: the folder
-        for variable, end in _OUTPUT.findall(text):
-            folder = os.environ.get(variable, "")
-            place = end.replace("$SECTION", script.parent.name) or folder.rpartition("/")[2]
-            for name in names if place else ():
-                place_of = _VARIABLE.sub("*", f"{place}/{name}".rstrip("/"))
-                yield folder if end else folder.rpartition("/")[0], place_of, script
+        for place in _OUTPUT.findall(text):
+            names = [name for names in _FILES.findall(text) for name in names.split(",")]
+            for name in names or [""]:
+                yield f"{place}/{name}".rstrip("/").rstrip("*"), script

@@ -129,8 +129,8 @@ def create_problem_set(words: Sequence[str]) -> list[Path]:
 
 def _set_of(words: Sequence[str]) -> ProblemFiles:
     given = dict(word.split("=", 1) for word in words if "=" in word)
-    name, _, engine = given.get("profile", "").partition("/")
-    return read_set(given["set"], load_profile(name, engine) if name else None)
+    profile = given.get("profile", "")
+    return read_set(given["set"], load_profile(profile) if profile else None)
 
 
 def _mapping(entry: Any, where: str) -> dict[str, Any]:

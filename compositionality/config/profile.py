@@ -6,18 +6,21 @@ build on; ``engines`` holds what is different with an engine, and so which engin
 """
 
 import importlib
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveFloat, PositiveInt, validated
-from compositionality.yaml_files import named_yaml, read_yaml_mapping
+from compositionality.ranges import REQUIRED, NonNegativeInt, OneOf, PositiveInt, validated
+from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
+TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 SCHEMAS = {
     "audit_data": "compositionality.data.audit:AuditData",
     "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
@@ -48,6 +51,14 @@ SCHEMAS = {
     "write_solutions": "compositionality.rft.solutions:SolutionSettings",
 }
 """Entry points that a profile may hold settings of, with the dataclass of their keys."""
+FILES = {
+    "countdown_validation": ["countdown_task/validation_level2", "countdown_task/validation"],
+    "countdown_test": ["countdown_task/test_level2", "countdown_task/test"],
+    "igsm_test": ["igsm_task/test", "igsm_task/test_ood"],
+    "scaling_train": [f"scaling_task/train-level{level}" for level in range(1, 7)],
+    "scaling_test": ["scaling_task/holdout", "scaling_task/deeper", "scaling_task/longer"],
+}
+"""Lists of problem files that most profiles share."""
 CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
 
@@ -82,60 +93,6 @@ class Sampling:
 
 
 @dataclass
-class StringProblems:
-    """Files of string problems, named by their path below DATA_DIR without .parquet.
-
-    ``train_level1to2``: what RL on levels 1 and 2 reads.
-    """
-
-    train_level1to2: list[str] = REQUIRED
-    validation_files: list[str] = REQUIRED
-    test_files: list[str] = REQUIRED
-
-
-@dataclass
-class CountdownProblems:
-    """Section 4.3: ``samples`` completions of a problem to learn from, ``test_samples`` of one in ``test_files``."""
-
-    samples: NonNegativeInt = REQUIRED
-    test_samples: NonNegativeInt = REQUIRED
-    test_files: list[str] = field(default_factory=lambda: ["countdown_task/test_level2", "countdown_task/test"])
-
-
-@dataclass
-class Rft:
-    """Sizes of rejection fine-tuning: Stage 1's samples; iterations, prompts a chunk and samples of iterative RFT.
-
-    In RL's budget it samples ``rl_rollouts`` completions in all (null: as many as RL on level 2 does, see
-    study/budgets.py), ``matched_samples`` of a problem.
-    """
-
-    stage1_samples: PositiveInt = REQUIRED
-    iterations: PositiveInt = REQUIRED
-    prompts: PositiveInt = REQUIRED
-    samples: PositiveInt = REQUIRED
-    matched_samples: PositiveInt = REQUIRED
-    rl_rollouts: PositiveInt | None = None
-
-
-@dataclass
-class Controls:
-    """What controls with shuffled or random rewards have of their own, without signal in their gradients: the learning
-    rate (null: RL's) at which the atoms survive, and how strongly random-reward RL is led to RL's entropy."""
-
-    lr: PositiveFloat | None = None
-    entropy_coef: PositiveFloat = 30.0
-
-
-@dataclass
-class Passk:
-    """Who answers which files for pass@k; differences are to the first model."""
-
-    models: list[str] = REQUIRED
-    files: list[str] = REQUIRED
-
-
-@dataclass
 class OfStudy:
     """What a study starts from and which arms it trains, where that is not what the others do."""
 
@@ -149,9 +106,11 @@ class Profile:
     """One profile. ``device`` empty: a GPU where there is one; ``base_model`` empty: one is pretrained;
     ``chat_template`` empty: the model's own, else what ``examples/set_chat_template.py`` takes.
 
-    ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first; ``lanes``: how many run side by side
-    on one GPU. A loaded profile's ``engine`` is the one that it was loaded for. ``studies``: those that start from
-    another model, or have arms that depend on the profile. ``problems``: changes to problem sets (problem_sets.py).
+    ``arms``: those of sections 4.1 and 4.2 that a study trains, the longest first, ``passk``: the models whose pass@k
+    is measured, differences are to the first; ``lanes``: how many run side by side on one GPU. A loaded profile's
+    ``engine`` is the one that it was loaded for. ``studies``: those that start from another model, or have arms that
+    depend on the profile. ``problems``: changes to problem sets (problem_sets.py). ``files``: lists of problem files,
+    below the folder of a study's data and without .parquet; ``DATA/@NAME`` on a command line stands for them.
     """
 
     title: str = REQUIRED
@@ -164,12 +123,9 @@ class Profile:
     arms: list[str] = REQUIRED
     lanes: NonNegativeInt = 0
     sampling: Sampling = field(default_factory=Sampling)
-    string: StringProblems = field(default_factory=StringProblems)
-    countdown: CountdownProblems = field(default_factory=CountdownProblems)
+    files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})
+    passk: list[str] = REQUIRED
     problems: dict[str, Any] = field(default_factory=dict)
-    rft: Rft = field(default_factory=Rft)
-    controls: Controls = field(default_factory=Controls)
-    passk: Passk = field(default_factory=Passk)
     settings: dict[str, Any] = field(default_factory=dict)
     steps: dict[str, Any] = field(default_factory=dict)
     engines: dict[str, Any] = field(default_factory=dict)
@@ -197,18 +153,20 @@ def profile_names(folder: Path = FOLDER) -> list[str]:
 
 
 def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
-    """The profile ``name`` with the overrides of ``engine`` (empty: its own).
+    """The profile ``name``, or NAME/ENGINE, with the overrides of ``engine`` (empty: its own).
 
     UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
     profile has no numbers for.
     """
+    name, _, given = name.partition("/")
+    engine = engine or given
     files = _files(name, folder)
     path = files[-1][0]
     chosen = engine or str(next((data["engine"] for _, data in reversed(files) if "engine" in data), ""))
     if chosen not in ENGINES:
         raise UserError(f"no engine {chosen}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
     if not any(chosen in (data.get("engines") or {}) for _, data in files):
-        raise UserError(f"{path}: engines: profile {name} has no numbers for ENGINE={chosen}")
+        raise UserError(f"{path}: engines: profile {name} has no numbers for {chosen}; give PROFILE={name}")
     values = asdict(Profile())
     for file, data in files:
         for where, part in (("", data), (f"engines.{chosen}.", (data.get("engines") or {}).get(chosen) or {})):
@@ -223,17 +181,67 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
     return profile
 
 
-def layers_of(word: str, entry_point: str, step: str = "", folder: Path = FOLDER) -> list[Layer]:
-    """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for this ``step`` alone."""
-    name, _, engine = word.partition("/")
-    profile = load_profile(name, engine, folder)
-    file = shown(folder / f"{name}.yaml")
+def layers_of(word: str, entry_point: str, steps: Sequence[str] = (), folder: Path = FOLDER) -> list[Layer]:
+    """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for these ``steps`` alone."""
+    profile = load_profile(word, folder=folder)
+    file = shown(folder / f"{word.partition('/')[0]}.yaml")
     found = [
+        Layer(f"{file}: device, engine", of_machine(profile, entry_point)),
         Layer(f"{file}: sampling", profile.sampling.settings(entry_point)),
         Layer(f"{file}: settings.{entry_point}", profile.settings.get(entry_point) or {}),
-        Layer(f"{file}: steps.{step}", profile.steps.get(step, {}).get(entry_point) or {}),
+        Layer("N_GPUS", of_gpus(entry_point)),
+        *(Layer(f"{file}: steps.{step}", profile.steps.get(step, {}).get(entry_point) or {}) for step in steps),
     ]
     return [layer for layer in found if layer.values]
+
+
+def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
+    """Keys of an entry point that say where and with what it computes."""
+    found: dict[str, Any] = {}
+    cores = len(os.sched_getaffinity(0))
+    if entry_point in TRAINERS:
+        found = {"run": {"device": profile.device}} if profile.device else {}
+        found |= {"engine": profile.engine} if entry_point != "pretrain_tiny" else {}
+    if entry_point == "pretrain_tiny" and profile.device == "gpu":
+        found |= {"workers": max(cores - 2, 1)}  # they make text ahead of the GPU
+    if entry_point == "set_chat_template":
+        found = {"chat_template": profile.chat_template or "own"}
+        found |= {"model": profile.base_model} if profile.base_model else {}
+    if entry_point.startswith(("create_problems", "make_domain_sample", "prepare_guru")):
+        found |= {"workers": cores}
+    return found
+
+
+def of_gpus(entry_point: str) -> dict[str, Any]:
+    """The processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
+    given = os.environ.get("N_GPUS", "")
+    if not given or entry_point not in TRAINERS:
+        return {}
+    if not given.isdecimal() or not int(given):
+        raise UserError(f"N_GPUS={given}: give a whole number from 1, or leave it out")
+    return {"run": {"processes": int(given)}}
+
+
+def use_device(profile: Profile) -> None:
+    """Say to this process and its children where they compute: without GPUs, or (for checks elsewhere) with them."""
+    if profile.device:
+        os.environ["COMPOSITIONALITY_DEVICE"] = profile.device
+    if profile.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+def with_files(profile: Profile, word: str) -> str:
+    """``key=[FOLDER/a.parquet,…]`` of ``key=FOLDER/@NAME``, the files that the profile lists as NAME; else ``word``.
+
+    UserError for a name that the profile does not have.
+    """
+    key, _, value = word.partition("=")
+    folder, _, name = value.rpartition("/@")
+    if not folder or not re.fullmatch(r"\w+", name):
+        return word
+    if name not in profile.files:
+        raise UserError(f"{word}: no files.{name} in the profile; there are: {' '.join(profile.files)}")
+    return f"{key}={flow_list(f'{folder}/{file}.parquet' for file in profile.files[name])}"
 
 
 def named_layer(key: str, name: str) -> Layer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.errors import UserError
 from compositionality.evaluate.tables import TITLES
-from compositionality.study.arms import all_arms
+from compositionality.study.model import all_arms
 
 if TYPE_CHECKING:
     import altair as alt

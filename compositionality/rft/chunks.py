@@ -1,5 +1,6 @@
 """Problem files cut into chunks, one for each iteration of rejection fine-tuning."""
 
+import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -7,39 +8,66 @@ import numpy as np
 import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.json_files import read_text
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
 
 STEP = "split_chunks"
+SAMPLED = "training/sampled_completions"
+"""Key of a row of metrics.jsonl: completions that a step of RL has sampled."""
 
 
 @dataclass
 class ChunkSettings:
-    """Settings of ``split_chunks``; with ``rollout_budget`` the chunk size follows from it and ``n_samples``."""
+    """Settings of ``split_chunks``; with a budget of completions the chunk size follows from it and ``n_samples``."""
 
     problems: NonEmptyStr = REQUIRED  # problem file (parquet)
     output: NonEmptyStr = REQUIRED  # folder for 0.parquet, 1.parquet …
     chunks: PositiveInt = 6  # how many
     rows_per_chunk: PositiveInt | None = None  # problems of a chunk; null: as many as there are
     rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem
-    n_samples: PositiveInt = 2  # for rollout_budget
+    completions_of: str = ""  # instead: as many as this finished run of RL has sampled; rollout_budget overrides it
+    n_samples: PositiveInt = 2  # for a budget: completions of a problem
     seed: Seed = 42  # of the shuffle
     force: bool = False  # replace a result that was made from something else
 
     def size(self, n_problems: int) -> int:
         """Problems per chunk: given, or from the budget of rollouts, or as many as there are for all chunks."""
-        if self.rollout_budget is None:
-            return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
-        if self.rows_per_chunk is not None:
-            raise UserError("give rows_per_chunk or rollout_budget, not both")
-        return matched_chunk_size(self.rollout_budget, self.chunks, self.n_samples)
+        if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
+            raise UserError("give rows_per_chunk or rollout_budget (completions_of), not both")
+        rollouts = budget(self)
+        if rollouts is not None:
+            return matched_chunk_size(rollouts, self.chunks, self.n_samples)
+        return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
+
+
+def budget(settings: ChunkSettings) -> int | None:
+    """Completions of all chunks together; None where nothing, or in a dry run a run that is not there yet, says so.
+
+    UserError for a run that does not say how many it has sampled.
+    """
+    if settings.rollout_budget or not settings.completions_of:
+        return settings.rollout_budget
+    metrics = Path(settings.completions_of, "metrics.jsonl")
+    if not metrics.parent.joinpath("final").is_dir():
+        return None
+    rows = [json.loads(line) for line in read_text(metrics, "run RL again").splitlines()]
+    counts = [row.get(SAMPLED) for row in rows if any(key.endswith("/grad_norm") for key in row)]
+    if not counts or None in counts:
+        raise UserError(f"{metrics}: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
+    return int(sum(counts))
 
 
 def split_chunks(settings: ChunkSettings) -> Path:
     """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
     check(settings)
+    if settings.completions_of and budget(settings) is None:
+        raise UserError(
+            f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
+            "first, or give rollout_budget=COMPLETIONS"
+        )
     output = Path(settings.output)
     recipe = _recipe(settings)
     with exclusive(output):
@@ -99,6 +127,8 @@ def cut(problems: pa.Table, n_chunks: int, size: int, seed: int) -> list[pa.Tabl
 
 def _recipe(settings: ChunkSettings) -> Recipe:
     shown = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
-    if settings.rollout_budget is None:
+    del shown["completions_of"]
+    shown["rollout_budget"] = budget(settings)
+    if not settings.rollout_budget and not settings.completions_of:
         del shown["n_samples"]
     return Recipe(STEP, shown, {"problems": Path(settings.problems)})

@@ -28,6 +28,7 @@ class SolutionSettings:
     problems: NonEmptyStr = REQUIRED  # problem file
     output: NonEmptyStr = REQUIRED  # folder for train.parquet
     limit: NonNegativeInt = 0  # the first so many problems; 0: all
+    parts: PositiveInt = 1  # of so many equal parts of the problems the first alone
     subgoals: bool = False  # steps worked out one operation at a time
     analysis: Annotated[int, Interval(ge=0, le=4)] = 0  # level of how often the problem's words are repeated
     analysis_chance: Fraction | None = None  # instead, of each step the same chance
@@ -98,8 +99,9 @@ def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[
         text = task_of(problem.data_source).solution(problem, behaviours, seed)
         return _tagged(problem, text) if settings.tags else text
 
-    problems = iterate_problems(read_problems(Path(settings.problems)))
-    for number, problem in enumerate(islice(problems, settings.limit or None)):
+    problems = read_problems(Path(settings.problems))
+    limit = settings.limit or problems.num_rows // settings.parts
+    for number, problem in enumerate(islice(iterate_problems(problems), limit)):
         task = task_of(problem.data_source)
         plain = [problem.prompt, solved(problem, PLAIN, settings.seed)]
         for sample in range(settings.prompt_orders):

@@ -1,10 +1,11 @@
-"""Where the scripts of a study run: this machine, a Ray cluster, or Slurm."""
+"""Where the steps of a study run: this machine, a Ray cluster, or Slurm."""
 
 import asyncio
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any, Protocol
 from compositionality.errors import UserError, check_installed
 from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
-from compositionality.study.jobs import Job
+from compositionality.study.model import study_folder
+from compositionality.study.steps import TRAINERS, Step
 
 ROOT = Path(__file__).parents[2]
 BOUND = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
@@ -22,43 +24,46 @@ Write = Callable[[str], None]
 
 
 class Backend(Protocol):
-    """Where jobs run. ``lanes``: jobs at a time; None: the backend has a queue of its own."""
+    """Where steps run. ``lanes``: steps at a time; None: the backend has a queue of its own."""
 
     lanes: int | None
 
-    async def run(self, job: Job, lane: int, write: Write | None) -> int:
-        """Run one job; its exit code. Its lines go to ``write``, or (None) straight to this process's output.
+    async def run(self, step: Step, lane: int, write: Write | None) -> int:
+        """Run one step; its exit code. Its lines go to ``write``, or (None) straight to this process's output.
 
-        Cancelled, it ends the job.
+        Cancelled, it ends the step.
         """
         ...
 
 
 @dataclass
 class Local:
-    """This machine: ``lanes`` jobs side by side, one core each, or spread over ``gpus`` (ids, see ``visible_gpus``)."""
+    """This machine: ``lanes`` steps side by side, one core each, or spread over ``gpus`` (ids of ``visible_gpus``)."""
 
     lanes: int | None = 1
     gpus: Sequence[str] = ()
 
-    async def run(self, job: Job, lane: int, write: Write | None) -> int:
+    async def run(self, step: Step, lane: int, write: Write | None) -> int:
         """See Backend."""
-        own = self.variables(job, lane)
-        return await run_command((*BOUND, *command_of(job)), {**os.environ, **job.variables, **own}, write)
+        alone_here = step.one_lane and self.lanes != 1
+        own = self.variables(step, lane)
+        command = (*BOUND, *command_of(step, in_lane=alone_here))
+        return await run_command(command, {**os.environ, **step.variables, **own}, write)
 
-    def variables(self, job: Job, lane: int) -> dict[str, str]:
-        """Variables of a job: in a lane one process and thread, one GPU, and how many lanes share that."""
-        if not job.one_lane or self.lanes == 1:
+    def variables(self, step: Step, lane: int) -> dict[str, str]:
+        """Variables of a step: in a lane one thread, one GPU, and how many lanes share that."""
+        if not step.one_lane or self.lanes == 1:
             return {}
         if not self.gpus:
-            return alone(job)
+            return alone(step)
         sharing = -(-(self.lanes or 1) // len(self.gpus))
-        return alone(job) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
+        return alone(step) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
 
 
-def command_of(job: Job) -> tuple[str, ...]:
-    """The command of a job, from the repository's root."""
-    return "bash", f"bash/{job.script}.sh", *job.words
+def command_of(step: Step, *, in_lane: bool) -> tuple[str, ...]:
+    """The command of a step, from the repository's root; a training in a lane has one process."""
+    one = in_lane and step.entry_point in TRAINERS and not step.ray
+    return (*step.command(os.environ.get("PYTHON") or sys.executable), *(["run.processes=1"] if one else []))
 
 
 async def run_command(command: Sequence[str], variables: Mapping[str, str], write: Write | None) -> int:
@@ -84,7 +89,7 @@ async def run_command(command: Sequence[str], variables: Mapping[str, str], writ
 
 @dataclass
 class Ray:
-    """A Ray cluster: every job is a task with the CPUs and GPUs that it needs; its lines come through Ray's own log.
+    """A Ray cluster: every step is a task with the CPUs and GPUs that it needs; its lines come through Ray's own log.
 
     The repository and its folders must be on a file system that all nodes see.
     """
@@ -92,7 +97,7 @@ class Ray:
     address: str = ""
     lanes: int | None = None
 
-    async def run(self, job: Job, lane: int, write: Write | None) -> int:  # noqa: ARG002
+    async def run(self, step: Step, lane: int, write: Write | None) -> int:  # noqa: ARG002
         """See Backend."""
         import ray
 
@@ -101,12 +106,14 @@ class Ray:
             cluster.check_seen([ROOT / "bash" / "env.sh"])
         elif not ray.is_initialized():
             ray.init(address="local")  # without an address Ray would join any cluster here
-        cpus, gpus = (1, 0) if uses_ray(job) else needs_of(job)
+        cpus, gpus = (1, 0) if step.ray else needs_of(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ), **job.variables}
-        if uses_ray(job):
+        variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ), **step.variables}
+        if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
-        reference: Any = task.remote((*BOUND, *command_of(job)), {**variables, **alone(job)}, str(ROOT))
+        reference: Any = task.remote(
+            (*BOUND, *command_of(step, in_lane=step.one_lane)), {**variables, **alone(step)}, str(ROOT)
+        )
         try:
             code: int = await reference
         except asyncio.CancelledError:
@@ -115,14 +122,14 @@ class Ray:
         except ray.exceptions.RayError as error:
             said = " ".join(str(error).split())[:200]
             raise UserError(
-                f"{job.label}: its node left the Ray cluster, or Ray failed ({said}); run it again"
+                f"{step.key}: its node left the Ray cluster, or Ray failed ({said}); run it again"
             ) from error
         return code
 
 
 @dataclass
 class Slurm:
-    """Slurm: every job is one ``sbatch --wait``; ``options`` are added to it. Logs are in $RESULTS_DIR/slurm.
+    """Slurm: every step is one ``sbatch --wait``; ``options`` are added to it. Logs are in results/STUDY/slurm.
 
     A run that is killed leaves its jobs to Slurm. Started again it submits them again, under the same names: each waits
     until the one that was left has ended (``singleton``), and then finds its work done.
@@ -131,17 +138,17 @@ class Slurm:
     options: list[str] = field(default_factory=list)
     lanes: int | None = None
 
-    async def run(self, job: Job, lane: int, write: Write | None) -> int:  # noqa: ARG002
+    async def run(self, step: Step, lane: int, write: Write | None) -> int:  # noqa: ARG002
         """See Backend."""
-        results, label = Path(job.variables["RESULTS_DIR"]), job.label.replace("/", "-").replace(" ", "-")
-        log = results / "slurm" / f"{label}.log"
+        label, study = step.key.replace("/", "-"), step.place.study.partition("/")[0]
+        log = Path(study_folder("results", study), "slurm", f"{label}.log")
         (ROOT / log).parent.mkdir(parents=True, exist_ok=True)
-        cpus, gpus = needs_of(job)
+        cpus, gpus = needs_of(step)
         wanted = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={cpus}", *([f"--gpus={gpus}"] if gpus else [])]
         command = [
             *("sbatch", "--wait", "--parsable", "--export=ALL", f"--chdir={ROOT}", f"--output={log}"),
-            *(f"--job-name={results.name}-{label}", "--dependency=singleton", "--requeue", *wanted),
-            *(*self.options, f"--wrap={shlex.join(command_of(job))}"),
+            *(f"--job-name={study}-{label}", "--dependency=singleton", "--requeue", *wanted),
+            *(*self.options, f"--wrap={shlex.join(command_of(step, in_lane=step.one_lane))}"),
         ]
         ids: list[str] = []
 
@@ -151,31 +158,24 @@ class Slurm:
                 write(f"Slurm job {line}, log {log}")
 
         try:
-            return await run_command((*BOUND, *command), {**os.environ, **job.variables, **alone(job)}, note)
+            return await run_command((*BOUND, *command), {**os.environ, **step.variables, **alone(step)}, note)
         except asyncio.CancelledError:
             subprocess.run(["scancel", *ids[:1]], check=False)
             raise
 
 
-def alone(job: Job) -> dict[str, str]:
-    """Variables of a job in a lane: one process, one thread, one GPU (verl takes those of the machine)."""
-    if not job.one_lane or uses_ray(job):
+def alone(step: Step) -> dict[str, str]:
+    """Variables of a step in a lane: one thread, one GPU (verl takes those of the machine)."""
+    if not step.one_lane or step.ray:
         return {}
-    one = ("PROCESSES", "OMP_NUM_THREADS", "LANES", *(("N_GPUS",) if job.variables.get("N_GPUS") else ()))
-    return dict.fromkeys(one, "1")
+    return dict.fromkeys(("OMP_NUM_THREADS", *(("N_GPUS",) if os.environ.get("N_GPUS") else ())), "1")
 
 
-def needs_of(job: Job) -> tuple[int, int]:
-    """CPUs and GPUs of a job on a cluster: one of both in a lane, else a CPU per process and N_GPUS GPUs."""
-    if job.variables.get("DEVICE") == "gpu":
-        return 1, (1 if job.one_lane and not uses_ray(job) else int(job.variables.get("N_GPUS") or 1))
-    processes = job.variables.get("PROCESSES", "1")
-    return (1 if job.one_lane or processes == "null" else int(processes)), 0
-
-
-def uses_ray(job: Job) -> bool:
-    """Whether the job asks Ray for its own GPUs, as verl does."""
-    return job.variables.get("DEVICE") == "gpu" and job.variables.get("ENGINE") == "verl"
+def needs_of(step: Step) -> tuple[int, int]:
+    """CPUs and GPUs of a step on a cluster: one of both in a lane, else two CPUs, or one and N_GPUS GPUs."""
+    if step.gpu:
+        return 1, (1 if step.one_lane and not step.ray else int(os.environ.get("N_GPUS") or 1))
+    return (1 if step.one_lane else 2), 0
 
 
 def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str) -> int:

@@ -1,96 +1,97 @@
-"""A study under a registration: what is registered becomes its variables and jobs, and nothing else does."""
+"""A study under a registration: what is registered becomes its plan, and nothing else does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from compositionality.config.profile import load_profile
+from compositionality.data.artefact import verify
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
-from compositionality.gpus import VISIBLE
-from compositionality.study.environment import MARK, environment
-from compositionality.study.jobs import OF_A_STEP, Job, Request
+from compositionality.study.model import Replicate, study_folder
+from compositionality.study.plan import in_order, plan
 from compositionality.study.registration import Registered, registered
-from compositionality.study.replicate_jobs import replicate_jobs
-from compositionality.study.replicates import Replicate
+from compositionality.study.request import Request
+from compositionality.study.scripts import STEP_VARIABLES
+from compositionality.study.steps import Step
 
-FOLDERS = ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")
-OF_THE_MACHINE = ("DEVICE", "CORES", "LANES", "N_GPUS", "NNODES", "OMP_NUM_THREADS", "RAY_ADDRESS", "DRY_RUN", VISIBLE)
-FREE = {
-    *FOLDERS,
-    *OF_THE_MACHINE,
-    MARK,
-    "PROCESSES",
-    "PYTHON",
-    "REGISTRATION",
-    "SEED_CKPT_DIR",
-    "COUNTDOWN_RESULTS_DIR",
-}
-"""Variables that change no result, or that follow from those."""
-OF_ONE_SCRIPT = (
-    *OF_A_STEP,
-    *("ARM_NAME", "RFT", "RFT_BUDGET", "RFT_FILTER", "CONTROL", "EVALUATE_ON"),
-    *("ITERATION", "START", "STUDY_ENGINE", "LEFT_OUT", "PROBLEM_SEED", "REPLICATES", "REPLICATE", "PLAN"),
-    *("SOURCE_MODEL", "EVALUATION", "LIST_STEPS", "DRY_STEPS", "MARKDOWN"),
+RESULTS = (
+    *("section41_42/results.parquet", "section41_42/training.json", "section44/results.parquet"),
+    *("section45/results.parquet", "section45/labels.parquet"),
 )
-"""Variables that scripts read and bash/env.sh does not set for all of them."""
+"""What a whole study reads of each replicate."""
+LAST = {"claims": ("post_hoc=true",), "page": (), "record": ("force=true",)}
+"""Steps that are made again when claims have changed since, with their words."""
+FOREIGN = (*STEP_VARIABLES, "BASE_MODEL", "CHAT_TEMPLATE")
 POST_HOC = "--post-hoc"
 
 
-def registered_study(name: str, words: Sequence[str], given: Mapping[str, str]) -> tuple[list[Job], dict[str, str]]:
-    """The jobs of a registered study and its variables; its registration is kept beside its results (but for DRY_RUN).
+def registered_study(
+    name: str, words: Sequence[str], given: Mapping[str, str], *, dry: bool = False
+) -> tuple[list[Step], Request]:
+    """The steps of a registered study; its registration is kept beside its results (but for a dry run).
 
     Its test seed is entered in the ledger before the first test problem is made. With the one word ``--post-hoc`` the
-    last jobs alone: claims, which may have changed, page and record. UserError for a registration that may not be run
+    last steps alone: claims, which may have changed, page and record. UserError for a registration that may not be run
     (``registered``), a test seed that something else used, and a setting beside the registration.
     """
     post_hoc = list(words) == [POST_HOC]
     if words and not post_hoc:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
     found = registered(name, post_hoc=post_hoc)
-    if foreign := [key for key in OF_ONE_SCRIPT if key in given]:
+    if foreign := [key for key in FOREIGN if given.get(key)]:
         raise UserError(f"{foreign[0]}={given[foreign[0]]}: a registered study takes no such variable; leave it out")
-    variables = registered_variables(found, given)
-    results = Path(variables["RESULTS_DIR"])
-    content = found.content
-    replicates = [Replicate(seed, split) for seed, splits in content.replicates.items() for split in splits]
-    jobs = replicate_jobs(Request(content.study, len(replicates)), variables, replicates, content.controls)
+    request = registered_request(found, given)
+    steps = [step for step in plan(request) if step.whole or not is_complete(request, step.place)]
     if post_hoc:
-        return _decided_again(jobs), variables
+        last = [step for step in steps if step.name in LAST]
+        return in_order([replace(step, words=(*step.words, *LAST[step.name])) for step in last]), request
+    content, results = found.content, Path(study_folder("results", request.name))
     if (results / "registration").exists():
         found.freeze(results)
     check_test_seed(content.test_seed, found.identity)
-    if not variables.get("DRY_RUN"):
+    if not dry:
         found.freeze(results)
-        note_test_seed(content.test_seed, found.identity, f"{variables['STUDY']}.json")
-    return jobs, variables
+        note_test_seed(content.test_seed, found.identity, f"{request.name}.json")
+    return in_order(steps), request
 
 
-def _decided_again(jobs: Sequence[Job]) -> list[Job]:
-    """Claims, page and record, one after the other."""
-    words = {"claims": (POST_HOC,), "report": (), "record": ("--force",)}
-    last = [job for job in jobs if job.script in words]
-    return [replace(job, words=words[job.script], after=tuple(range(n))) for n, job in enumerate(last)]
-
-
-def registered_variables(found: Registered, given: Mapping[str, str]) -> dict[str, str]:
-    """The variables of bash/env.sh. UserError for one that was given and is not as registered."""
+def registered_request(found: Registered, given: Mapping[str, str]) -> Request:
+    """What the registration asks for. UserError for a variable that says otherwise."""
     content, name = found.content, Path(found.name).stem
-    chosen = {
-        "PROFILE": content.profile,
-        "ENGINE": content.engine,
-        "SECTION": content.study,
-        "ARMS": " ".join(content.arms),
-        "TEST_SEED": str(content.test_seed),
-        "DATA_DIR": f"data/{name}",
-        "CKPT_DIR": f"checkpoints/{name}",
-        "RESULTS_DIR": f"results/{name}",
-        **{key: given[key] for key in (*FOLDERS, *OF_THE_MACHINE) if given.get(key)},
-    }
-    kept = {key: chosen[key] for key in ("RAY_ADDRESS", "DRY_RUN", "N_GPUS", "NNODES") if chosen.get(key)}
-    variables = {**kept, **environment(chosen), "STUDY": name, "REGISTRATION": found.name}
-    for key in sorted(variables.keys() - FREE):
-        if given.get(key, variables[key]) not in ("", variables[key]):
-            raise UserError(
-                f"{key}={given[key]}: registered is {variables[key] or 'none'} ({found.name}); leave it out"
-            )
-    return variables
+    profile = f"{content.profile}/{content.engine}" if content.engine else content.profile
+    own = {"PROFILE": profile, "STUDY": name, "ARMS": " ".join(content.arms), "TEST_SEED": str(content.test_seed)}
+    for key, value in {**own, "SEED": "", "SPLIT": "", "SEEDS": ""}.items():
+        if given.get(key) not in (None, "", value):
+            raise UserError(f"{key}={given[key]}: registered is {value or 'none'} ({found.name}); leave it out")
+    return Request(
+        content.study,
+        profile,
+        tuple(Replicate(name, seed, split) for seed, splits in content.replicates.items() for split in splits),
+        tuple(content.arms),
+        tuple(content.controls),
+        report=True,
+        registration=found.name,
+        record=True,
+        one_lane=True,
+        test_seed=content.test_seed,
+        gpu=load_profile(profile).device == "gpu",
+    )
+
+
+def is_complete(request: Request, place: Replicate) -> bool:
+    """True if a replicate's results are there, of all its arms: then its models and completions may lie elsewhere.
+
+    What the splits of a seed share is complete if all of them are. UserError for a result that has been altered.
+    """
+    places = [one for one in request.replicates if one == place or (not place.split and one.seed == place.seed)]
+    first = {one.seed: one for one in reversed(request.replicates)}.values()
+    for one in places:
+        files = [Path(one.folder("results"), name) for name in RESULTS]
+        if not all(file.is_file() for file in files):
+            return False
+        evaluated = [verify(file) for file in files][1].settings["models"]
+        controls = request.controls if one in first else ()
+        if not {*request.loaded.evaluated, *request.trained, *controls} <= set(evaluated):
+            return False
+    return True

@@ -1,20 +1,22 @@
-"""What the steps of a profile need on a machine, with the settings that its scripts run with."""
+"""What the steps of a profile need on a machine, with the settings that their plan gives them."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import read_set
-from compositionality.config.profile import Profile, in_training, layers_of, load_profile
+from compositionality.config.profile import Profile, layers_of
 from compositionality.rollout.forecast.check import sampling_needs, vllm_of
 from compositionality.rollout.forecast.machine import Machine
 from compositionality.rollout.forecast.need import DISK, Need
 from compositionality.rollout.forecast.shape import ModelShape, shape_of_model
 from compositionality.rollout.settings import CollectSettings
-from compositionality.study.arms import load_study
-from compositionality.study.types import Study
+from compositionality.study.model import Replicate
+from compositionality.study.plan import plan
+from compositionality.study.request import Request
 from compositionality.train.engines import settle_attention
 from compositionality.train.forecast import single
 from compositionality.train.forecast.batch import Tail
@@ -34,28 +36,40 @@ QUERY_SAMPLES = 8
 
 @dataclass(frozen=True)
 class Planned:
-    """A study of a profile on a machine: ``model`` is its base model, "" for one that it pretrains."""
+    """A study of a profile (NAME/ENGINE) on a machine: ``model`` is its base model, "" for one that it pretrains."""
 
     profile: str
-    engine: str
     study: str
     seeds: int
     model: str
     machine: Machine
     tail: Tail
 
-    @property
-    def word(self) -> str:
-        """profile=WORD of the entry points."""
-        return f"{self.profile}/{self.engine}"
+    @cached_property
+    def request(self) -> Request:
+        """One replicate of it, with all that a report reads."""
+        return Request(
+            self.study, self.profile, (Replicate("study", 0),), report=True, base_model=self.model,
+            chat_template="own" if not self.model else "",
+        )  # fmt: skip
 
+    @cached_property
     def loaded(self) -> Profile:
         """The profile's own numbers."""
-        return _profile(self.profile, self.engine).of_study(self.study)
+        return self.request.settings
 
-    def settings(self, schema: type[Any], entry_point: str, step: str, *words: str) -> Any:
-        """Those of a step, as its script gives them."""
-        return parse(schema, list(words), layers_of(self.word, entry_point, step))
+    @cached_property
+    def steps(self) -> dict[str, list[Any]]:
+        """The settings of its steps by entry point, in the plan's order."""
+        found: dict[str, list[Any]] = {}
+        for step in plan(self.request):
+            found.setdefault(step.entry_point, []).append(step.settings)
+        return found
+
+    @property
+    def engine(self) -> str:
+        """Of its trainings."""
+        return self.loaded.engine
 
     def ranks(self, processes: int | None = None) -> Ranks:
         """The processes of a training: one on each GPU, two on a CPU."""
@@ -67,12 +81,7 @@ class Planned:
         """Runs that share the memory: those of a profile's lanes where there is one GPU, of two cores on a CPU."""
         if self.engine == "verl":
             return 1
-        return (max(self.loaded().lanes, 1) if self.machine.gpus == 1 else 1) if self.machine.gpus else 2
-
-
-@cache
-def _profile(name: str, engine: str) -> Profile:
-    return load_profile(name, engine)
+        return (max(self.loaded.lanes, 1) if self.machine.gpus == 1 else 1) if self.machine.gpus else 2
 
 
 def shape_of_base(plan: Planned) -> ModelShape:
@@ -85,9 +94,7 @@ def shape_of_base(plan: Planned) -> ModelShape:
 
 def pretraining(plan: Planned) -> PretrainSettings:
     """How the base model is made, where no model is given."""
-    found: PretrainSettings = plan.settings(
-        PretrainSettings, "pretrain_tiny", f"{plan.study}/stage0_pretrain", "output=-"
-    )
+    found: PretrainSettings = plan.steps["pretrain_tiny"][0]
     return found
 
 
@@ -95,7 +102,7 @@ def needs_of(plan: Planned, shape: ModelShape) -> list[Need]:
     """Of every kind of step, and of the disk that the whole study takes."""
     return [
         *_pretraining(plan, shape),
-        *sampling_needs(collecting(plan), shape, plan.loaded().sampling.max_prompt_tokens, gpu=bool(plan.machine.gpus)),
+        *sampling_needs(collecting(plan), shape, plan.loaded.sampling.max_prompt_tokens, gpu=bool(plan.machine.gpus)),
         *_sft(plan, shape),
         *_grpo(plan, shape),
         Need(
@@ -104,13 +111,14 @@ def needs_of(plan: Planned, shape: ModelShape) -> list[Need]:
     ]
 
 
-@cache
 def collecting(plan: Planned) -> CollectSettings:
-    """How rollouts are collected outside training."""
-    words = ("problems=-", "output=-", "model=-")
-    (step, *_) = (*load_study(plan.study).reported, "section41_42/stage1_create_train_data")
-    found: CollectSettings = plan.settings(CollectSettings, "collect_rollouts", step, *words)
-    return found
+    """How rollouts are collected outside training; of a study without, as the profile says."""
+    found = plan.steps.get("collect_rollouts")
+    words = ["problems=-", "output=-", "model=-"]
+    settings: CollectSettings = (
+        found[0] if found else parse(CollectSettings, words, layers_of(plan.profile, "collect_rollouts"))
+    )
+    return settings
 
 
 def completions_at_once(plan: Planned, shape: ModelShape) -> int | None:
@@ -118,48 +126,49 @@ def completions_at_once(plan: Planned, shape: ModelShape) -> int | None:
     settings, gpu = collecting(plan), plan.machine.gpu_bytes
     if settings.engine not in ("vllm", "ray") or gpu is None:
         return None
-    return vllm_of(settings, shape, plan.loaded().sampling.max_prompt_tokens, gpu=True).at_once(shape, gpu)
+    return vllm_of(settings, shape, plan.loaded.sampling.max_prompt_tokens, gpu=True).at_once(shape, gpu)
+
+
+def training(plan: Planned, entry_point: str) -> Any:
+    """The first SFT or RL of the study, on this machine."""
+    settings = deepcopy(plan.steps[entry_point][0])
+    gpus, run = plan.machine.gpus, settings.run
+    run.device, run.processes = ("gpu" if gpus else "cpu"), None
+    if plan.engine == "verl":
+        run.nodes, run.processes = plan.machine.nodes, gpus or 1
+    run.processes = run.processes or plan.ranks().processes
+    settle_attention(settings)
+    return settings
 
 
 @cache
 def grpo_settings(plan: Planned) -> GrpoSettings:
     """Of the first RL of the study."""
-    profile = plan.loaded()
-    rollout = "vllm" if plan.engine == "verl" else in_training(profile.sampling.engine)
-    words = (
-        "model.path=-",
-        "data.train_files=[]",
-        "data.val_files=[-]",
-        "trainer.output=-",
-        f"rollout.engine={rollout}",
-    )
-    step = next(filter(_is_rl, _scripts(plan)))
-    found: GrpoSettings = plan.settings(GrpoSettings, "train_grpo", step, *words, *_run_words(plan))
-    _settle(found, plan)
+    found: GrpoSettings = training(plan, "train_grpo")
     return found
 
 
 @cache
 def sft_settings(plan: Planned) -> SftSettings:
-    """Of Stage 1, or of the arms' own SFT."""
-    words = ("model.path=-", "data.train_file=-", "trainer.output=-", *_run_words(plan))
-    (step, *_) = (*filter(_is_sft, _scripts(plan)), f"{plan.study}/stage1_rft")
-    found: SftSettings = plan.settings(SftSettings, "train_sft", step, *words)
-    _settle(found, plan)
+    """Of the first SFT of the study."""
+    found: SftSettings = training(plan, "train_sft")
     return found
 
 
 def study_parts(plan: Planned, shape: ModelShape) -> dict[str, float]:
     """Bytes that a finished study leaves, by kind of run, over all seeds."""
-    profile, arms = plan.loaded(), _scripts(plan)
-    rl, own_sft = sum(map(_is_rl, arms)), sum(map(_is_sft, arms))
-    if not _fine_tunes(plan):
+    rl, sft = (len(plan.steps.get(name, [])) for name in ("train_grpo", "train_sft"))
+    if not sft:
         return {f"{plan.seeds * rl} runs of RL": plan.seeds * rl * _after_rl(plan, shape)}
-    sft = own_sft or 1 + profile.rft.iterations * sum("rft_loop" in script for script in arms)
-    rft = profile.rft.iterations * profile.rft.prompts * profile.rft.samples
-    completions = read_set("string", profile).count("stage1_level1/train") * profile.rft.stage1_samples + rft
-    if own_sft:
-        completions = own_sft * read_set("igsm", profile).count("queries") * QUERY_SAMPLES
+    if "igsm" in plan.request.loaded.owns:
+        completions = sft * read_set("igsm", plan.loaded).count("queries") * QUERY_SAMPLES
+    else:
+        (first, *_) = plan.steps["collect_rollouts"]
+        chunks = [one for one in plan.steps.get("split_chunks", []) if one.rows_per_chunk]
+        folders = {str(one.output): one.chunks * one.rows_per_chunk for one in chunks}
+        answers = [one for one in plan.steps["collect_rollouts"] if str(one.problems.parent) in folders]
+        rft = sum(folders[str(one.problems.parent)] * one.n_samples for one in answers if one.problems.stem == "0")
+        completions = read_set("string", plan.loaded).count("stage1_level1/train") * first.n_samples + rft
     base = 0 if plan.model else 4 * shape.parameters
     of_sft, single_file = sft_settings(plan).trainer, plan.engine == "single"
     after_sft = run_bytes(shape, keep=of_sft.keep, best=False, dtype=of_sft.export_dtype, whole_model=single_file)
@@ -187,7 +196,7 @@ def _pretraining(plan: Planned, shape: ModelShape) -> Iterator[Need]:
 
 
 def _sft(plan: Planned, shape: ModelShape) -> list[Need]:
-    if not _fine_tunes(plan):
+    if "train_sft" not in plan.steps:
         return []
     settings = sft_settings(plan)
     if plan.engine == "single":
@@ -206,39 +215,3 @@ def _grpo(plan: Planned, shape: ModelShape) -> list[Need]:
     from compositionality.train.verl.configure import grpo_config
 
     return of_verl.grpo_needs(grpo_config(settings), shape, plan.tail)
-
-
-def _scripts(plan: Planned) -> list[str]:
-    """Of the arms that are trained."""
-    study: Study = load_study(plan.study)
-    return [study.arms[name].script for name in study.trained or plan.loaded().arms]
-
-
-def _is_rl(script: str) -> bool:
-    return script.rpartition("/")[2].removeprefix("stage2_").startswith(("rl", "train"))
-
-
-def _is_sft(script: str) -> bool:
-    return script.endswith("/sft")
-
-
-def _fine_tunes(plan: Planned) -> bool:
-    """Whether the study has SFT: of an arm, or a stage."""
-    scripts = [*_scripts(plan), *(stage.script for stage in load_study(plan.study).stages)]
-    return any(_is_sft(script) or "stage1" in script for script in scripts)
-
-
-def _run_words(plan: Planned) -> list[str]:
-    machine = plan.machine
-    device = "gpu" if machine.gpus else "cpu"
-    words = [f"engine={plan.engine}", f"run.device={device}"]
-    return (
-        words
-        if plan.engine == "single"
-        else [*words, f"run.nodes={machine.nodes}", f"run.processes={machine.gpus or 1}"]
-    )
-
-
-def _settle(settings: GrpoSettings | SftSettings, plan: Planned) -> None:
-    settings.run.processes = settings.run.processes or plan.ranks().processes
-    settle_attention(settings)

@@ -18,7 +18,6 @@ from compositionality.rollout.forecast.machine import Machine, this_machine
 from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
 from compositionality.rollout.forecast.shape import ModelShape, cached_config
 from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
-from compositionality.study.arms import load_study
 from compositionality.study.forecast import Planned, completions_at_once, needs_of, pretraining, shape_of_base
 from compositionality.train.common.chat_template import OWN, find_template
 from compositionality.train.forecast.batch import Tail
@@ -61,7 +60,7 @@ def preflight(settings: PreflightSettings) -> None:
     shape = shape_of_base(plan)
     needs = needs_of(plan, shape)
     console = Console(width=COLUMNS, highlight=False, markup=False)
-    console.print(f"{plan.word}: {shape.parameters / 1e6:,.1f} M parameters on {described(plan.machine)}")
+    console.print(f"{plan.profile}: {shape.parameters / 1e6:,.1f} M parameters on {described(plan.machine)}")
     console.print(table(needs, plan.machine))
     fit = completions_at_once(plan, shape)
     if fit is not None:
@@ -74,7 +73,7 @@ def preflight(settings: PreflightSettings) -> None:
         console.print(f"{need.step}, {need.place}: {need.lower}")
     if missing:
         names = ", ".join(dict.fromkeys(f"{need.step} ({need.place})" for need in missing))
-        raise UserError(f"profile={plan.word} does not fit {described(plan.machine)}: {names}")
+        raise UserError(f"profile={plan.profile} does not fit {described(plan.machine)}: {names}")
 
 
 def planned(settings: PreflightSettings) -> Planned:
@@ -95,7 +94,7 @@ def planned(settings: PreflightSettings) -> Planned:
     )
     tail = Tail(settings.mean_tokens, settings.share_at_limit)
     model = settings.model or profile.base_model
-    return Planned(name, profile.engine, settings.study, settings.seeds, model, machine, tail)
+    return Planned(f"{name}/{profile.engine}", settings.study, settings.seeds, model, machine, tail)
 
 
 def table(needs: Sequence[Need], machine: Machine) -> Table:
@@ -151,8 +150,8 @@ def prompt_shown(plan: Planned) -> str:
     tokenizer = tokenizer_of(plan)
     if tokenizer is None:
         return "No prompt to show: the model's tokenizer is not here."
-    (name, *_) = (*load_study(plan.study).owns, "string")
-    files = file_settings([f"set={name}", f"profile={plan.word}", "output=-"]).values()
+    (name, *_) = (*plan.request.loaded.owns, "string")
+    files = file_settings([f"set={name}", f"profile={plan.profile}", "output=-"]).values()
     file = min(files, key=lambda one: getattr(one, "show_definitions", False))  # as RL asks
     task, _, options, _ = check(file)
     problem = next(iter(task.problems(options, file.split, file.seed, file.count)))
@@ -171,5 +170,5 @@ def tokenizer_of(plan: Planned) -> Any:
     if not (folder / "tokenizer_config.json").is_file():
         return None
     tokenizer = read_tokenizer(folder)
-    tokenizer.chat_template = find_template(plan.loaded().chat_template or OWN, tokenizer, folder)[0]
+    tokenizer.chat_template = find_template(plan.loaded.chat_template or OWN, tokenizer, folder)[0]
     return tokenizer

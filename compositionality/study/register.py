@@ -21,7 +21,7 @@ def register_study(settings: RegisterSettings) -> None:
         print(f"{register(settings.registration)}: hashes written; commit it, then run bash/confirmatory.sh")
         return
     found = registered(settings.registration)
-    registered_study(settings.registration, [], {"DRY_RUN": "1"})
+    registered_study(settings.registration, [], {}, dry=True)
     splits = sum(map(len, found.content.replicates.values()))
     print(
         f"{settings.registration}: {splits} replicates of {len(found.content.replicates)} seeds, commit {found.commit}"

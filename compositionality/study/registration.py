@@ -25,12 +25,14 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.study.arms import find_arm, load_study, study_names
-from compositionality.study.types import Study
+from compositionality.study.model import Replicate, Study, find_arm, load_study
+from compositionality.study.plan import plan
+from compositionality.study.request import Request
+from compositionality.train.common.run_folder import flatten
 
 ROOT = Path(__file__).parents[2]
-LOOKS = ("title", "colour", "marker", "line", "width")
-"""Keys of an arm that change no model."""
+MACHINE = re.compile(r"run\.|workers$|force$|dry_run$|ray_address$|judge_workers$")
+"""Settings that change no result."""
 MADE = frozenset({"accuracy", "passk", "failures"})
 """The results that a registered study makes."""
 AGAIN = "python examples/register.py registration="
@@ -69,7 +71,7 @@ def registered(name: str, *, post_hoc: bool = False) -> Registered:
         if not getattr(found, key):
             raise UserError(f"{path}: {key}: not there yet; run {AGAIN}{name} and commit it")
         if getattr(found, key) != expected:
-            what = "the claims' file" if key.startswith("claims") else "the profile, a stage or an arm"
+            what = "the claims' file" if key.startswith("claims") else "the settings of its steps"
             raise UserError(
                 f"{path}: {key}: {what} is not what was registered; restore it (its record names the "
                 f"commit that ran it), or before any result: {AGAIN}{name}"
@@ -113,28 +115,26 @@ def hashes_of(found: Registration) -> dict[str, str]:
     return {"claims_sha256": file_hash(claims), "recipe_sha256": sha256(recipe.encode()).hexdigest()}
 
 
-def recipe_of(found: Registration) -> dict[str, Any]:
-    """The profile as resolved, the problem files, the stages, and the arms but for how they are drawn."""
-    study = load_study(found.study)
-    names = [*study.evaluated, *found.arms, *found.controls]
-    profile = load_profile(found.profile, found.engine).of_study(found.study)
-    return {
-        "profile": without_others(asdict(profile), found.study),
-        "problems": {name: asdict(read_set(name, profile)) for name in ("string", "countdown", *study.owns)},
-        "stages": [asdict(stage) for stage in study.stages],
-        "arms": {name: {k: v for k, v in asdict(study.arms[name]).items() if k not in LOOKS} for name in names},
-    }
-
-
-def without_others(profile: dict[str, Any], study: str) -> dict[str, Any]:
-    """A profile's settings but for those that other studies alone read, and its problem sets, resolved elsewhere."""
-    others = {name: load_study(name).owns for name in study_names() if name != study}
-    tasks = {task for owned in others.values() for task in owned}
-    names = tuple(f"{name}/" for name, owned in others.items() if owned)
-    kept = {key: value for key, value in profile.items() if key not in {"problems", "studies"}}
-    settings = {key: value for key, value in profile["settings"].items() if key.rpartition("/")[2] not in tasks}
-    steps = {key: value for key, value in profile["steps"].items() if not key.startswith(names)}
-    return kept | {"settings": settings, "steps": steps}
+def recipe_of(found: Registration) -> list[dict[str, Any]]:
+    """The resolved settings of every step of one replicate with all arms, but for where and how fast it is computed."""
+    profile = f"{found.profile}/{found.engine}" if found.engine else found.profile
+    place = Replicate("STUDY", 0, 1)
+    request = Request(
+        found.study, profile, (place,), tuple(found.arms), tuple(found.controls), report=True, test_seed=found.test_seed
+    )
+    rows = []
+    for step in plan(request):
+        if not step.whole:
+            made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
+            values = {name: flatten(asdict(one)) for name, one in made.items()}
+            kept = {
+                f"{name}:{key}": str(one)
+                for name, of in values.items()
+                for key, one in of.items()
+                if not MACHINE.match(key)
+            }
+            rows.append({"step": step.name, "entry_point": step.entry_point, "settings": kept})
+    return rows
 
 
 def check_fits(path: Path, found: Registration) -> None:

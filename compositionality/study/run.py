@@ -1,135 +1,207 @@
-"""``examples/run_study.py``: a study, or a few scripts, for one seed or several."""
+"""``examples/run_study.py``: a study for one seed or several, from nothing to what it reports."""
 
 import asyncio
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
 
+from compositionality.config.profile import Profile, load_profile
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
-from compositionality.ranges import PositiveInt, Seed
-from compositionality.study.backends import Backend, Ray, choose_backend, command_of
+from compositionality.ranges import OneOf, PositiveInt, Seed
+from compositionality.study.backends import Backend, Ray, choose_backend
 from compositionality.study.confirmatory import registered_study
-from compositionality.study.dry_run import DryRun
-from compositionality.study.environment import environment
-from compositionality.study.jobs import Job, Request, script_jobs, study_jobs
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.overrides import left_out, steps_of
+from compositionality.study.model import BASH, Replicate, load_study, study_folder
+from compositionality.study.plan import plan
+from compositionality.study.request import Request
 from compositionality.study.runner import Runner
+from compositionality.study.scripts import STEP_VARIABLES
+from compositionality.study.steps import Step, check_quietly
+from compositionality.train.common.prompt_stream import check_problems_last
+from compositionality.train.grpo_settings import generation_batch
+
+MOST_LANES = 4
+"""On a CPU."""
+STARTS = {"composition": 1, "scaling": 3}
+"""Seeds of a study where nobody says how many."""
 
 
 @dataclass
 class RunStudySettings:
     """What runs, for which seeds, and where. What is not given is a variable of bash/env.sh, or the profile's."""
 
-    study: str = ""  # one of compositionality/config/study/: its stages, arms and evaluation for every seed
-    scripts: list[str] = field(default_factory=list)  # instead of a study: scripts of bash/ with a word each, in lanes
+    study: str = ""  # one of compositionality/config/study/
     registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
-    profile: str = ""  # PROFILE
-    engine: str = ""  # ENGINE
+    profile: str = ""  # PROFILE: NAME or NAME/ENGINE
     seed: Seed | None = None  # SEED: the first seed
-    seeds: PositiveInt = 1  # how many
+    seeds: PositiveInt | None = None  # SEEDS: how many
     arms: list[str] = field(default_factory=list)  # ARMS
-    lanes: PositiveInt | None = None  # LANES: jobs side by side on this machine
-    summary: bool = False  # then the table and the figure over all seeds
-    report: bool = False  # then what the study reports of every seed (pass@k, failure modes), the claims, the page
+    passk: list[str] = field(default_factory=list)  # models whose pass@k is measured
+    variants: list[str] = field(default_factory=list)  # of a study that has some
+    only: list[str] = field(default_factory=list)  # steps by name or pattern, such as rl-* or claims
+    report: bool = False  # also what a report reads of every seed (pass@k, failure modes), the claims, the page
+    countdown: str = ""  # study of section 4.3 that claims and page read; empty: countdown…
+    lanes: PositiveInt | None = None  # steps side by side on this machine
     backend: str = ""  # BACKEND: local, ray or slurm
     ray_address: str = ""  # RAY_ADDRESS: of a running Ray cluster; empty: one is started here
     slurm_options: list[str] = field(default_factory=list)  # added to every sbatch
-    dry_run: bool = False  # DRY_RUN: print every command, run nothing
+    print: Annotated[str, OneOf(("", "list", "bash", "make", "json"))] = ""  # write the plan and run nothing
+    log: str = ""  # file for what the steps say; then a line for each step is all that is printed
+    force: bool = False  # make everything again
+    dry_run: bool = False  # DRY_RUN: check every step as its start would, run nothing
 
 
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
-    """Run every job; ``words`` go to every script. SystemExit with the first failure's exit code.
+    """Run every step; ``words``: STEP:key=value. SystemExit with the first failure's exit code.
 
-    UserError for a study, a script, an arm, a profile or a backend that there is not, and for an override that no step
-    of the scripts knows or takes.
+    UserError for a study, an arm, a step, a profile or a backend that there is not, and for a word that its step does
+    not take.
     """
-    if [bool(settings.study), bool(settings.scripts), bool(settings.registration)].count(True) != 1:
-        raise UserError("give study=NAME, scripts=[...] or registration=NAME")
-    variables = {} if settings.registration else variables_of(settings, os.environ)
+    if bool(settings.study) == bool(settings.registration):
+        raise UserError("give study=NAME or registration=NAME")
+    dry = settings.dry_run or bool(os.environ.get("DRY_RUN"))
     if settings.registration:
-        jobs, variables = registered_study(settings.registration, words, given_beside(settings, os.environ))
-    elif settings.study:
-        check_not_registered(int(variables["TEST_SEED"]))
-        request = Request(settings.study, settings.seeds, tuple(words), settings.summary, settings.report)
-        jobs = study_jobs(request, variables)
+        steps, request = registered_study(settings.registration, words, os.environ, dry=dry or bool(settings.print))
     else:
-        jobs = script_jobs(settings.scripts, words, variables, settings.seeds)
-    dry = bool(variables.get("DRY_RUN"))
-    backend: Backend = (
-        DryRun()
-        if dry
-        else choose_backend(
-            settings.backend or os.environ.get("BACKEND") or "local",
-            int(variables["LANES"]),
-            gpus_of_lanes(variables),
-            settings.ray_address or variables.get("RAY_ADDRESS", ""),
-            settings.slurm_options,
-        )
-    )
-    if isinstance(backend, Ray) and variables["ENGINE"] == "verl":
-        backend.lanes = 1  # each of its trainings takes the GPUs of all nodes
-    if words and not settings.registration and "LEFT_OUT" not in os.environ:
-        jobs = with_overrides(jobs, words, settings.study or " ".join(settings.scripts))
-    runner = Runner(jobs, backend)
+        check_replaced(os.environ)
+        request = request_of(settings, words, os.environ)
+        check_not_registered(request.test_seed)
+        steps = plan(request, settings.only)
+        if settings.force:
+            steps = [forced(step) for step in steps]
+    for step in steps:
+        _ = step.settings  # every word is known before anything starts
+    check_lasting_problems(steps)
+    if settings.print:
+        print(shown(steps, settings.print))
+        return
+    if dry:
+        dry_run(steps)
+        return
+    backend = backend_of(settings, request)
+    for name in STEP_VARIABLES:
+        os.environ.pop(name, None)  # a step is given its own
+    runner = Runner(steps, backend, times_file(request), Path(settings.log) if settings.log else None)
     if os.environ.get("BEGAN", "").isdecimal():
         runner.began = int(os.environ["BEGAN"])
-    if not dry:
-        study = variables["SECTION"] if settings.registration else settings.study
-        runner.times = times_file(study, variables, os.environ)
-    runner.jobs = [with_times(job, runner) for job in jobs]
     if code := asyncio.run(runner.run()):
         raise SystemExit(code)
+    for step in steps:
+        if settings.log and step.name == "page":
+            print(f"The page, for any browser: {step.outputs[0]}/index.html")
 
 
-def variables_of(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
-    """The variables of bash/env.sh with what the settings say on top."""
-    base = given_beside(settings, given)
-    kept = (
-        "MODEL_PATH",
-        "RAY_ADDRESS",
-        "DRY_RUN",
-        "N_GPUS",
-        "NNODES",
-        "RFT",
-        "RFT_BUDGET",
-        "RFT_FILTER",
-        "EVALUATE_ON",
-        "STUDY_ENGINE",
-        "LEFT_OUT",
+def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[str, str]) -> Request:
+    """What a person asks for: the settings, then variables of bash/env.sh, then the profile's. UserError for both."""
+    for name in STEP_VARIABLES:
+        if given.get(name):
+            raise UserError(
+                f"{name}={given[name]}: of one script, and a study has many; a study starts from BASE_MODEL, "
+                "and a key of one step is STEP:key=value"
+            )
+    study = load_study(settings.study)
+    profile = settings.profile or given.get("PROFILE") or default_profile(given)
+    number = settings.seeds or whole_number("SEEDS", given) or STARTS.get(study.name, 1)
+    seed = settings.seed if settings.seed is not None else whole_number("SEED", given) or 0
+    split, test_seed = whole_number("SPLIT", given) or 0, whole_number("TEST_SEED", given)
+    if number > 1 and seed:
+        raise UserError(f"SEED={seed} SEEDS={number}: give one of the two; SEEDS=N runs seeds 0 to N-1")
+    if number > 1 and split:
+        raise UserError(
+            f"SPLIT={split} SEEDS={number}: give one of the two; bash/confirmatory.sh runs seeds with several splits"
+        )
+    name = given.get("STUDY") or study_name(study.name, profile, given)
+    loaded = load_profile(profile)
+    return Request(
+        settings.study,
+        profile,
+        tuple(Replicate(name, seed + one, split) for one in range(number)),
+        tuple(settings.arms or given.get("ARMS", "").split()),
+        words=tuple(words),
+        report=settings.report or bool(settings.only),
+        passk=tuple(settings.passk),
+        variants=tuple(settings.variants),
+        countdown=settings.countdown or study_name("countdown", profile, given),
+        record="record" in settings.only,
+        test_seed=2027 if test_seed is None else test_seed,
+        base_model=given.get("BASE_MODEL", ""),
+        chat_template=given.get("CHAT_TEMPLATE", ""),
+        gpu=on_gpu(loaded, given),
     )
-    return {**{key: base[key] for key in kept if base.get(key)}, **environment(base)}
 
 
-def given_beside(settings: RunStudySettings, given: Mapping[str, str]) -> dict[str, str]:
-    """What a person gave, as variables of bash/env.sh: the environment with the settings on top."""
-    chosen = {
-        "PROFILE": settings.profile,
-        "ENGINE": settings.engine,
-        "SECTION": settings.study,
-        "SEED": "" if settings.seed is None else str(settings.seed),
-        "ARMS": " ".join(settings.arms),
-        "LANES": "" if settings.lanes is None else str(settings.lanes),
-        "DRY_RUN": "1" if settings.dry_run else "",
-    }
-    base = {key: value for key, value in given.items() if not key.startswith("BASH_FUNC_")}
-    base |= {key: value for key, value in chosen.items() if value}
-    return base | {"SEEDS": str(settings.seeds)}
+def check_replaced(given: Mapping[str, str]) -> None:
+    """UserError for a variable that scripts used to read, with what to give instead (bash/replaced.txt)."""
+    for line in (BASH / "replaced.txt").read_text().splitlines():
+        name, _, instead = line.partition(" ")
+        if given.get(name):
+            raise UserError(f"{name}={given[name]}: {instead}")
 
 
-def gpus_of_lanes(variables: Mapping[str, str]) -> list[str]:
+def default_profile(given: Mapping[str, str]) -> str:
+    """Of this machine, as bash/env.sh chooses it."""
+    return "single" if visible_gpus(given) else "tiny"
+
+
+def study_name(name: str, profile: str, given: Mapping[str, str]) -> str:
+    """The name of a study's folders: its own, with the profile where that is not the machine's default."""
+    return name if profile == default_profile(given) else f"{name}-{profile.replace('/', '-')}"
+
+
+def whole_number(name: str, given: Mapping[str, str]) -> int | None:
+    """The number that a variable holds; None if it is not given. UserError for what is none."""
+    value = given.get(name, "")
+    if not value:
+        return None
+    least = 1 if name == "SEEDS" else 0
+    if not value.isdecimal() or (value != "0" and value.startswith("0")) or not least <= int(value) <= 10**9:
+        raise UserError(f"{name}={value}: give a whole number from {least}, without leading zeros")
+    return int(value)
+
+
+def on_gpu(profile: Profile, given: Mapping[str, str]) -> bool:
+    """Whether the steps compute on GPUs."""
+    return profile.device == "gpu" or (not profile.device and bool(visible_gpus(given)))
+
+
+def forced(step: Step) -> Step:
+    """The step, made again if its entry point can."""
+    return replace(step, words=(*step.words, "force=true")) if "force" in step.flat else step
+
+
+def backend_of(settings: RunStudySettings, request: Request) -> Backend:
+    """Where the steps run. UserError for a backend that there is not, and for fewer GPUs than N_GPUS."""
+    gpus = gpus_of_lanes(request.gpu)
+    cpu_lanes = min(len(os.sched_getaffinity(0)), MOST_LANES)
+    lanes = cpu_lanes if not request.gpu else len(gpus) if len(gpus) > 1 else max(request.settings.lanes, 1)
+    verl = request.settings.engine == "verl"
+    backend = choose_backend(
+        settings.backend or os.environ.get("BACKEND") or "local",
+        1 if verl else settings.lanes or lanes,
+        gpus,
+        settings.ray_address or os.environ.get("RAY_ADDRESS", ""),
+        settings.slurm_options,
+    )
+    if isinstance(backend, Ray) and verl:
+        backend.lanes = 1  # each of its trainings takes the GPUs of all nodes
+    return backend
+
+
+def gpus_of_lanes(gpu: bool) -> list[str]:
     """Ids of the GPUs that lanes of this machine share: the visible ones, the first N_GPUS of them if that is given.
 
     UserError if there are fewer.
     """
-    visible = visible_gpus(os.environ) if variables["DEVICE"] == "gpu" else []
-    wanted = int(variables.get("N_GPUS") or len(visible))
+    visible = visible_gpus(os.environ) if gpu else []
+    wanted = whole_number("N_GPUS", os.environ) or len(visible)
     if visible and wanted > len(visible):
         raise UserError(
             f"N_GPUS={wanted}, but the visible GPUs are {','.join(visible)} "
@@ -138,30 +210,84 @@ def gpus_of_lanes(variables: Mapping[str, str]) -> list[str]:
     return visible[:wanted]
 
 
-def with_overrides(jobs: Sequence[Job], words: Sequence[str], shown: str) -> list[Job]:
-    """The jobs with what their steps leave out of the ``words``; UserError for a word that fits no step."""
-    of_one_seed = {(job.script, job.words): job for job in reversed(jobs)}.values()
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        found = pool.map(lambda job: steps_of(command_of(job), {**os.environ, **job.variables}), of_one_seed)
-        steps = [step for of_job in found for step in of_job]
-    unknown = left_out(words, steps, shown)
-    return [replace(job, variables={**job.variables, "LEFT_OUT": unknown}) for job in jobs]
+def check_lasting_problems(steps: Sequence[Step]) -> None:
+    """UserError for a step of RL by verl whose problems, where the plan makes them, do not last for its steps."""
+    counts = {
+        str(made.output): made.count
+        for step in steps
+        if isinstance(step.settings, dict)
+        for made in step.settings.values()
+    }
+    for step in steps:
+        if step.entry_point != "train_grpo" or step.settings.engine != "verl":
+            continue
+        settings, files = step.settings, step.settings.data.train_files
+        if all(file in counts for file in files):
+            trainer = settings.trainer
+            length = step.flat.get(
+                "verl.trainer.total_training_steps", trainer.steps if trainer.epochs else trainer.last_step()
+            )
+            epochs = int(step.flat.get("verl.trainer.total_epochs", trainer.epochs or 1))
+            problems, batch = sum(counts[file] for file in files), generation_batch(settings)
+            if trainer.epochs and length and problems * epochs < batch * length:
+                length = None  # until they are used up
+            names = ", ".join(Path(file).parent.name for file in files)
+            check_problems_last(f"{step.name}: {names}", problems, epochs, batch, length)
 
 
-def times_file(study: str, variables: Mapping[str, str], given: Mapping[str, str]) -> Path | None:
-    """Where seconds are recorded: $TIMES, or the study's times.tsv, beside which the machine is described."""
-    if not study:
-        return Path(given["TIMES"]) if given.get("TIMES") else None
-    folder = Path(variables["RESULTS_DIR"], study)
+def dry_run(steps: Sequence[Step]) -> None:
+    """Print every command and check it as its start would, all in this process; a script of several steps says its own.
+
+    UserError for the first step that would be refused.
+    """
+    for step in steps:
+        if step.entry_point:
+            print(f"+ {step.shell()}", flush=True)
+            try:
+                check_quietly(step)
+            except UserError as error:
+                raise UserError(f"{step.key}: {error}") from error
+        else:
+            variables = {**os.environ, **step.variables, "DRY_RUN": "1"}
+            done = subprocess.run(step.command(sys.executable), cwd=BASH.parent, env=variables, check=False)
+            if done.returncode:
+                raise SystemExit(done.returncode)
+
+
+def shown(steps: Sequence[Step], form: str) -> str:
+    """The plan as a list with why each step runs, as bash, as make, or as JSON."""
+    if form == "list":
+        return "\n".join(f"{step.key}: {why}" if (why := step.why()) else f"{step.key}: done" for step in steps)
+    if form == "bash":
+        return "\n".join(["set -euo pipefail", *(f"{step.shell()}  # {step.key}" for step in steps)])
+    if form == "make":
+        names = {step.key: step.key.replace("/", ".") for step in steps}
+        rules = [
+            f"{names[step.key]}: {' '.join(names[key] for key in step.after)}\n\t{step.shell().replace('$', '$$')}"
+            for step in steps
+        ]
+        return "\n".join([f".PHONY: all {' '.join(names.values())}", f"all: {' '.join(names.values())}", *rules])
+    return json.dumps([as_data(step) for step in steps], indent=1, default=str)
+
+
+def as_data(step: Step) -> dict[str, Any]:
+    """A step as JSON takes it."""
+    own: dict[str, Any] = {"key": step.key, "script": step.script, "entry_point": step.entry_point, "words": step.words}
+    own |= {"variables": step.variables, "after": step.after, "one_lane": step.one_lane, "outputs": step.outputs}
+    settings = step.settings
+    made = (
+        {name: asdict(one) for name, one in settings.items()}
+        if isinstance(settings, dict)
+        else settings and asdict(settings)
+    )
+    return {**own, "why": step.why(), "settings": made}
+
+
+def times_file(request: Request) -> Path:
+    """Where seconds are recorded; the machine is described beside it."""
+    section = request.loaded.evaluate[0].partition("/")[0]
+    folder = Path(study_folder("results", request.name), section)
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MACHINE).is_file():
         write_text(folder / MACHINE, json.dumps({**machine(), "versions": versions()}))
     return folder / "times.tsv"
-
-
-def with_times(job: Job, runner: Runner) -> Job:
-    """The job with what its script needs to record the seconds of the scripts that it starts."""
-    times = str(runner.times) if runner.times and job.timed else ""
-    return replace(
-        job, variables={**job.variables, "TIMES": times, "BEGAN": str(runner.began), "DEPTH": str(job.depth)}
-    )

@@ -299,7 +299,9 @@ def _check_sampler(rollout: GrpoRolloutSettings, engine: str) -> None:
         address_of(rollout.server_url)
     if name == "sglang" and importlib.util.find_spec(name) is None:
         raise UserError("rollout.engine=sglang: the package sglang is not installed; install it, or take vllm")
-    if name == "vllm" and engine == "single" and os.environ.get("DEVICE") != "gpu":  # else it is for another machine
+    if (
+        name == "vllm" and engine == "single" and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu"
+    ):  # else it is for another machine
         check_installed(name, "rollout.engine=vllm")
     if name == "vllm" and engine == "single" and truncated:
         raise UserError(

@@ -1,12 +1,14 @@
 """The settings of supervised fine-tuning with either engine, their only defaults, and what no run can have."""
 
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe
+from compositionality.data.artefact import Recipe, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.train.common.metrics import trained
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import (
     NEEDS_VERL,
@@ -51,6 +53,9 @@ class SftTrainerSettings:
     epochs: PositiveInt = 2  # times that every row is seen
     steps: PositiveInt | None = None  # exactly so many updates instead of whole epochs
     tokens: PositiveInt | None = None  # single: instead, updates that come nearest to so many tokens, prompts too
+    steps_of: str = ""  # instead: as many updates as this finished run of engine=single
+    tokens_of: str = ""  # single: instead, as many tokens as that run
+    part: str = "1/1"  # of steps_of and tokens_of: the K-th of N parts
     batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
@@ -82,12 +87,44 @@ class SftSettings:
 def check_settings(settings: SftSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
-    if settings.trainer.steps and settings.trainer.tokens:
-        raise UserError(f"trainer.tokens={settings.trainer.tokens}: give trainer.steps or this, not both")
+    trainer = settings.trainer
+    given = [f"trainer.{key}" for key in ("steps", "tokens", "steps_of", "tokens_of") if getattr(trainer, key)]
+    if len(given) > 1:
+        raise UserError(f"{given[1]}={getattr(trainer, given[1][8:])}: give {given[0]} or this, not both")
+    match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", trainer.part)
+    if not match or int(match[1]) > int(match[2]):
+        raise UserError(f"trainer.part={trainer.part}: give K/N, the K-th of N parts")
     if settings.engine == "single":
         refuse_foreign_keys(settings, NEEDS_VERL)
         check_mesh(settings.mesh, settings.model.dtype, settings.run)
         check_lora(settings.model, settings.mesh)
+
+
+def settle_length(settings: SftSettings) -> None:
+    """Set ``trainer.steps`` or ``trainer.tokens`` to those of the finished run that steps_of or tokens_of names.
+
+    A dry run in which it is not there leaves them. UserError for a run that is not finished or does not say.
+    """
+    trainer = settings.trainer
+    run = Path(trainer.steps_of or trainer.tokens_of)
+    if not (trainer.steps_of or trainer.tokens_of) or (settings.dry_run and not (run / "final").is_dir()):
+        return
+    if not (run / "final").is_dir():
+        raise UserError(f"{run}: not finished, and this trains as long as it did; finish that run first")
+    number, parts = map(int, trainer.part.split("/"))
+    whole = trained(run / "metrics.jsonl")["updates" if trainer.steps_of else "tokens"]
+    length = max(1, whole * number // parts - whole * (number - 1) // parts)
+    trainer.steps, trainer.tokens = (length, None) if trainer.steps_of else (None, length)
+    trainer.steps_of = trainer.tokens_of = ""
+
+
+def settle_validation(settings: SftSettings) -> None:
+    """Leave out the validation file of a folder of rows that was made without one (examples/filter_rollouts.py)."""
+    data = settings.data
+    if data.val_file and not Path(data.val_file).exists():
+        folder = Path(data.val_file).parent
+        if folder == Path(data.train_file).parent and Path(data.train_file).is_file() and read_manifest(folder):
+            data.val_file = None
 
 
 def make_recipe(settings: SftSettings) -> Recipe:

@@ -6,7 +6,7 @@ from claim_studies import HARDEST, Design, study
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.file import read_claims_file
 from compositionality.evaluate.claims.model import Shown, words
-from compositionality.study.arms import all_arms
+from compositionality.study.model import all_arms
 from compositionality.types import DEEPEST, Decision
 
 CATALOGUE = read_claims_file("behavior_injection")

@@ -32,7 +32,7 @@ from compositionality.report.page.inputs import INJECTION, ReportSettings, find_
 from compositionality.report.page.results import influence
 from compositionality.report.scaling_figures import scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
-from compositionality.study.arms import load_study
+from compositionality.study.model import load_study
 from compositionality.types import FAILURES
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")

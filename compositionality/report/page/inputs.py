@@ -317,6 +317,7 @@ def _places(source: str, settings: ReportSettings, result: Path) -> Iterator[Pat
         if len(section) > 1:
             study = Path(settings.countdown) if section[0] in OF_COUNTDOWN else settings.study
             folder = settings.section if section[0] in OF_THE_STUDY else SECTIONS.get(section[0], section[0])
-            if section[0] in OF_FITS:
-                folder = f"{settings.section}/{OF_FITS[section[0]]}"
+            if section[0] in OF_FITS:  # of all seeds together
+                yield study / settings.section / OF_FITS[section[0]] / name
+                return
         yield of_seed(study, section[-1]) / folder / name

@@ -18,7 +18,7 @@ from compositionality.report.page.inputs import CLAIMS, SEEDS, Inputs
 from compositionality.report.page.samples import completion_row, problem_files, question
 from compositionality.report.theme import group_title, unique
 from compositionality.rollout.store import read_rollouts
-from compositionality.study.arms import all_arms
+from compositionality.study.model import all_arms
 
 Row = Mapping[str, Any]
 LEVEL, GROUPS = 3, ("heldout", "holdout")

@@ -79,7 +79,7 @@ def check_heads(model: Path, instead: str) -> None:
 
     In a dry run of bash/ for GPUs (DEVICE=gpu) the vLLM that is installed here does not count.
     """
-    if not takes_heads(model) and os.environ.get("DEVICE") != "gpu":
+    if not takes_heads(model) and os.environ.get("COMPOSITIONALITY_DEVICE") != "gpu":
         widths = ", ".join(map(str, CPU_HEAD_WIDTHS))
         raise UserError(
             f"{model}: its heads are {head_width(model)} wide, vLLM on a CPU takes {widths} only; give {instead}"

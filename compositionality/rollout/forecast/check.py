@@ -24,7 +24,9 @@ def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int)
     """
     machine = this_machine()
     gpu = machine.gpu_bytes is not None
-    elsewhere = os.environ.get("DEVICE") == "gpu" or (settings.engine == "ray" and settings.ray_address)
+    elsewhere = os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu" or (
+        settings.engine == "ray" and settings.ray_address
+    )
     if settings.engine == "openai" or (elsewhere and not gpu) or (model.is_dir() and not is_forecast(model)):
         return
     check_needs(sampling_needs(settings, shape_of_model(model), longest_prompt, gpu=gpu, rows=1), machine)

@@ -48,6 +48,7 @@ SFT_LACKS = {
     "mesh.shard": "FSDP always shards",
     "data.prompt_loss": "take engine=single",
     "trainer.tokens": "give trainer.steps",
+    "trainer.tokens_of": "give trainer.steps_of",
     "trainer.log_every": "it writes a row for every update",
 }
 

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Problems that an SFT model solves in some of its completions and not in others: rl.sh on these alone trains a mixed arm.
+# Reads rollouts (TRAIN_FILES) of igsm_task/rl.parquet (DATA). Writes igsm_task/mixed-plain.parquet. Seconds.
+source "$(dirname "$0")/../env.sh"
+PROBLEMS=${PROBLEMS:-$DATA/igsm_task/rl.parquet}
+TRAIN_FILES=${TRAIN_FILES:-$DATA/igsm_task/mixed-plain}
+OUTPUT=${OUTPUT:-$DATA/igsm_task/mixed-plain.parquet}
+
+run filter_problems rollouts="$TRAIN_FILES" problems="$PROBLEMS" output="$OUTPUT" "$@"

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Did RL on strings work at all? One completion of each string test problem of the trained functions (of all, if there are no
+# others).
+# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and the test files. Writes section43-strings/accuracy.{json,parquet}.
+source "$(dirname "$0")/../env.sh"
+MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-multi/final}
+PROBLEMS=${PROBLEMS:-$DATA/@test_trained}
+OUTPUT=${OUTPUT:-$RESULTS/section43-strings}
+
+run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
+  ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

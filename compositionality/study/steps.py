@@ -1,0 +1,243 @@
+"""A step of a study: a command with its variables and words, its typed settings, what it reads and writes."""
+
+import fnmatch
+import re
+import runpy
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, cached_property
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from compositionality.config import cli
+from compositionality.config.problem_sets import check_problem_set, file_settings
+from compositionality.data.artefact import read_manifest
+from compositionality.errors import UserError
+from compositionality.study.model import Replicate
+from compositionality.study.scripts import read_script, words_of
+from compositionality.train.common.run_folder import flatten
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
+SET = "set="
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone.
+
+    ``place``: the replicate that it belongs to; of the ``whole`` study: its folder's name and first seed. ``after``:
+    keys of steps that come first, beside those whose outputs it reads. ``one_lane``: it runs beside others; else it has
+    the machine to itself. ``gpu``: it computes on GPUs; ``ray``: it asks Ray for them, as verl does.
+    """
+
+    name: str
+    place: Replicate
+    profile: str
+    entry_point: str = ""
+    script: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    test_seed: int = 2027
+    one_lane: bool = False
+    whole: bool = False
+    gpu: bool = False
+    ray: bool = False
+
+    @property
+    def key(self) -> str:
+        """``seed0/rl-level2``: unique in a plan."""
+        if self.whole:
+            return self.name
+        variant = self.place.study.partition("/")[2]
+        return "/".join(filter(None, [variant, self.place.name, self.name]))
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of its command: which run it belongs to, and what its script is given."""
+        return {
+            "PROFILE": self.profile,
+            "STUDY": self.place.study,
+            "SEED": str(self.place.seed),
+            "SPLIT": str(self.place.split),
+            "TEST_SEED": str(self.test_seed),
+            **self.env,
+        }
+
+    @cached_property
+    def command_words(self) -> list[str]:
+        """The words of its entry point's command; of a script of several steps those behind the script."""
+        script = read_script(self.script) if self.script else None
+        if script is None:
+            return [*([] if self.script else [f"profile={self.profile}"]), *self.words]
+        folders = {key: self.place.folder(root) for key, root in FOLDERS.items()}
+        given = {**self.variables, **folders, "DATA_FILE": self.env.get("DATA", "")}
+        return [f"profile={self.profile}", f"step={self.script}", *words_of(script, given, self.words)]
+
+    @cached_property
+    def settings(self) -> Any:
+        """The typed settings of its entry point, of a set of problems those of each file by name; None of a script of
+        several steps. UserError, which names the step, for words that it does not take."""
+        try:
+            return settings_of(self.entry_point, self.command_words) if self.entry_point else None
+        except UserError as error:
+            raise UserError(f"{self.name}: {error} (examples/{self.entry_point}.py)") from error
+
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The files and folders that it makes."""
+        if isinstance(self.settings, dict):
+            return [str(one.output) for one in self.settings.values()]
+        values = self.flat
+        return [str(values[key]) for key in ("output", "trainer.output") if values.get(key)]
+
+    @property
+    def inputs(self) -> set[str]:
+        """Every text of its settings that may be a path."""
+        made, found = set(self.outputs), set()
+        for key, value in self.flat.items():
+            if not key.endswith("output"):
+                found |= {part for text in _texts(value) for part in (text, text.partition(":")[2]) if "/" in part}
+        return found - made
+
+    @cached_property
+    def flat(self) -> dict[str, Any]:
+        """Its settings by dotted keys; of a set of problems none."""
+        return {} if self.settings is None or isinstance(self.settings, dict) else flatten(asdict(self.settings))
+
+    def after_all(self, keys: tuple[str, ...]) -> "Step":
+        """The same step behind others, what is known of it kept."""
+        copy = replace(self, after=keys)
+        known = {name: value for name, value in vars(self).items() if name not in self.__dataclass_fields__}
+        vars(copy).update(known)
+        return copy
+
+    def check(self) -> None:
+        """What its start checks, but for inputs that are not there yet. UserError as at its start."""
+        if isinstance(self.settings, dict):
+            check_problem_set([word for word in self.command_words if not word.startswith("step=")])
+            return
+        schema, body, check = entry_point(self.entry_point)
+        if "dry_run" in schema.__dataclass_fields__:
+            body(replace(self.settings, dry_run=True))
+        elif check:
+            check(self.settings)
+
+    def shell(self) -> str:
+        """Its command for bash, from the repository's root."""
+        given = " ".join(f"{key}={shlex.quote(value)}" for key, value in self.variables.items())
+        return f"{given} {shlex.join(self.command('${PYTHON:-.venv/bin/python}'))}".replace(
+            "'${PYTHON:-", "${PYTHON:-"
+        ).replace("python}'", "python}")
+
+    def command(self, python: str) -> tuple[str, ...]:
+        """The command that runs it."""
+        if self.script:
+            return ("bash", f"bash/{self.script}.sh", *self.words)
+        return (python, f"examples/{self.entry_point}.py", *self.command_words)
+
+    def why(self) -> str:
+        """Why it would run: missing, older than what it reads, other settings; empty if it is done."""
+        if not self.outputs:
+            return "a script of several steps" if self.script else "no output"
+        for output in self.outputs:
+            result = self._result(output)
+            manifest = read_manifest(result) if result.exists() else None
+            if manifest is None:
+                return f"missing: {result}"
+            recorded = {key: value for key, value in manifest.settings.items() if isinstance(value, int | float | bool)}
+            if other := [key for key, value in recorded.items() if self.flat.get(key) not in (value, None)]:
+                return f"other settings: {other[0]}={self.flat[other[0]]}, made with {recorded[other[0]]}"
+            newer = [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > _age(result)]
+            if newer:
+                return f"older: {newer[0]} has changed since"
+        return ""
+
+    def _result(self, output: str) -> Path:
+        """The file or folder with a manifest that tells whether an output is complete."""
+        if self.flat.get("answers_only"):
+            folders = sorted(Path(output, "rollouts", self.flat["models"][0].partition(":")[0]).glob("*"))
+            return folders[0] if folders else Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
+        return Path(output + RESULTS.get(self.entry_point, ""))
+
+
+RESULTS = {
+    **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
+    **{"evaluate": "/training.json", "passk": "/results.parquet", "failure_modes": "/results.parquet"},
+    **{
+        "draw_figure": ".svg",
+        "draw_scaling": ".svg",
+        "fit_scaling": "/scaling.json",
+        "influence": "/influence.parquet",
+    },
+}
+"""What lies in the output of these entry points, or is named after it."""
+FOLDERS = {"DATA": "data", "CKPT": "checkpoints", "RESULTS": "results"}
+
+
+def settings_of(name: str, words: list[str]) -> Any:
+    """What a command of this entry point with these words would run with. UserError for words that it does not take."""
+    if name == "create_problems" and any(word.startswith(SET) for word in words):
+        return file_settings([word for word in words if not word.startswith("step=")])
+    schema = entry_point(name)[0]
+    given = [cli.SWITCHES.get(word, word) for word in words]
+    overrides, layers = cli.split_layers(schema, given, name)
+    return cli.parse(schema, overrides, layers)
+
+
+@cache
+def entry_point(name: str) -> tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]:
+    """The settings of examples/NAME.py, what it runs, and what checks it before: as it hands them to ``cli.run``."""
+    found: list[Any] = []
+
+    def record(schema: type[Any], step: Any, doc: str | None, show: Any = None, check: Any = None) -> None:  # noqa: ARG001
+        found.append((schema, step, check))
+
+    run, cli.run = cli.run, record  # type: ignore[assignment]
+    try:
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    finally:
+        cli.run = run
+    result: tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None] = found[0]
+    return result
+
+
+def check_quietly(step: Step) -> None:
+    """Check a step; what the check prints but for its error is left out."""
+    with redirect_stdout(StringIO()):
+        step.check()
+
+
+def with_words(steps: list[Step], words: list[str]) -> list[Step]:
+    """The steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for a step that there is not."""
+    names = list(dict.fromkeys(step.name for step in steps))
+    for word in words:
+        pattern, _, own = word.partition(":")
+        if not fnmatch.filter(names, pattern):
+            raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
+        for number, step in enumerate(steps):
+            if fnmatch.fnmatch(step.name, pattern):
+                steps[number] = replace(step, words=(*step.words, step.place.filled(own)))
+    return steps
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a value of settings."""
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, str | Path):
+        yield str(value)
+
+
+def _age(path: Path) -> float:
+    """When a result was published: its manifest's time."""
+    manifest = path / "manifest.json" if path.is_dir() else path.with_name(f".{path.name}.manifest.json")
+    return manifest.stat().st_mtime if manifest.is_file() else path.stat().st_mtime
+
+
+IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")

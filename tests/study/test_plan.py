@@ -1,0 +1,300 @@
+"""The plan of a study: which steps, in which order, with which settings; what is wrong with it is one line."""
+
+import json
+import re
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compositionality.config.profile import profile_names
+from compositionality.errors import UserError
+from compositionality.study import model as models
+from compositionality.study.model import Replicate, load_study, study_names
+from compositionality.study.plan import in_order, plan
+from compositionality.study.request import Request
+from compositionality.study.steps import IS_STEP_WORD, Step
+from compositionality.train.common.run_folder import flatten
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
+OF_THE_MACHINE = re.compile(r"(^|\.)(processes|workers|dry_run)$")
+PROFILES = ["tiny", "tiny/verl", "smoke", "smoke/verl", "small", "single", "single/verl", "instruct", "paper"]
+
+
+def asked(study: str = "section41_42", profile: str = "smoke", seeds: int = 1, **keys: Any) -> Request:
+    return Request(study, profile, tuple(Replicate("s", seed) for seed in range(seeds)), **keys)
+
+
+def by_key(request: Request, *only: str) -> dict[str, Step]:
+    return {step.key: step for step in plan(request, only)}
+
+
+def digest(step: Step) -> str:
+    """Of all settings of a step, but for those of the machine."""
+    made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
+    values = {name: flatten(asdict(one)) for name, one in made.items() if one is not None}
+    kept = {f"{name}:{key}": str(one) for name, of in values.items() for key, one in of.items()}
+    kept = {key: one for key, one in kept.items() if not OF_THE_MACHINE.search(key)}
+    return sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def digests(study: str, profile: str) -> dict[str, str]:
+    return {step.key: digest(step) for step in plan(asked(study, profile, report=True)) if step.entry_point}
+
+
+def cases() -> list[tuple[str, str]]:
+    return [
+        (study, profile)
+        for study in study_names()
+        for profile in PROFILES
+        if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
+        if study not in ("tuning", "ablation") or profile == "tiny"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("study", "profile"),
+    [pytest.param(*one, marks=[] if one[1] in ("tiny", "paper") else pytest.mark.slow) for one in cases()],
+)
+def test_every_step_has_the_settings_that_it_had(study: str, profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python tests/study/test_plan.py`` writes the digests anew, where settings are changed on purpose."""
+    monkeypatch.delenv("N_GPUS", raising=False)
+    expected = json.loads(GOLDEN.read_text())[f"{study} {profile}"]
+    found = digests(study, profile)
+    changed = [key for key in expected.keys() | found if expected.get(key) != found.get(key)]
+    assert not changed, changed
+
+
+def test_every_profile_is_in_the_digests() -> None:
+    """But for quick, which is tiny in all studies but one."""
+    assert {name.partition("/")[0] for name in PROFILES} | {"quick"} == {*profile_names()}
+
+
+def test_the_order_follows_from_the_files() -> None:
+    steps = by_key(asked(arms=("rft-updates", "rl-level2"), report=True))
+    keys = list(steps)
+    for before, after in (
+        ("seed0/base", "seed0/stage1-rollouts"),
+        ("seed0/stage1-problems", "seed0/stage1-rollouts"),
+        ("seed0/stage1", "seed0/rl-level2"),
+        ("seed0/rl-level2", "seed0/rft-updates-chunks"),
+        ("seed0/rl-level2", "seed0/rft-updates-1-train"),
+        ("seed0/rft-updates-0-train", "seed0/rft-updates-1-rollouts"),
+        ("seed0/answers-rft-updates", "seed0/evaluate"),
+        ("seed0/evaluate", "seed0/passk-stage1"),
+        ("claims", "page"),
+    ):
+        assert before in steps[after].after
+        assert keys.index(before) < keys.index(after)
+    assert "seed0/base" not in steps["seed0/stage1-problems"].after
+    assert keys[-1] == "page"
+
+
+def test_iterations_of_rft_are_steps_as_many_as_there_are_chunks() -> None:
+    steps = by_key(asked(arms=("rft",), words=("rft-chunks:chunks=3",)))
+    trained = [key for key in steps if key.endswith("-train")]
+    assert trained == [f"seed0/rft-{number}-train" for number in range(3)]
+    assert steps["seed0/answers-rft"].settings.models == ["rft:checkpoints/s/seed0/stage2-rft-iteration2/final"]
+    assert steps["seed0/rft-2-rollouts"].settings.model == "checkpoints/s/seed0/stage2-rft-iteration1/final"
+
+
+def test_arms_of_rft_differ_in_filter_answers_and_budget() -> None:
+    steps = by_key(asked(profile="tiny", arms=("rft", "rft-paper-filter", "rft-16", "rft-updates")))
+    run = "checkpoints/s/seed0/stage2-rl-level2"
+    for arm, rows, answers, ratio, completions, updates in (
+        ("rft", 4500, 2, None, "", ""),
+        ("rft-paper-filter", 4500, 2, 1.0, "", ""),
+        ("rft-16", None, 16, None, run, ""),
+        ("rft-updates", None, 4, None, run, run),
+    ):
+        chunks, rollouts, kept, trained = (
+            steps[f"seed0/{arm}-{step}"].settings for step in ("chunks", "1-rollouts", "1-filter", "1-train")
+        )
+        assert (chunks.rows_per_chunk, chunks.completions_of) == (rows, completions)
+        assert (rollouts.n_samples, kept.max_correct_ratio) == (answers, ratio)
+        assert (trained.trainer.steps_of, trained.trainer.part) == (updates, "2/3" if updates else "1/1")
+
+
+@pytest.mark.parametrize(
+    ("arm", "keys"),
+    [
+        ("shuffled", {"optim.lr"}),
+        ("random", {"optim.lr", "algorithm.entropy_like", "algorithm.entropy_coef"}),
+        ("format", set[str]()),
+    ],
+)
+def test_controls_differ_from_rl_on_level_2_in_the_reward(arm: str, keys: set[str]) -> None:
+    steps = by_key(asked(profile="tiny", arms=(f"rl-level2-{arm}", "rl-level2")))
+    control, rl = steps[f"seed0/rl-level2-{arm}"].flat, steps["seed0/rl-level2"].flat
+    differing = {key for key in control if control[key] != rl[key]}
+    assert differing == {"reward.control", "trainer.keep_best", "trainer.output", *keys}
+
+
+def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_each_seed() -> None:
+    places = (Replicate("s", 20, 61), Replicate("s", 20, 62), Replicate("s", 21, 63))
+    request = Request(
+        "section41_42", "smoke", places, ("rl-level2",), ("rl-level2-shuffled",), report=True, registration="s",
+        record=True, one_lane=True, test_seed=3,
+    )  # fmt: skip
+    steps = by_key(request)
+    assert [key for key in steps if key.endswith("/stage1")] == ["seed20/stage1", "seed21/stage1"]
+    made = steps["seed20-split62/problems"].settings["test_heldout"]
+    assert (made.seed, made.function_split, made.output) == (
+        3, 62, "data/s/seed20-split62/string_task/test_heldout.parquet",
+    )  # fmt: skip
+    rl = steps["seed20-split62/rl-level2"].settings
+    assert rl.model.path == "checkpoints/s/seed20/stage1-rft/final"
+    assert rl.trainer.output == "checkpoints/s/seed20-split62/stage2-rl-level2"
+    controls = [key for key in steps if key.endswith("/rl-level2-shuffled")]
+    assert controls == ["seed20-split61/rl-level2-shuffled", "seed21-split63/rl-level2-shuffled"]
+    assert all(step.one_lane for step in steps.values())
+    assert (
+        "accuracy/seed21-split63:results/s/seed21-split63/section41_42/results.parquet"
+        in steps["claims"].settings.results
+    )
+    assert steps["summary"].settings.models == ["base", "stage1", "rl-level2"]
+    assert list(steps)[-1] == "record"
+
+
+def test_every_seed_has_its_folders_and_all_of_them_one_table() -> None:
+    steps = by_key(asked(seeds=2, arms=("rl-level2",)))
+    for seed in (0, 1):
+        rl = steps[f"seed{seed}/rl-level2"].settings
+        assert rl.trainer.output == f"checkpoints/s/seed{seed}/stage2-rl-level2"
+        assert (rl.data.seed, rl.rollout.seed) == (seed + 1, seed + 1)
+        assert steps[f"seed{seed}/base"].settings.seed == seed
+    assert steps["summary"].settings.inputs == [
+        f"seed{seed}:results/s/seed{seed}/section41_42/results.parquet" for seed in (0, 1)
+    ]
+
+
+def test_roots_may_be_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CKPT_DIR", "/big disk")
+    steps = by_key(asked(arms=("rl-level2",)))
+    assert steps["seed0/rl-level2"].settings.trainer.output == "/big disk/s/seed0/stage2-rl-level2"
+    assert "stage1:/big disk/s/seed0/stage1-rft/final" in steps["seed0/evaluate"].settings.models
+
+
+def test_a_model_that_is_given_is_the_base_of_the_study() -> None:
+    for given, template in (("", "plain"), ("m/Other", "plain")):
+        base = by_key(asked(profile="paper", base_model=given))["seed0/base"].settings
+        assert (base.model, base.chat_template) == (given or "meta-llama/Llama-3.1-8B-Instruct", template)
+    injection = by_key(asked("behavior_injection", "paper"))["seed0/base"].settings
+    assert (injection.model, injection.chat_template) == ("Qwen/Qwen2.5-1.5B", "own")
+    with pytest.raises(UserError, match="CHAT_TEMPLATE=plain: the model that this profile makes has"):
+        plan(asked(chat_template="plain"))
+
+
+def test_a_word_reaches_the_steps_that_it_names() -> None:
+    steps = by_key(asked(arms=("rl-level2", "rl-level1"), words=("rl-*:optim.lr=0.5", "rl-level1:optim.lr=0.25")))
+    assert [steps[f"seed0/{name}"].settings.optim.lr for name in ("rl-level2", "rl-level1")] == [0.5, 0.25]
+    assert IS_STEP_WORD.match("rl-*:optim.lr=0.5")
+    assert not IS_STEP_WORD.match("arms=[a:b]")
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        (
+            {"words": ("rl-level9:optim.lr=1",)},
+            r"rl-level9:optim\.lr=1: no step rl-level9; there are: base stage1-problems",
+        ),
+        ({"words": ("rl-level2:optim.lrr=1",)}, r"rl-level2: optim\.lrr: no such setting; did you mean"),
+        ({"words": ("rl-level2:rollout.n=few",)}, r"rl-level2: rollout\.n=few: give a whole number"),
+        ({"arms": ("rl-level9",)}, "no arm rl-level9; there are: base stage1"),
+        ({"profile": "huge"}, "no profile huge; there are: "),
+        ({"profile": "paper/single"}, "profile paper has no numbers for single"),
+        ({"study": "section9"}, "no study section9; there are: ablation behavior_injection"),
+        ({"variants": ("x",)}, "variants: no x; there are: none"),
+    ],
+)
+def test_p18_what_there_is_not_is_one_line(keys: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told) as caught:
+        plan(asked(**{"arms": ("rl-level2",), **keys}))
+    assert "\n" not in str(caught.value)
+
+
+def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
+    rl = by_key(asked(arms=("rl-level2",)))["seed0/rl-level2"]
+    one, two = (replace(rl, name=name, after=(f"seed0/{other}",)) for name, other in (("a", "b"), ("b", "a")))
+    two = replace(two, env={**two.env, "OUTPUT": "elsewhere"})
+    with pytest.raises(UserError, match=r"steps in a circle: seed0/. → seed0/. → seed0/.; each needs"):
+        in_order([one, two])
+    with pytest.raises(UserError, match="only=rl-9: no such step; there are: base"):
+        plan(asked(), ["rl-9"])
+
+
+def test_variants_are_studies_in_folders_of_their_own() -> None:
+    steps = by_key(asked("ablation", "tiny", seeds=2, variants=("recipe", "wide")))
+    assert steps["wide/seed1/base"].settings.model.width == 96
+    assert steps["recipe/seed1/rl-level2"].settings.trainer.output == "checkpoints/s/recipe/seed1/stage2-rl-level2"
+    assert {made.seed for made in steps["wide/seed1/problems"].settings.values()} == {2}  # of seed 0
+    assert (
+        steps["wide/seed0/evaluate"].settings.problems[0].endswith("wide/seed0/string_task/validation_heldout.parquet")
+    )
+    assert steps["ablation"].settings.bases == [
+        f"{name}:checkpoints/s/{name}/seed0/base" for name in ("recipe", "wide")
+    ]
+
+
+def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (models.FOLDER / "section41_42.yaml").read_text() + (
+        "  rl-dapo:\n    title: RL, DAPO\n    start: stage1\n    script: section41_42/stage2_rl_level2\n"
+        "    words: [algorithm.clip_high=0.28]\n    model: stage2-rl-dapo/final\n    colour: '#123456'\n"
+    )
+    (tmp_path / "section41_42.yaml").write_text(text)
+    monkeypatch.setattr(load_study, "__defaults__", (tmp_path,))
+    step = by_key(asked(arms=("rl-dapo",)))["seed0/rl-dapo"]
+    assert (step.settings.algorithm.clip_high, step.settings.trainer.output) == (
+        0.28,
+        "checkpoints/s/seed0/stage2-rl-dapo",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (("start: stage1\n", "start: stage9\n"), r"arms\.rl-level1\.start: no arm stage9; there are: base stage1"),
+        (("stage2_rl_level1\n", "stage2_rl_level9\n"), r"bash/section41_42/stage2_rl_level9\.sh: no such file"),
+        (("title: RL on level 1\n", "titel: RL on level 1\n"), r"section41_42\.yaml: arms\.rl-level1\.titel"),
+        (("evaluated: [stage1, base]", "evaluated: [stage2]"), r"evaluated: no arm stage2"),
+        (("title: RL on level 1\n", "title: [\n"), r"section41_42\.yaml: not readable as YAML: line \d+"),
+    ],
+)
+def test_p18_a_study_that_does_not_fit_is_one_line(change: tuple[str, str], named: str, tmp_path: Path) -> None:
+    text = (models.FOLDER / "section41_42.yaml").read_text()
+    assert change[0] in text
+    (tmp_path / "section41_42.yaml").write_text(text.replace(*change, 1))
+    with pytest.raises(UserError, match=named) as caught:
+        load_study("section41_42", tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from compositionality.rft.chunks import split_chunks
+
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    words = ("*problems:files=[stage2_level2/train]", "rft-chunks:rows_per_chunk=20")
+    problems, chunks = plan(asked(arms=("rft",), words=words[1:]), ["problems", "rft-chunks"])
+    assert problems.why().startswith("missing: ")
+    from compositionality.config.problem_sets import create_problem_set
+
+    create_problem_set([*problems.command_words[:1], *problems.words, "set=string", "files=[stage2_level2/train]",
+                        f"output={tmp_path}/s/seed0/string_task"])  # fmt: skip
+    split_chunks(chunks.settings)
+    (again,) = plan(asked(arms=("rft",), words=words[1:]), ["rft-chunks"])
+    assert again.why() == ""
+    (other,) = plan(asked(arms=("rft",), words=("rft-chunks:rows_per_chunk=21",)), ["rft-chunks"])
+    assert other.why() == "other settings: rows_per_chunk=21, made with 20"
+    Path(again.settings.problems).touch()
+    (older,) = plan(asked(arms=("rft",), words=words[1:]), ["rft-chunks"])
+    assert older.why().startswith("older: ")
+
+
+if __name__ == "__main__":
+    found = {f"{study} {profile}": digests(study, profile) for study, profile in cases()}
+    GOLDEN.parent.mkdir(exist_ok=True)
+    GOLDEN.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    print(f"{GOLDEN}: {sum(map(len, found.values()))} steps")
