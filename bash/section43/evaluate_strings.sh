@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Did RL on strings work at all? One completion of each string test problem of the trained functions (of all, if there are no
 # others).
-# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and the test files. Writes section43-strings/accuracy.{json,parquet}.
+# Reads models (models=[NAME:PATH,…] or MODEL_PATH) and the test files. Writes section43-strings/{results.parquet,training.json}.
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-multi/final}
 PROBLEMS=${PROBLEMS:-$DATA/@test_trained}

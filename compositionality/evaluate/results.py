@@ -18,7 +18,7 @@ from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.table import RESULTS, joined, read, unique
+from compositionality.evaluate.table import RESULTS, joined, read
 from compositionality.train.common.training_report import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
@@ -95,8 +95,9 @@ class Results:
         rows = joined(list(tables.values())).assign(
             replicate=[name for name, table in tables.items() for _ in range(len(table))]
         )
-        each = [set(table["arm"]) for table in tables.values()]
-        arms = [arm for arm in unique(rows["arm"]) if all(arm in those for those in each)]
+        rows["cluster"] = pd.factorize(rows["cluster"])[0]  # numbers are compared faster than names
+        each = [set(table["arm"].unique()) for table in tables.values()]
+        arms = [arm for arm in rows["arm"].unique().tolist() if all(arm in those for those in each)]
         return cls(rows, tuple(replicates), tuple(arms))
 
     @property
@@ -172,7 +173,7 @@ class Results:
     def choose(self, arms: Sequence[str]) -> "Results":
         """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
         if lacking := [arm for arm in arms if arm not in self.arms]:
-            known = ", ".join(unique(self.rows["arm"]))
+            known = ", ".join(self.rows["arm"].unique())
             raise UserError(f"models: {', '.join(lacking)} not evaluated in every seed; evaluated are {known}")
         return replace(self, rows=self.rows[self.rows["arm"].isin(arms)], arms=tuple(arms))
 
@@ -180,14 +181,15 @@ class Results:
         """Return the results without these arms."""
         return replace(self, rows=self.rows[~self.rows["arm"].isin(arms)])
 
+    @cached_property
     def in_some(self) -> list[str]:
-        """Return the arms that only some replicates have, in order."""
-        return [arm for arm in unique(self.rows["arm"]) if arm not in self.arms]
+        """The arms that only some replicates have, in order."""
+        return [arm for arm in self.rows["arm"].unique().tolist() if arm not in self.arms]
 
     def with_arms(self, arms: set[str]) -> "Results":
         """Return the replicates that have all these arms, if some have arms of them that others have not; else self."""
         missing = arms - set(self.arms)
-        if not missing or not missing <= set(self.in_some()):
+        if not missing or not missing <= set(self.in_some):
             return self
         having = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
         names = [one.name for one in self.replicates if having.get(one.name, 0) == len(missing)]

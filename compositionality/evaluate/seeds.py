@@ -37,7 +37,7 @@ def summarise(settings: SummariseSettings) -> Path:
     check(settings)
     output = settings.output
     results = read_results(settings.inputs, settings.models)
-    if lacking := results.in_some():
+    if lacking := results.in_some:
         raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate the rest or choose models=[...]")
     summary = summary_of(results)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"

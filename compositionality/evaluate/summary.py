@@ -1,5 +1,4 @@
 """Shares and differences of models, with their intervals, from the rows of the results; the tables of a study."""
-# ruff: noqa: N806
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -62,8 +61,7 @@ def contrast(
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
     """Return a measure of each problem of some rows, with a number for its cluster, (P,)."""
-    clusters_P = np.unique(rows["cluster"].to_numpy(str), return_inverse=True)[1]
-    return ByProblem(*measure_of(measure, n_samples)(rows), clusters_P)
+    return ByProblem(*measure_of(measure, n_samples)(rows), pd.factorize(rows["cluster"])[0])
 
 
 def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]] | None:

@@ -127,11 +127,6 @@ def _incomplete(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
             yield arm, file
 
 
-def unique(values: Iterable[str]) -> list[str]:
-    """Return each value once, in order of first appearance."""
-    return list(dict.fromkeys(values))
-
-
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Put tables with some of the columns together."""
     known = [table.reindex(columns=SCHEMA.names) for table in tables]

@@ -144,10 +144,10 @@ def _read(settings: ClaimsSettings, file: ClaimsFile) -> tuple[ByName, list[str]
             found = read_results(given[name], metric=kind.metric)
             if registered:
                 _check_replicates(name, found, registered)
-            rest = [arm for arm in found.in_some() if arm not in controls]
+            rest = [arm for arm in found.in_some if arm not in controls]
             notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
             results[name] = found = found.without(rest)
-            if of_some := found.in_some():
+            if of_some := found.in_some:
                 n = len(found.with_arms(set(of_some)).replicates)
                 notes += [f"{', '.join(of_some)}: in {n} of {len(found.replicates)} replicates."]
     return results, notes
