@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The record of a study, to be committed: settings, versions, machine, times, table, claims, every training's figures.
-# Reads results/STUDY and checkpoints/STUDY. Writes results/records/STUDY.json. Seconds.
+# The record of a study, to be committed: command, versions, machine, times, tables, claims, every step of every training, counts
+# by problem, figure, a page. Reads results/STUDY and checkpoints/STUDY. Writes the folder results/records/STUDY. Seconds.
 # Usage: [SEEDS=3] bash bash/record.sh [record:force=true] [record:command="'…'"] [record:notes="['…']"]
 source "$(dirname "$0")/env.sh"
 run run_study study=section41_42 "only=[record]" "$@"

@@ -1,16 +1,20 @@
-r"""A record of a study to commit: command, code and package versions, hardware, settings, times, table, claims.
+r"""Write the record of a study, to be committed: a folder without host names or paths, whole or not at all.
 
-Reads the seeds.json of examples/summarise_seeds.py and, where named, the claims.json of examples/claims.py,
-configuration files, files of times (JSON, or lines that end in seconds) and run folders (their metrics.jsonl). Writes
-OUTPUT, one JSON without host names or paths.
+Reads the seeds.json of examples/summarise_seeds.py and, where named, the claims.json of examples/claims.py, the
+results.parquet of all replicates, a figure, YAML files, files of times (lines that end in seconds) and run folders.
+Writes in OUTPUT: record.json (command, code, versions, hardware, settings, times, estimates, claims), command, versions
+(as pip reads them), metrics.jsonl (every step of every run), results.parquet (all replicates), figure.png, README.md.
 
-    python examples/write_record.py seeds=results/tiny/section41_42/seeds.json claims=results/tiny/claims.json \
-        output=results/records/tiny.json \
-        command="'SEEDS=3 bash bash/quickstart.sh'" config=[profile:compositionality/config/profile/tiny.yaml] \
-        times=[all:results/tiny/section41_42/times.tsv] runs=[rl-level2:checkpoints/tiny/stage2-rl-level2]
+    S=results/composition
+    python examples/write_record.py seeds=$S/section41_42/seeds.json claims=$S/claims.json \
+        output=results/records/mine command="'SEEDS=3 bash bash/quickstart.sh'" \
+        results=[accuracy/seed0:$S/seed0/section41_42/results.parquet,...] \
+        figure=$S/section41_42/accuracy_by_level.png times=[all:$S/section41_42/times.tsv] \
+        config=[profile:compositionality/config/profile/tiny.yaml] \
+        runs=[seed0-rl-level2:checkpoints/composition/seed0/stage2-rl-level2,...]
 
 registration=FOLDER adds what was registered, its hash and commit; refused if the commit does not hold it.
-An existing record is kept; one of another run is replaced only with --force.
+A record that is there is kept; one of another run is replaced only with --force, with what was added to it by hand.
 """
 
 from compositionality.config.cli import run

@@ -1,12 +1,12 @@
 """Numbers of a markdown text, and whether records hold them.
 
-The rule. A text's records are those under results/records/ that it links to (their JSON, page or figure). Every number
-of the text must be in an *entry* of one of them, a JSON object with its own lists and sentences, rounded as it is
-written: a share in percent, seconds in minutes or hours too, a count in M. A lone number is easily there by chance.
-So figures that are written together must be found together:
+The rule. A text's records are the folders of results/records/ that it links to (the folder or a file in it), or lies
+in. Every number of the text must be in an *entry* of one of them, a JSON object with its own lists and sentences,
+rounded as it is written: a share in percent, seconds in minutes or hours too, a count in M. A lone number is easily
+there by chance. So figures that are written together must be found together:
 
 - an interval, ``[a, b]`` or ``[a–b]``, as the bounds of one entry, with the figure before it in the same;
-- ``a, b and c`` and ``a–b`` in one entry;
+- ``a, b and c`` and ``a–b`` in one entry, or in one sentence of a record;
 - ``a to b`` and ``a → b`` as the same figure of two entries that differ in one label at most, as bounds, or in one
   sentence of an entry;
 - of trainings ``a–b`` also as the least and the largest of a figure of one arm over all replicates, or its mean;
@@ -18,6 +18,7 @@ stand alone, and figures of the paper (from "paper:" or "paper has" to the end o
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -140,10 +141,22 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def read_records(folder: Path) -> dict[str, list[Entry]]:
-    """The entries of every record, by its name."""
-    found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    return {name: [*entries(content), *ranges(content.get("training") or {})] for name, content in found.items()}
+def linked_records(text: Path, folder: Path) -> list[Path]:
+    """Return the records in ``folder`` that a text links to or is the page of, sorted."""
+    targets = re.findall(r"\]\(([^)#\s]+)", text.read_text())
+    places = [text, *((text.parent / target).resolve() for target in targets if "://" not in target)]
+    names = {place.relative_to(folder).parts[0] for place in places if folder in place.parents}
+    return [record for name in sorted(names) if (record := folder / name / "record.json").is_file()]
+
+
+def read_record(path: Path) -> list[Entry]:
+    """Return the entries of a record, its claims counted, and how many rows the CSV files beside it have."""
+    content = json.loads(path.read_text())
+    counts = {file.name: len(file.read_text().splitlines()) - 1 for file in path.parent.glob("*.csv")}
+    kinds = ("origin", "decision", "decision_these_seeds")
+    claims = [(row.get("origin"), kind, row.get(kind)) for row in content.get("claims") or () for kind in kinds]
+    counts |= {str(kind): number for kind, number in Counter(claims).items()}
+    return [*entries(content), *ranges(content.get("training") or {}), Entry({}, counts, ())]
 
 
 def ranges(training: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[Entry]:
@@ -157,10 +170,8 @@ def ranges(training: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[
         yield Entry({"model": arm}, ends, ())
 
 
-def unfound(text: str, records: Mapping[str, Sequence[Entry]]) -> list[str]:
-    """The numbers of a text that its records do not hold, each with what stands around it."""
-    linked = set(re.findall(r"records/([\w-]+)\.", text)) & records.keys()
-    known = [entry for name in sorted(linked) for entry in records[name]]
+def unfound(text: str, known: Sequence[Entry]) -> list[str]:
+    """Return the numbers of a text that the entries of its records do not hold, each with what stands around it."""
     names = {str(entry.labels.get(key)) for entry in known for key in NAMES} | {f"L{level}" for level in range(1, 99)}
     missing = []
     for part, around in parts(text):
@@ -210,6 +221,8 @@ def is_there(group: tuple[str, ...], known: Sequence[Entry]) -> bool:
     if kind == "alone":
         counted = re.fullmatch(r"\d+", figures[0]) and int(figures[0]) <= FEW
         return bool(counted) or any(entry.has(figures[0]) for entry in known)
+    if kind == "together" and any(entry.says(figures) for entry in known):
+        return True
     known = [entry for entry in known if entry.labels]
     if kind == "interval":
         *centre, low, high = figures

@@ -116,7 +116,7 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     made = commit(clone)
     done = start(clone, "bash/confirmatory.sh")
     assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads((clone / "results/records/small.json").read_text())
+    record = json.loads((clone / "results/records/small/record.json").read_text())
     assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 3031)
     assert {row["claim"]: row["standing"] for row in record["claims"]}["H2-deeper"] == "primary"
     assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed21-split62"]
@@ -132,5 +132,5 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     assert "claims_sha256: the claims' file is not what was registered" in done.stderr
     done = start(clone, "bash/confirmatory.sh", "--post-hoc")
     assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads((clone / "results/records/small.json").read_text())
+    record = json.loads((clone / "results/records/small/record.json").read_text())
     assert {row["claim"]: row["standing"] for row in record["claims"]}["H2"] == "post hoc"

@@ -34,16 +34,11 @@ def python_files() -> list[Path]:
 
 
 def tracked_texts() -> Iterator[tuple[str, str]]:
-    """(path, text) of every tracked text file except the committed records and this test."""
+    """(path, text) of every tracked text file except this test."""
     listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     for name in listing.splitlines():
         path = ROOT / name
-        if (
-            path.suffix in TEXT
-            and path.is_file()
-            and path != Path(__file__)
-            and not name.startswith("results/records/")
-        ):
+        if path.suffix in TEXT and path.is_file() and path != Path(__file__):
             yield name, path.read_text()
 
 

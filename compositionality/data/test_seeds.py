@@ -42,7 +42,7 @@ def _user(seed: int, path: Path) -> tuple[str, str]:
         return "", ""
     known = ledger[str(seed)]
     if not isinstance(known, dict) or not all(isinstance(known.get(key), str) for key in ("by", "record")):
-        raise UserError(f"{path}: {seed}: give {{by: NAME, record: FILE}}")
+        raise UserError(f"{path}: {seed}: give {{by: NAME, record: NAME}}")
     return known["by"], known["record"]
 
 

@@ -1,119 +1,219 @@
-"""A record of one study, to be committed: command, settings, machine, times, results; no host names, no paths."""
+"""A record of one study, to be committed: a folder with what was run, what came of it, and a page.
+
+No host names, no paths; numbers to five digits.
+"""
 
 import json
+import os
 import re
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import code_version, file_hash, read_manifest, write_text
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compositionality.data.artefact import (
+    beside,
+    code_version,
+    file_hash,
+    read_manifest,
+    remove,
+    verify,
+)
 from compositionality.data.git import check_ancestor, hash_at
 from compositionality.data.json_files import check_shape, read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
+from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.frames import grid, markdown_lines
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.ranks import read_ranks
+from compositionality.evaluate.ranks import correlation_cell, read_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
+from compositionality.evaluate.results import SPLIT
+from compositionality.evaluate.table import RESULTS, read
+from compositionality.evaluate.tables import summary_markdown
 from compositionality.ranges import REQUIRED
 from compositionality.report.draw import read_summary
 from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.train.common.metrics import read_metrics
 from compositionality.yaml_files import read_yaml
 
-MEANS = ("timing_s/", "perf/")
-"""Metrics of which a record keeps the mean over the steps; of ``FIRST_LAST`` it keeps the first and the last value."""
-FIRST_LAST = (
-    "critic/score/mean",
-    "val-core/",
-    "train/loss",
-    "val/loss",
-    "actor/entropy",
-    "actor/rollout_gap",
-    "response_length/mean",
-)
+RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
+FILES = (RECORD, "command", "versions", METRICS, RESULTS, FIGURE)
 _PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 
 
 @dataclass
 class RecordSettings:
-    """Settings of ``write_record``; lists hold NAME:PATH. ``times``: a JSON object, or lines ``stage seconds``."""
+    """Settings of ``write_record``; lists hold NAME:PATH."""
 
     seeds: Path = REQUIRED  # seeds.json
-    output: Path = REQUIRED  # JSON
-    command: str = ""  # what was run
+    output: Path = REQUIRED  # folder to make
+    command: str = ""  # what was run, as it was typed
     config: list[str] = field(default_factory=list)  # NAME:PATH of YAML files
     runs: list[str] = field(default_factory=list)  # NAME:PATH of run folders
-    times: list[str] = field(default_factory=list)  # NAME:PATH of seconds: a JSON object, or lines "stage seconds"
+    times: list[str] = field(default_factory=list)  # NAME:PATH of files with lines "stage seconds"
     notes: list[str] = field(default_factory=list)  # sentences to keep
+    results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH, as examples/claims.py takes them
+    figure: str = ""  # PNG to keep
     claims: str = ""  # claims.json
     ranks: str = ""  # ranks.json: of behaviour injection, what is known of the SFT models and the gains from RL
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
-    force: bool = False  # replace a result that was made from something else
+    force: bool = False  # replace a record of another run, and what was added to it by hand
 
 
 def write_record(settings: RecordSettings) -> Path:
-    """Write ``output``, unless it is of this very summary. UserError if it is of another one, unless forced."""
+    """Write the folder ``output``, whole or not at all, unless it is of this very summary and these claims.
+
+    UserError if it is of others, unless forced, and for an input that is missing or altered.
+    """
+    output, partial = settings.output, beside(settings.output, "partial")
     if is_there(settings):
-        print(f"{settings.output} is already there")
-        return settings.output
-    content = without_places(record_of(settings))
-    settings.output.parent.mkdir(parents=True, exist_ok=True)
-    write_text(settings.output, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-    print(settings.output)
-    return settings.output
+        print(f"{output} is already there")
+        return output
+    remove(partial)
+    partial.mkdir(parents=True)
+    try:
+        _fill(partial, settings)
+    except BaseException:
+        remove(partial)
+        raise
+    remove(old := beside(output, "old"))
+    if output.exists():
+        os.replace(output, old)
+    os.replace(partial, output)
+    remove(old)
+    print(output)
+    return output
 
 
 def is_there(settings: RecordSettings) -> bool:
-    """Whether the record is there, of these very files. UserError if it is of others, unless forced."""
+    """Return whether the record is there, of these very files. UserError if it is of others, unless forced."""
     if not settings.output.exists() or settings.force:
         return False
-    old = read_json_object(settings.output, "choose another name or pass --force")
-    files = (("summary_sha256", str(settings.seeds)), ("claims_sha256", settings.claims))
-    if all(Path(path).is_file() and old.get(key) == file_hash(Path(path)) for key, path in files if path):
-        return True
-    raise UserError(f"{settings.output}: there already, of another run; choose another name or pass --force")
+    path = settings.output / RECORD
+    old = read_json_object(path, "choose another name or pass --force") if path.is_file() else {}
+    files = {"summary_sha256": settings.seeds, **({"claims_sha256": Path(settings.claims)} if settings.claims else {})}
+    if any(not file.is_file() or old.get(key) != file_hash(file) for key, file in files.items()):
+        raise UserError(f"{settings.output}: there already, of another run; choose another name or pass --force")
+    return True
+
+
+def _fill(folder: Path, settings: RecordSettings) -> None:
+    record = without_places(record_of(settings))
+    texts = {
+        RECORD: json.dumps(_rounded(record), indent=1, ensure_ascii=False),
+        "command": record["command"],
+        "versions": "\n".join(f"{name}=={version}" for name, version in record["versions"].items()),
+        METRICS: "\n".join(
+            json.dumps(step) for name, run in _named("runs", settings.runs) for step in steps(name, run)
+        ),
+    }
+    for name in filter(texts.get, texts):
+        (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
+    if settings.results:
+        pq.write_table(joined_tables(settings), folder / RESULTS, compression="zstd")
+    if settings.figure:
+        verify(Path(settings.figure))
+        shutil.copyfile(settings.figure, folder / FIGURE)
+    page = page_of(settings.output.name, record, {path.name for path in folder.iterdir()})
+    (folder / "README.md").write_text(page, encoding="utf-8")
 
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:
-    """The record's content. UserError if an input is missing or altered."""
-    summary = read_summary(settings.seeds)
-    return {
+    """Return the content of record.json. UserError if an input is missing or altered."""
+    runs, fits = _named("runs", settings.runs), _named("fits", settings.fits)
+    folders = [folder for _, run in runs for folder in (run, run / "final") if folder.is_dir()]
+    described = settings.seeds.with_name(MACHINE)  # of the machine that ran the study, if not this one
+    found = (
+        read_json_object(described, "copy it anew from the machine that ran the study") if described.is_file() else {}
+    )
+    record = {
         "command": settings.command,
         "code": code_version(),
-        "runs_by_code": codes_of([Path(path) for _, path in _named("runs", settings.runs)]),
-        **machine_of(settings.seeds),
+        "runs_by_code": sorted({made.code for folder in folders if (made := read_manifest(folder))}),
+        "versions": found.pop("versions", None) or versions(),
+        "machine": found or machine(),
         "notes": settings.notes,
-        "config": {name: read_config(Path(path)) for name, path in _named("config", settings.config)},
-        "times_s": {name: read_times(Path(path)) for name, path in _named("times", settings.times)},
-        "runs": {name: run_figures(Path(path)) for name, path in _named("runs", settings.runs)},
+        "config": {name: read_yaml(path) for name, path in _named("config", settings.config)},
+        "times_s": {name: read_times(path) for name, path in _named("times", settings.times)},
         "summary_sha256": file_hash(settings.seeds),
-        **{key: _rounded(value) for key, value in summary.items() if not key.endswith("differences")},
-        **(_claims(Path(settings.claims)) if settings.claims else {}),
-        **({"ranks": _rounded(read_ranks(Path(settings.ranks)))} if settings.ranks else {}),
-        **(
-            {"fits": {name: _fits(Path(path)) for name, path in _named("fits", settings.fits)}} if settings.fits else {}
-        ),
-        **({"registration": _registration(Frozen(Path(settings.registration)))} if settings.registration else {}),
+        **{key: value for key, value in read_summary(settings.seeds).items() if not key.endswith("differences")},
     }
+    if settings.claims:
+        claims = read_claims(Path(settings.claims))
+        record |= {key: claims[key] for key in ("claims", "controls", "n_seeds")}
+        record |= {"claims_notes": claims["notes"], "claims_sha256": file_hash(Path(settings.claims))}
+    if settings.ranks:
+        record["ranks"] = read_ranks(Path(settings.ranks))
+    if fits:
+        record["fits"] = {name: _fits(path) for name, path in fits}
+    if settings.registration:
+        record["registration"] = _registration(Frozen(Path(settings.registration)))
+    return record
 
 
-def machine_of(seeds: Path) -> dict[str, Any]:
-    """Machine and versions of the study: what its run wrote beside its summary; without that, this machine's."""
-    path = seeds.with_name(MACHINE)
-    there = read_json_object(path, "copy it anew from the machine that ran the study") if path.is_file() else machine()
-    return {"versions": there.pop("versions", None) or versions(), "machine": there}
+def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
+    """Return the page of a record: what was run, what is not in the folder, then the tables."""
+    where, registered = record["machine"], record.get("registration")
+    rows = {
+        "command": f"`{record['command']}`" if record["command"] else "not given",
+        "commit": f"models by {', '.join(record['runs_by_code']) or 'unknown'}; record by {record['code']}",
+        "registered": f"{registered['registration']}, commit {registered['commit'][:12]}" if registered else "no",
+        "replicates": ", ".join(seed["name"] for seed in record["seeds"]),
+        "machine": f"{', '.join([*where['gpus'], where['cpu']])}, {where['cores']} cores, {where['memory_gib']} GiB",
+        "files": ", ".join(f"[{file}]({file})" for file in FILES if file in files),
+    }
+    lines = [f"# {name}", "", "| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items()), ""]
+    lines += [f"![Accuracy by level]({FIGURE})", ""] if FIGURE in files else []
+    missing = [*(file for file in FILES if file not in files), "completions", "logs"]
+    lines += [*(f"- {note}" for note in record["notes"]), "", f"Not in this folder: {', '.join(missing)}."]
+    lines += ["", summary_markdown(record), ""]
+    if ranks := record.get("ranks"):
+        frame = grid(ranks["correlations"], lambda row: row["predictor"], correlation_cell, across="of")
+        lines += markdown_lines(frame, f"rank correlation over {len(ranks['arms'])} arms with the gain from RL")
+    lines += [claims_markdown({**record, "notes": record["claims_notes"]})] if "claims" in record else []
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
-def codes_of(runs: Sequence[Path]) -> list[str]:
-    """The versions of the code that made the models of these run folders, each once: one, unless it changed between."""
-    folders = [folder for run in runs for folder in (run, run / "final") if folder.is_dir()]
-    return sorted({made.code for folder in folders if (made := read_manifest(folder))})
+def joined_tables(settings: RecordSettings) -> pa.Table:
+    """Return the tables of all replicates, with evaluation, replicate, seed and split in front.
+
+    UserError unless all of the summary's are there, and no others than those and the claims'.
+    """
+    made = [verify(Path(path)).inputs for path in (settings.seeds, settings.claims) if path]
+    known = [{value for name, value in inputs.items() if name.endswith(f"/{RESULTS}")} for inputs in made]
+    tables = dict[str, pa.Table]()
+    for evaluation, _, rest in (entry.partition("/") for entry in settings.results):
+        replicate, _, path = rest.partition(":")
+        if path and Path(path).name != RESULTS:  # influence and fits are no such tables
+            continue
+        read(Path(path))
+        of = verify(Path(path)).settings.get("replicate", {})
+        keys = {"evaluation": evaluation, "replicate": replicate, "seed": of.get("seed", 0), "split": of.get(SPLIT, 0)}
+        table = pq.read_table(path)
+        columns = [pa.array([value] * len(table)) for value in keys.values()]
+        tables[file_hash(Path(path))] = pa.table([*columns, *table.columns], names=[*keys, *table.column_names])
+    if not known[0] <= tables.keys() <= set().union(*known):
+        raise UserError("results: not the tables that the summary and the claims come from; give those, and no others")
+    return pa.concat_tables(tables.values())
+
+
+def steps(run: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the steps of a run, numbers to five digits. UserError if it has none."""
+    rows = read_metrics(folder / METRICS)
+    if not rows:
+        raise UserError(f"{folder}: has no {METRICS} with a line in it; a run's folder is needed")
+    for row in rows:
+        yield {"run": run, **_rounded(without_places(row))}
 
 
 def _registration(frozen: Frozen) -> dict[str, Any]:
-    """What was registered, where and when. UserError unless the commit that is named holds it, and is older."""
+    """Return what was registered. UserError unless the commit that is named holds it, and is older."""
     facts, path = frozen.facts, registration_path(frozen.facts["registration"])
     check_ancestor(path.parent, facts["commit"], str(frozen.folder))
     if hash_at(path, facts["commit"]) != facts["sha256"]:
@@ -121,80 +221,26 @@ def _registration(frozen: Frozen) -> dict[str, Any]:
     return {**facts, **asdict(frozen.registration)}
 
 
-def _fits(path: Path) -> dict[str, Any]:
-    """Laws with their parameters and errors, and the quantities that claims are about."""
+def _fits(path: Path) -> Any:
     content = read_json_object(path, "run examples/fit_scaling.py again")
     check_shape(content, {"laws": {"law": str, "held_out": list}, "quantities": {"name": str}}, path, "fit it again")
-    rest = ("curves", "formula")
-    laws = [
-        {
-            **{key: value for key, value in law.items() if key not in rest},
-            "held_out": [{key: value for key, value in one.items() if key not in rest} for one in law["held_out"]],
-        }
-        for law in content["laws"]
-    ]
-    found: dict[str, Any] = _rounded({**content, "laws": laws})
-    return found
-
-
-def _claims(path: Path) -> dict[str, Any]:
-    """The decisions, with the comparisons behind them."""
-    content = read_claims(path)
-    return {
-        **{key: _rounded(content[key]) for key in ("claims", "controls")},
-        "claims_notes": content["notes"],
-        "claims_sha256": file_hash(path),
-    }
-
-
-def read_config(path: Path) -> Any:
-    """A YAML or JSON file as data, any other text as its lines. UserError if it cannot be read."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        return read_text(path, "save it as UTF-8").splitlines()
-    return read_yaml(path)
+    return content
 
 
 def read_times(path: Path) -> dict[str, float]:
-    """Seconds by stage, in the file's order; a stage named twice has its times added."""
-    if path.suffix == ".json":
-        rows = read_config(path)
-        pairs = list(rows.items()) if isinstance(rows, dict) else [(str(path), rows)]
-    else:
-        pairs = [tuple(line.rsplit(maxsplit=1)) for line in read_config(path) if line.strip()]
+    """Return seconds by stage, in the file's order; a stage named twice has its times added."""
     times: dict[str, float] = {}
-    for number, pair in enumerate(pairs, 1):
+    for number, line in enumerate(read_text(path, "save it as UTF-8").splitlines(), 1):
         try:
-            stage, seconds = pair
+            stage, seconds = line.rsplit(maxsplit=1)
             times[stage] = round(times.get(stage, 0.0) + float(seconds), 3)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise UserError(f"{path}: line {number} is no 'stage seconds'") from error
     return times
 
 
-def run_figures(folder: Path) -> dict[str, Any]:
-    """Figures of a run: steps, means of times and speeds, first and last values of scores and losses."""
-    rows = read_metrics(folder / "metrics.jsonl")
-    if not rows:
-        raise UserError(f"{folder}: has no metrics.jsonl with a line in it; a run's folder is needed")
-    series: dict[str, list[float]] = {}
-    for row in rows:
-        for key, value in row.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                series.setdefault(key, []).append(value)
-    figures: dict[str, Any] = {"steps": rows[-1].get("step")}
-    for key in sorted(series):
-        values = series[key]
-        if key.startswith(MEANS):
-            figures[f"{key} mean"] = _rounded(sum(values) / len(values))
-        elif key.startswith(FIRST_LAST):
-            figures[f"{key} first, last"] = _rounded([values[0], values[-1]])
-    return figures
-
-
 def without_places(node: Any) -> Any:
-    """The same data with every absolute path cut to its last part."""
+    """Return the same data with every absolute path cut to its last part."""
     if isinstance(node, dict):
         return {key: without_places(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
@@ -202,14 +248,14 @@ def without_places(node: Any) -> Any:
     return _PLACE.sub(r"\1", node) if isinstance(node, str) else node
 
 
-def _named(kind: str, entries: Sequence[str]) -> list[tuple[str, str]]:
-    return list(named_paths(kind, entries).items()) if entries else []
+def _named(kind: str, entries: Sequence[str]) -> list[tuple[str, Path]]:
+    return [(name, Path(path)) for name, path in named_paths(kind, entries).items()] if entries else []
 
 
 def _rounded(node: Any) -> Any:
-    """Shares to four places, other numbers to four digits: a record is read by people."""
+    """Return numbers to five digits, without the points of curves and the formulas of laws."""
     if isinstance(node, float):
-        return round(node, 4) if abs(node) < 1 else float(f"{node:.5g}")
+        return float(f"{node:.5g}")
     if isinstance(node, dict):
-        return {key: _rounded(value) for key, value in node.items()}
+        return {key: _rounded(value) for key, value in node.items() if key not in ("curves", "formula")}
     return [_rounded(value) for value in node] if isinstance(node, list) else node

@@ -52,7 +52,7 @@ def registered_study(
     check_test_seed(content.test_seed, found.identity)
     if not dry:
         found.freeze(results)
-        note_test_seed(content.test_seed, found.identity, f"{request.name}.json")
+        note_test_seed(content.test_seed, found.identity, request.name)
     return in_order(steps), request
 
 

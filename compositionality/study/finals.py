@@ -73,7 +73,7 @@ def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
         yield _claims(request, whole, steps)
         yield from _page(request, whole)
     if request.record:
-        yield _record(request, whole)
+        yield _record(request, whole, steps)
 
 
 def _ablation(request: Request, whole: Whole) -> Step:
@@ -105,10 +105,9 @@ def _fits(request: Request, whole: Whole) -> Iterator[Step]:
         yield whole(f"figure-{resource}", "draw_scaling", f"fits={output}/scaling.json", f"output={output}/figures")
 
 
-def _claims(request: Request, whole: Whole, steps: Sequence[Step]) -> Step:
-    """The claims, decided on what this plan makes and on what is there; those of missing results are "not run"."""
+def _results(request: Request, steps: Sequence[Step]) -> list[str]:
+    """Return RESULTS/SEED:PATH of what this plan makes and of what exists, as claims and record take them."""
     made = {output for step in steps for output in step.outputs}
-    results = request.root("results")
     names = {"countdown": request.countdown, "other": f"{request.name}-other"}
     names["composition"] = request.name.replace("injection", "composition")
     found = []
@@ -120,10 +119,16 @@ def _claims(request: Request, whole: Whole, steps: Sequence[Step]) -> Step:
     if request.section == "scaling_law":
         first = request.replicates[0].name
         for kind, resource in (("scaling", "flops"), ("completions", "completions")):
-            found.append(f"{kind}/{first}:{results}/scaling_law/{resource}/scaling.json")
+            found.append(f"{kind}/{first}:{request.root('results')}/scaling_law/{resource}/scaling.json")
+    return found
+
+
+def _claims(request: Request, whole: Whole, steps: Sequence[Step]) -> Step:
+    """Return the step of the claims; those of missing results are "not run"."""
+    results = request.root("results")
     claims = [] if request.loaded.claims == "composition" else [f"claims={request.loaded.claims}"]
     registered = [f"registration={results}/registration"] if request.registration else []
-    words = (f"results={flow_list(found)}", f"output={results}/claims.json", *claims, *registered)
+    words = (f"results={flow_list(_results(request, steps))}", f"output={results}/claims.json", *claims, *registered)
     return whole("claims", "claims", *words)
 
 
@@ -149,15 +154,16 @@ def _page(request: Request, whole: Whole) -> Iterator[Step]:
     yield whole("page", "report", *words, *([f"others={flow_list(others)}"] if others else []))
 
 
-def _record(request: Request, whole: Whole) -> Step:
-    """What is committed of the study."""
+def _record(request: Request, whole: Whole, steps: Sequence[Step]) -> Step:
+    """Return the step that writes what is committed of the study."""
     section, results = request.section, request.root("results")
     profile = f"compositionality/config/profile/{request.profile.partition('/')[0]}.yaml"
     folders = dict.fromkeys(one.folder("checkpoints") for place in request.replicates for one in (place.shared, place))
     runs = [path.parent for folder in folders for path in sorted(Path(folder).glob("*/metrics.jsonl"))]
     words = [
         *(f"seeds={results}/{section}/seeds.json", f"claims={results}/claims.json"),
-        *(f"output=results/records/{request.name}.json", f"config=[profile:{profile}]"),
+        *(f"output=results/records/{request.name}", f"config=[profile:{profile}]"),
+        *(f"results={flow_list(_results(request, steps))}", f"figure={results}/{section}/accuracy_by_level.png"),
         f"times={flow_list([f'all:{results}/{section}/times.tsv'])}",
         f"runs={flow_list(f'{run.parent.name}-{run.name}:{run}' for run in runs)}",
     ]

@@ -93,9 +93,9 @@ def test_fits_intervals_predictions_and_figures_are_those_of_the_first_version(t
 def test_committed_points_give_the_recorded_fits(tmp_path: Path) -> None:
     """Of the laws that claims read; the record has four decimals."""
     laws = ["log_linear", "saturating_slope", "saturating_both"]
-    fit_scaling(ScalingSettings([str(RECORDS / "tiny-scaling-2cores-flops.csv")], tmp_path, laws=laws))
+    fit_scaling(ScalingSettings([str(RECORDS / "tiny-scaling-2cores/flops.csv")], tmp_path, laws=laws))
     result = json.loads((tmp_path / "scaling.json").read_text())
-    recorded = json.loads((RECORDS / "tiny-scaling-2cores.json").read_text())["fits"]["flops"]
+    recorded = json.loads((RECORDS / "tiny-scaling-2cores/record.json").read_text())["fits"]["flops"]
     recorded["laws"] = [one for one in recorded["laws"] if one["law"] in laws]
     check_equal(result, recorded, {"rel": 1e-4, "abs": 1e-4})
 

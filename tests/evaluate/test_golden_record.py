@@ -17,7 +17,9 @@ from compositionality.evaluate.claims.primary import Primary, after_holm
 from compositionality.stats.estimate import over_splits
 from compositionality.types import NESTED, Decision, Estimate, Interval
 
-RECORD = json.loads((Path(__file__).parents[2] / "results/records/composition-2.json").read_text(encoding="utf-8"))
+RECORD = json.loads(
+    (Path(__file__).parents[2] / "results/records/composition-2/record.json").read_text(encoding="utf-8")
+)
 CLAIMS = [*RECORD["claims"], *RECORD["controls"]]
 COMPARISONS = [one for claim in CLAIMS for one in claim["comparisons"] if one["splits"]]
 SHARES = [*RECORD["accuracy"], *RECORD["composed"]]

@@ -271,7 +271,7 @@ def test_p18_bad_settings_are_one_line(tmp_path: Path) -> None:
 
 def test_the_record_of_a_gpu_is_named_after_it() -> None:
     path = run.record_path(GpuCheckSettings(), [H100, H100])
-    assert path == Path("results/records/gpu-check-nvidia-h100-80gb-hbm3-x2.json")
+    assert path == Path("results/records/gpu-check-nvidia-h100-80gb-hbm3-x2/record.json")
 
 
 @pytest.mark.slow

@@ -1,23 +1,24 @@
-"""Records: everything in one file, no host and no path in it, bad files refused by name."""
+"""Records: a whole folder or none, no host and no path in it, bad files refused by name."""
 
 import json
-import platform
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-from test_figures import summary_file
+from numbers_in_text import read_record, unfound
+from report_study import make_study, of_seed
 
 from compositionality.data.artefact import Recipe, file_hash, new_artefact
 from compositionality.errors import UserError
-from compositionality.report.record import (
-    RecordSettings,
-    read_config,
-    read_times,
-    run_figures,
-    without_places,
-    write_record,
-)
+from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
+from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.table import read, write
+from compositionality.evaluate.tables import summary_markdown
+from compositionality.report.draw import FigureSettings, draw_accuracy
+from compositionality.report.record import FILES, RecordSettings, read_times, steps, without_places, write_record
 from compositionality.study.machine import machine
 
 STEPS = (
@@ -35,58 +36,110 @@ def run_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_record_holds_everything(tmp_path: Path) -> None:
-    seeds = summary_file(tmp_path / "seeds.json")
+def settings_of(tmp_path: Path) -> RecordSettings:
+    """A study of two seeds with everything that a record may hold."""
+    study = make_study(tmp_path, n_seeds=2, parts=("runs",)).study
+    section, name = study / "section41_42", "section41_42/results.parquet"
+    results = [f"accuracy/seed{seed}:{of_seed(study, seed)}/{name}" for seed in range(2)]
+    claims = decide_claims(ClaimsSettings(results, study / "claims.json"))
+    figure = draw_accuracy(FigureSettings(section / "seeds.json", section / "accuracy_by_level"))
     (tmp_path / "times.tsv").write_text("pretrain\t120.5\nrl 30\nrl 12.25\n")
     (tmp_path / "grpo.yaml").write_text(f"model:\n  path: {tmp_path}/base\noptim: {{lr: 0.0003}}\n")
-    made = RecordSettings(
-        seeds, tmp_path / "records/tiny.json", "bash bash/quickstart.sh", [f"grpo:{tmp_path}/grpo.yaml"],
-        [str(run_folder(tmp_path))], [f"seed0:{tmp_path}/times.tsv"], ["alone on the machine"],
+    return RecordSettings(
+        section / "seeds.json", tmp_path / "records" / "small", "SEEDS=2 bash bash/quickstart.sh",
+        config=[f"grpo:{tmp_path}/grpo.yaml"], runs=[f"seed0-rl:{run_folder(tmp_path)}"],
+        times=[f"seed0:{tmp_path}/times.tsv"], notes=["alone on the machine"], results=results, figure=str(figure),
+        claims=str(claims),
     )  # fmt: skip
-    record = json.loads(write_record(made).read_text())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> RecordSettings:
+    """The same, its record written. Not to be changed."""
+    settings = settings_of(tmp_path_factory.mktemp("record"))
+    write_record(settings)
+    return settings
+
+
+def record_in(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "record.json").read_text()))
+
+
+def test_a_record_holds_everything(made: RecordSettings) -> None:
+    folder, record = made.output, record_in(made.output)
+    assert {path.name for path in folder.iterdir()} == {*FILES, "README.md"}
     assert record["config"]["grpo"] == {"model": {"path": "base"}, "optim": {"lr": 0.0003}}
     assert record["runs_by_code"] == [record["code"]]
     assert record["times_s"] == {"seed0": {"pretrain": 120.5, "rl": 42.25}}
-    assert record["runs"]["stage2-rl-level2"] == {
-        "steps": 2, "timing_s/step mean": 2.5, "critic/score/mean first, last": [0.1, 0.4],
-    }  # fmt: skip
-    assert record["summary_sha256"] == file_hash(seeds)
-    assert len(record["accuracy"]) == 2 * 6 * 4
+    assert (record["summary_sha256"], record["claims_sha256"]) == (file_hash(made.seeds), file_hash(Path(made.claims)))
+    assert record["claims"][0]["claim"] == "H1"
     assert "differences" not in record
-    assert {"torch", "transformers"} <= set(record["versions"])
-    assert record["machine"]["python"] == platform.python_version()
-    assert str(tmp_path) not in json.dumps(record)
-    assert write_record(made) == made.output  # of these very files: kept
-    made.output.write_text(json.dumps({**record, "summary_sha256": "another"}))
+    assert "torch==" in (folder / "versions").read_text()
+    assert (folder / "command").read_text() == "SEEDS=2 bash bash/quickstart.sh\n"
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert rows == [{"run": "seed0-rl", **row} for row in STEPS]
+    assert not [path for path in folder.iterdir() if str(made.output.parents[1]).encode() in path.read_bytes()]
+
+
+def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings) -> None:
+    page = (made.output / "README.md").read_text()
+    assert "Not in this folder: completions, logs." in page
+    tables = [*summary_markdown(json.loads(made.seeds.read_text())).splitlines()]
+    tables += claims_markdown(json.loads(Path(made.claims).read_text())).splitlines()
+    assert set(tables) <= set(page.splitlines())
+    assert not unfound(page, read_record(made.output / "record.json"))
+    bare = write_record(RecordSettings(made.seeds, made.output.with_name("bare")))
+    missing = "command, metrics.jsonl, results.parquet, figure.png, completions, logs"
+    assert f"Not in this folder: {missing}." in (bare / "README.md").read_text()
+    assert "figure.png](" not in (bare / "README.md").read_text()
+
+
+def test_the_tables_of_all_replicates_are_joined(made: RecordSettings) -> None:
+    rows = pd.read_parquet(made.output / "results.parquet")
+    replicates = rows[["evaluation", "replicate", "seed", "split"]].drop_duplicates().to_numpy().tolist()
+    assert replicates == [["accuracy", "seed0", 0, 0], ["accuracy", "seed1", 1, 0]]
+    right = rows.groupby(["arm", "group", "level"])["right"].mean().to_dict()
+    for row in record_in(made.output)["accuracy"]:
+        assert row["accuracy"] == pytest.approx(right[row["model"], row["group"], row["level"]], abs=1e-4)
+
+
+def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    assert write_record(settings) == write_record(settings)  # of these very files: kept
+    before = {path: path.read_bytes() for path in settings.output.iterdir()}
+    table = Path(settings.results[0].partition(":")[2])
+    with new_artefact(tmp_path / "other" / table.name, Recipe("evaluate", {})) as partial:
+        write(read(table).assign(tokens=0), partial)
+    other = f"passk/seed0:{tmp_path / 'other' / table.name}"
+    for results in (settings.results[:1], [*settings.results, other]):
+        with pytest.raises(UserError, match=r"results: not the tables that the summary and the claims come from"):
+            write_record(replace(settings, force=True, results=results))
+    assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
+    assert [path.name for path in settings.output.parent.iterdir()] == ["small"]
+    (settings.output / "record.json").write_text(json.dumps({"summary_sha256": "another"}))
     with pytest.raises(UserError, match="there already, of another run"):
-        write_record(made)
-    made.force = True
-    assert json.loads(write_record(made).read_text()) == record
-
-
-def test_a_record_holds_the_verdicts_where_they_are_named(tmp_path: Path) -> None:
-    made = RecordSettings(summary_file(tmp_path / "seeds.json"), tmp_path / "record.json")
-    assert "verdict" not in write_record(made).read_text()
-    content = {"claims": [{"claim": "H1", "decision": "supported"}], "controls": [], "notes": ["one seed"], "seeds": []}
-    with new_artefact(tmp_path / "claims.json", Recipe("hold_claims", {})) as partial:
-        partial.write_text(json.dumps(content))
-    made.claims, made.force = str(tmp_path / "claims.json"), True
-    record = json.loads(write_record(made).read_text())
-    assert (record["claims"], record["notes"]) == (content["claims"], [])
-    assert record["claims_notes"] == ["one seed"]
-    (tmp_path / "claims.json").write_text("{}")
+        write_record(settings)
+    write_record(replace(settings, force=True))
+    assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
+    Path(settings.claims).write_text("{}")
     with pytest.raises(UserError, match=r"claims.json: altered"):
-        write_record(made)
+        write_record(replace(settings, force=True))
 
 
-def test_a_study_of_another_machine_keeps_that_machine(tmp_path: Path) -> None:
-    seeds, there = summary_file(tmp_path / "seeds.json"), tmp_path / "machine.json"
-    there.write_text(json.dumps({"gpus": ["a GPU"], "versions": {"torch": "2.11.0"}}))
-    record = json.loads(write_record(RecordSettings(seeds, tmp_path / "record.json")).read_text())
-    assert (record["machine"], record["versions"]) == ({"gpus": ["a GPU"]}, {"torch": "2.11.0"})
-    there.write_text("{")
+def test_the_machine_is_that_of_the_study(made: RecordSettings, tmp_path: Path) -> None:
+    there = json.loads(made.seeds.with_name("machine.json").read_text())
+    assert record_in(made.output)["machine"] == there
+    assert "| machine | A CPU, 2 cores, 8.0 GiB |" in (made.output / "README.md").read_text()
+    for path in made.seeds.parent.glob("*seeds.json*"):
+        shutil.copy(path, tmp_path)
+    seeds = tmp_path / "seeds.json"
+    seeds.with_name("machine.json").write_text(json.dumps({**there, "versions": {"torch": "2.11.0"}}))
+    folder = write_record(RecordSettings(seeds, tmp_path / "record"))
+    assert (folder / "versions").read_text() == "torch==2.11.0\n"
+    seeds.with_name("machine.json").write_text("{")
     with pytest.raises(UserError, match=r"machine\.json: damaged"):
-        write_record(RecordSettings(seeds, tmp_path / "another.json"))
+        write_record(RecordSettings(seeds, tmp_path / "another"))
+    assert not (tmp_path / "another").exists()
 
 
 def test_the_machine_has_no_name() -> None:
@@ -111,28 +164,12 @@ def test_paths_lose_their_folders(text: str, expected: str) -> None:
 
 
 def test_bad_files_are_named(tmp_path: Path) -> None:
-    bad = tmp_path / "times.txt"
+    bad = tmp_path / "times.tsv"
     bad.write_text("pretrain 1\nrl soon\n")
-    with pytest.raises(UserError, match=r"times.txt: line 2 is no 'stage seconds'"):
+    with pytest.raises(UserError, match=r"times.tsv: line 2 is no 'stage seconds'"):
         read_times(bad)
     bad.write_text("alone\n")
     with pytest.raises(UserError, match="line 1 is no"):
         read_times(bad)
-    (tmp_path / "t.json").write_text('{"rl": 3}')
-    assert read_times(tmp_path / "t.json") == {"rl": 3.0}
-    (tmp_path / "t.json").write_text("[3]")
-    with pytest.raises(UserError, match=r"t.json: line 1 is no"):
-        read_times(tmp_path / "t.json")
-    (tmp_path / "c.yaml").write_text("a: [1\n")
-    with pytest.raises(UserError, match=r"c.yaml: not readable as YAML"):
-        read_config(tmp_path / "c.yaml")
-    with pytest.raises(UserError, match=r"none.sh: no such file"):
-        read_config(tmp_path / "none.sh")
     with pytest.raises(UserError, match=r"has no metrics.jsonl"):
-        run_figures(tmp_path)
-
-
-def test_metrics_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text('{"step": 4, "perf/gpu": "none", "train/loss": null, "val/loss": 0.25}\n')
-    found: dict[str, Any] = run_figures(tmp_path)
-    assert found == {"steps": 4, "val/loss first, last": [0.25, 0.25]}
+        list(steps("rl", tmp_path))

@@ -61,7 +61,7 @@ class GpuCheckSettings:
 
     work: NonEmptyStr = "checkpoints"  # folder in which a temporary one is made for models and data
     logs: NonEmptyStr = "results/gpu_check"  # folder for the output of every step
-    output: str = ""  # record (JSON); empty: results/records/gpu-check-GPU.json, on a CPU LOGS/record.json
+    output: str = ""  # record (JSON); empty: results/records/gpu-check-GPU/record.json, on a CPU LOGS/record.json
     model: str = ""  # a real model to check too, a folder or a Hub id; empty: only the one made here
     device: Annotated[str, OneOf(("cpu", "gpu"))] = "gpu"  # cpu: the same steps in the smallest sizes, in float32
     processes: PositiveInt | None = None  # GPUs of a training; null: all that are visible
@@ -115,7 +115,7 @@ def record_path(settings: GpuCheckSettings, gpus: list[str]) -> Path:
     if settings.output or not gpus:
         return Path(settings.output or f"{settings.logs}/record.json")
     name = re.sub(r"[^a-z0-9]+", "-", gpus[0].lower()).strip("-")
-    return Path("results/records", f"gpu-check-{name}{f'-x{len(gpus)}' if len(gpus) > 1 else ''}.json")
+    return Path("results/records", f"gpu-check-{name}{f'-x{len(gpus)}' if len(gpus) > 1 else ''}", "record.json")
 
 
 def measured(rows: list[Row], name: str, body: Callable[[], Any]) -> Any:
