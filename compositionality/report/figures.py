@@ -153,11 +153,11 @@ def accuracy_title(rows: Sequence[Row], study: str) -> alt.Title:
 def headline(rows: Any, styles: Styles) -> Chart:
     """Draw the accuracy of one group by level, large; each line has its arm's title at its end.
 
-    Levels above the last at which an arm has 5 % are left out, where there is one.
+    Levels above the last at which an arm has 5 % are left out, but not the first three.
     """
     frame = by_level(rows, "accuracy", "", styles)
-    last = frame.loc[frame["value"] >= 0.05, "level"].max()
-    frame = frame[frame["level"] <= (frame["level"].max() if np.isnan(last) else last)].copy()
+    solved = frame.loc[frame["value"] >= 0.05, "level"]
+    frame = frame[frame["level"] <= max(*solved, *sorted(frame["level"].unique())[:3])].copy()
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
     layers = level_layers(frame, styles)
     ends = ends.assign(x=frame["x"].max(), label=frame["x"].max() + 0.25).sort_values("value")
@@ -185,7 +185,9 @@ def training(rows: Any, styles: Styles) -> Chart:
     order = [*frame["group"].unique(), *(style.title for style in styles.values())]
     frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
     frame = frame.sort_values(["group", "arm"], key=lambda column: column.map(order.index), kind="stable")
-    base = alt.Chart().encode(alt.X("step:Q", title="RL steps"), level_colour(levels))
+    base = alt.Chart().encode(
+        alt.X("step:Q", title="RL steps", axis=alt.Axis(format="d", tickMinStep=1)), level_colour(levels)
+    )
     told = [alt.Tooltip("name:N", title="level"), *tooltip("step", value="value", low="low", high="high")]
     layers = [
         base.mark_area(opacity=0.2).encode(share("low"), alt.Y2("high:Q")),

@@ -57,7 +57,7 @@ def scaling(content: Row, fitted: Row, predicting: Row) -> alt.TopLevelMixin:
 def log_x(field: str, title: str) -> alt.X:
     """Return a logarithmic axis that begins and ends with its data."""
     scale = alt.Scale(type="log", nice=False, zero=False, padding=8)
-    return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~g", tickCount=4, labelOverlap=True))
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(format="~s", grid=False, labelOverlap=True))
 
 
 def size_colour(sizes_of_models: Any, legend: alt.Legend | None = None) -> alt.Color:
@@ -122,7 +122,9 @@ def equal_losses(fit: pd.DataFrame, unit: str) -> Any:
                     {"size": size, "loss": loss, "needed": np.exp(np.interp(np.log(loss), logs[:, 0], logs[:, 1]))}
                 )
     colour = alt.Color("loss:O", scale=alt.Scale(scheme="cividis"), legend=alt.Legend(title="loss", format=".2~g"))
-    y = alt.Y("needed:Q", title=unit, scale=alt.Scale(type="log", padding=8), axis=alt.Axis(format="~g", tickCount=4))
+    y = alt.Y(
+        "needed:Q", title=unit, scale=alt.Scale(type="log", padding=8), axis=alt.Axis(format="~s", labelOverlap=True)
+    )
     frame = pd.DataFrame(rows, columns=["size", "loss", "needed"])
     line = (
         alt.Chart(inline(frame)).mark_line(point=True).encode(log_x("size", "parameters without embeddings"), y, colour)

@@ -169,8 +169,8 @@ RESULTS = {
     **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
     **{"evaluate": "/training.json", "passk": "/results.parquet", "failure_modes": "/results.parquet"},
     **{
-        "draw_figure": ".svg",
-        "draw_scaling": ".svg",
+        "draw_figure": ".png",
+        "draw_scaling": ".png",
         "fit_scaling": "/scaling.json",
         "influence": "/influence.parquet",
     },

@@ -129,7 +129,7 @@ def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_
     assert data_of(spec, spec)["level"].max() == 4
     nothing = [{**row, "accuracy": 0.0} for row in accuracy_rows(groups=["heldout"])]
     spec_of_nothing = spec_of(figures.headline(nothing, arm_styles(ARMS)))
-    assert data_of(spec_of_nothing, spec_of_nothing)["level"].max() == 6
+    assert data_of(spec_of_nothing, spec_of_nothing)["level"].max() == 3
     ends = data_of(spec, spec["layer"][-1])
     assert [*ends["arm"]] == [study_styles()[arm].title for arm in reversed(ARMS)]
     assert ends["value"].is_monotonic_increasing

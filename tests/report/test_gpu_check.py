@@ -278,12 +278,10 @@ def test_the_record_of_a_gpu_is_named_after_it() -> None:
 def test_the_whole_check_with_the_single_file_trainers(tmp_path: Path) -> None:
     from bash_runs import run as run_script
 
-    done = run_script(
-        "bash/gpu_check.sh", DEVICE="cpu", PROFILE="", ENGINES="single", CKPT_DIR=str(tmp_path / "c"),
-        RESULTS_DIR=str(tmp_path / "r"),
-    )  # fmt: skip
+    folders = {"CKPT_DIR": str(tmp_path / "c"), "OUTPUT": str(tmp_path / "r")}
+    done = run_script("bash/gpu_check.sh", "device=cpu", "engines=[single]", **folders)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = {row["step"]: row for row in json.loads((tmp_path / "r/gpu_check/record.json").read_text())["steps"]}
+    rows = {row["step"]: row for row in json.loads((tmp_path / "r/record.json").read_text())["steps"]}
     assert [*rows] == ["set-up", *(f"made {name}" for name in (
         "problems train", "problems validation", "pretrain", "rollouts builtin", "sft single", "grpo single builtin",
         "reload single",
