@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON
+from compositionality.study.dry_run import STEPS, check_steps
+from compositionality.study.environment import environment
+from compositionality.study.overrides import ScriptStep, listed
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
 
 from compositionality.config.profile import SCHEMAS, schema_of
 from compositionality.ranges import keys_of
-from compositionality.study.dry_run import STEPS, check_steps
-from compositionality.study.environment import environment
-from compositionality.study.overrides import ScriptStep, listed
 
 SYSTEMS = load()
 ROWS = list(rows(SYSTEMS))

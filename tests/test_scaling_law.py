@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from bash_runs import dry, run, values
+from bash_runs import dry, planned, run, values
 
-from compositionality.config.problem_sets import file_settings
 from compositionality.data.parquet import read_table
 from compositionality.study.model import load_study
 from compositionality.train.tiny.model import TinyConfig, _sizes
@@ -19,7 +18,7 @@ SIZES = [name.removeprefix("base-") for name in STUDY.arms if name.startswith("b
 def test_sizes_span_a_decade_and_a_half_and_are_called_by_their_parameters() -> None:
     counts = []
     for size in SIZES:
-        words = dict(word.split("=") for word in STUDY.arms[f"base-{size}"].arguments[1:])
+        words = dict(word.split("=") for word in STUDY.arms[f"base-{size}"].words)
         shape = TinyConfig(**{key.removeprefix("model."): int(value) for key, value in words.items()})
         found = _sizes(shape, 100)
         width, heads = found["hidden_size"], found["num_attention_heads"] * found["head_dim"]
@@ -30,43 +29,40 @@ def test_sizes_span_a_decade_and_a_half_and_are_called_by_their_parameters() -> 
     assert max(counts) / min(counts) > 10**1.5
 
 
-@pytest.mark.parametrize("size", [SIZES[0], SIZES[-1]])
-def test_sizes_differ_in_their_model_alone(size: str) -> None:
-    made, answered = (values(one) for one in dry(f"{SECTION}/arm.sh", f"base-{size}", PROFILE="tiny"))
-    trained, again = (values(one) for one in dry(f"{SECTION}/arm.sh", f"rl-{size}", PROFILE="tiny"))
-    assert trained["model.path"] == made["output"] == f"checkpoints/tiny-scaling/base-{size}/model"
-    assert answered["problems"] == again["problems"]
-    assert trained["data.val_files"] == "[data/tiny-scaling/scaling_task/holdout.parquet]"
-    other = values(dry(f"{SECTION}/train.sh", "any", PROFILE="tiny")[0])
-    for key in ("model.path", "trainer.output"):
-        trained.pop(key), other.pop(key)
-    assert trained == other
+def test_sizes_differ_in_their_model_alone() -> None:
+    names = [f"{kind}-{size}" for size in (SIZES[0], SIZES[-1]) for kind in ("base", "rl")]
+    steps = planned(f"{SECTION}/run_all.sh", PROFILE="tiny", STUDY="s", SEEDS="1", ARMS=" ".join(names))
+    settings = {key: step["settings"] for key, step in steps.items()}
+    first, last = (settings[f"seed0/rl-{size}"] for size in (SIZES[0], SIZES[-1]))
+    for size, trained in ((SIZES[0], first), (SIZES[-1], last)):
+        made = settings[f"seed0/base-{size}"]["output"]
+        assert trained["model"].pop("path") == made == f"checkpoints/s/seed0/base-{size}/model"
+        assert trained["trainer"].pop("output") == f"checkpoints/s/seed0/rl-{size}"
+        assert trained["data"]["val_files"] == ["data/s/seed0/scaling_task/holdout.parquet"]
+    assert first == last
 
 
-def test_an_algorithm_is_one_word() -> None:
-    told = values(dry(f"{SECTION}/train.sh", "85k", PROFILE="tiny", ALGORITHM="reinforce_plus_plus")[0])
-    assert told["algorithm"] == "reinforce_plus_plus"
-    assert told["trainer.output"] == "checkpoints/tiny-scaling/rl-85k-reinforce_plus_plus"
-    lora = values(
-        dry(f"{SECTION}/train.sh", "7B", "model.lora.rank=32", PROFILE="paper", MODEL_PATH="Qwen/Qwen2.5-7B")[0]
-    )
-    assert (lora["engine"], lora["model.lora.rank"]) == ("verl", "32")
+def test_laws_are_fitted_to_runs_that_differ_in_their_size_alone() -> None:
+    arms = "base-15k rl-15k base-85k rl-85k rl-85k-reuse-5"
+    steps = planned(f"{SECTION}/fit.sh", PROFILE="tiny", STUDY="s", SEEDS="2", ARMS=arms)
+    assert [key for key in steps if key.startswith("fit")] == ["fit-flops", "fit-flops_paper", "fit-completions"]
+    assert steps["fit-flops"]["settings"]["points"] == [
+        f"seed{seed}-rl-{size}:checkpoints/s/seed{seed}/rl-{size}" for seed in (0, 1) for size in ("15k", "85k")
+    ]
 
 
-def test_rows_of_one_s_own_are_trained_on_and_evaluated() -> None:
+def test_an_algorithm_and_rows_of_ones_own() -> None:
     own = {"PROFILE": "tiny", "MODEL_PATH": "m", "TRAIN_FILES": "a.parquet", "VAL_FILES": "b.parquet", "OUTPUT": "o"}
-    trained = values(dry(f"{SECTION}/train.sh", "mine", **own)[0])
-    keys = ("model.path", "data.train_files", "data.val_files", "trainer.output")
-    assert [trained[key] for key in keys] == ["m", "[a.parquet]", "[b.parquet]", "o"]
-    for script, *name in (("evaluate",), ("passk", "mine")):
-        asked = values(dry(f"{SECTION}/{script}.sh", *name, **own)[-1])
-        assert (asked["problems"], asked["output"]) == ("[b.parquet]", "o")
-        assert asked["models"] == ("[base:m]" if name else "[m:m]")
+    (told,) = map(values, dry(f"{SECTION}/train.sh", "algorithm=reinforce_plus_plus", **own))
+    keys = ("model.path", "data.train_files", "data.val_files", "trainer.output", "algorithm")
+    assert [told[key] for key in keys] == ["m", "a.parquet", "b.parquet", "o", "reinforce_plus_plus"]
+    (asked,) = map(values, dry(f"{SECTION}/passk.sh", PROFILE="tiny", TRAINED="c/rl-x", DATA="b.parquet", OUTPUT="o"))
+    assert (asked["models"], asked["problems"], asked["output"]) == ("['base:c/base-x/model']", "b.parquet", "o")
 
 
 DOMAINS = "[math,code,logic,stem]"
 PUBLISHED = {
-    **{"engine": "verl", "algorithm": "ppo", "algorithm.gamma": "1.0", "algorithm.gae_lambda": "0.95"},
+    **{"algorithm": "ppo", "algorithm.gamma": "1.0", "algorithm.gae_lambda": "0.95"},
     **{"model.lora.rank": "32", "model.lora.alpha": "64", "verl.algorithm.use_kl_in_reward": "true"},
     **{"model.lora.targets": "[q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj]"},
     **{"optim.lr": "1e-6", "critic.lr": "1e-5", "optim.warmup_steps": "10", "critic.alone_steps": "5"},
@@ -110,7 +106,8 @@ def test_domains_are_prepared_trained_on_by_the_published_settings_and_measured(
     assert [one[0] for one in told] == steps.split()
     trained, asked = values(told[-2]), values(told[-1])
     assert {**PUBLISHED, **own}.items() <= trained.items()
-    assert (asked["problems"], asked["n_samples"]) == (trained["data.val_files"], "128")
+    assert trained["profile"].endswith("/verl")
+    assert (f"[{asked['problems']}]", asked["n_samples"]) == (trained["data.val_files"], "128")
     if "prepare_guru" in steps:
         made = values(told[-3])
         assert trained["data.train_files"] == f"[{made['output']}/train.parquet]"
@@ -130,7 +127,7 @@ def test_an_unknown_domain_is_one_line_before_anything_is_made(tmp_path: Path) -
 
 def test_files_are_checked_by_their_names(tmp_path: Path) -> None:
     (told,) = (values(one) for one in dry(f"{SECTION}/check_data.sh", "a.parquet", "my folder", PROFILE="tiny"))
-    assert (told["files"], told["report_only"]) == ("[a.parquet,'my folder']", "true")
+    assert (told["files"], told["report_only"]) == ("['a.parquet','my folder']", "true")
     done = run(f"{SECTION}/check_data.sh", str(tmp_path / "absent.parquet"), PROFILE="tiny")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (
         2,
@@ -141,54 +138,31 @@ def test_files_are_checked_by_their_names(tmp_path: Path) -> None:
 def test_the_questions_of_several_domains_are_arms() -> None:
     """Every arm reads what an arm that comes before it makes, and nothing is taken for a size of the laws."""
     names = [name for name, arm in STUDY.arms.items() if arm.script.endswith("domain") or name.startswith("sft-")]
-    made, models = set[str](), dict[str, str]()
-    for name in names:
-        told = dry(f"{SECTION}/arm.sh", name, PROFILE="paper", VAL_FILES="h.parquet")
-        trained = next(values(one) for one in told if one[0] in ("train_grpo", "train_sft"))
-        files = [*trained.get("data.train_files", "").strip("[]").split(","), trained.get("data.train_file", "")]
-        made |= {f"{values(one)['output']}/{part}.parquet" for one in told if one[0] == "prepare_guru"
-                 for part in ("train", "first", "rest")}  # fmt: skip
-        made |= {f"{values(one)['output']}/train.parquet" for one in told if one[0] == "write_solutions"}
-        assert set(filter(None, files)) <= made, name
-        assert values(told[-1])["problems"] == "[h.parquet]"
-        models[name] = trained["trainer.output"]
-    assert len({*models.values()}) == len(names) == 12
-    halves = [values(one) for one in dry(f"{SECTION}/arm.sh", "rl-domains-half", PROFILE="paper")]
-    assert halves[0]["model.path"] == f"{models['sft-domains-half']}/final"
-    variables = {"SECTION": "scaling_law", "SEED": "0", "SEEDS": "1", "CKPT_DIR": "c", "DRY_RUN": "1"}
-    assert runs_of_sizes({**variables, "ARMS": " ".join(names)}) == []
+    steps = planned(f"{SECTION}/run_all.sh", PROFILE="paper", STUDY="s", SEEDS="1", ARMS=" ".join(names))
+    keys = list(steps)
+    for name in ("sft-domains-rows", "sft-domains-half-rows"):
+        assert keys.index("seed0/rl-domains") < keys.index(f"seed0/{name}")
+        assert steps[f"seed0/{name}"]["settings"]["problems"].startswith("data/s/seed0/domains/rl-domains/")
+    half = steps["seed0/rl-domains-half"]
+    assert half["variables"]["MODEL_PATH"] == "checkpoints/s/seed0/sft-domains-half/final"
+    assert half["variables"]["TRAIN_FILES"] == "data/s/seed0/domains/rl-domains/rest.parquet"
+    assert steps["seed0/rl-math-8"]["words"][:2] == ["math", "rows:rows_per_domain=8"]
+    assert not [key for key in keys if key.startswith("fit")]
 
 
-@pytest.mark.slow
-def test_quick_is_a_profile_of_four_sizes_and_two_seeds() -> None:
-    quick = dry(f"{SECTION}/run_all.sh", "--quick")
-    trained = [values(one) for one in quick if one[0] == "train_grpo"]
-    assert len(trained) == 8
-    assert {one["profile"] for one in trained} == {"quick/single"}
+def test_quick_is_a_profile_of_four_sizes() -> None:
+    steps = planned(f"{SECTION}/run_all.sh", "only=[rl-*]", PROFILE="quick", SEEDS="2")
+    assert len(steps) == 8
+    assert {step["settings"]["trainer"]["steps"] for step in steps.values()} == {20}
 
 
-@pytest.mark.slow
 def test_the_papers_sizes_and_settings() -> None:
-    pytest.importorskip("verl", reason="the paper's profile is verl's")
-    told = dry(f"{SECTION}/run_all.sh", PROFILE="paper", SEEDS="1")
-    models = [values(one)["model.path"] for one in told if one[0] == "train_grpo"]
-    assert sorted(models) == sorted(
+    steps = planned(f"{SECTION}/run_all.sh", "only=[rl-*,problems]", PROFILE="paper", SEEDS="1")
+    made = steps.pop("seed0/problems")["settings"]
+    assert sorted(step["settings"]["model"]["path"] for step in steps.values()) == sorted(
         f"Qwen/Qwen2.5-{size}" for size in ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")
     )
-    (made,) = (one for one in told if one[0] == "create_problems")
-    assert file_settings(made[1:])["holdout"].count == 6 * 84  # the paper has 500; levels in equal parts
-
-
-def test_laws_are_fitted_to_runs_that_differ_in_their_size_alone(tmp_path: Path) -> None:
-    variables = {"SECTION": "scaling_law", "SEED": "0", "SEEDS": "2", "CKPT_DIR": str(tmp_path / "c")}
-    variables["ARMS"] = "base-15k rl-15k rl-85k rl-85k-reuse-5"
-    for folder in ("c/rl-15k", "c/rl-85k-reuse-5", "c-seed1/rl-85k"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "metrics.jsonl").write_text("")
-    assert runs_of_sizes(variables) == [
-        f"seed0-rl-15k:{tmp_path}/c/rl-15k",
-        f"seed1-rl-85k:{tmp_path}/c-seed1/rl-85k",
-    ]
+    assert made["holdout"]["count"] == 6 * 84  # the paper has 500; levels in equal parts
 
 
 @pytest.mark.slow
@@ -197,10 +171,10 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
     """From nothing to fits, claims and page; a second time nothing is made again."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     for again in (False, True):
-        done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", SEEDS="1", **folders)
+        done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", STUDY="s", SEEDS="1", **folders)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert (f"{folders['CKPT_DIR']}/rl-85k/final is already there" in done.stdout) == again
-    results = tmp_path / "RESULTS_DIR"
+        assert (f"{folders['CKPT_DIR']}/s/seed0/rl-85k/final is already there" in done.stdout) == again
+    results = tmp_path / "RESULTS_DIR/s"
     summary = json.loads((results / "scaling_law/seeds.json").read_text())
     assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {
         ("holdout", 1),
@@ -222,9 +196,9 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
     during = (results / "report/tables/training.csv").read_text()
     assert ",holdout," in during
     assert ",longer," not in during
-    told = run(f"{SECTION}/passk.sh", "85k", "n_samples=4", "levels=[1]", PROFILE="smoke", **folders)
+    told = run(f"{SECTION}/passk.sh", "n_samples=4", "levels=[1]", PROFILE="smoke", STUDY="s", **folders)
     assert told.returncode == 0, told.stdout + told.stderr
-    along = read_table(results / "passk-85k/results.parquet", ["arm"])
+    along = read_table(results / "seed0/passk-rl-85k/results.parquet", ["arm"])
     assert along["arm"].unique().to_pylist() == ["base", "step2", "step4"]
 
 
@@ -234,13 +208,13 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
 def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
     """A generated sample of four domains: prepared, trained on through verl, its checkpoints in a table by domain."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
-    short = ["trainer.steps=2", "trainer.save_every=1", "n_samples=4", "probe=0", "critic.alone_steps=0"]
-    done = run(f"{SECTION}/run_multi_domain.sh", *short, PROFILE="smoke", **folders)
+    short = ["trainer.steps=2", "trainer.save_every=1", "passk:n_samples=4", "rows:probe=0", "critic.alone_steps=0"]
+    done = run(f"{SECTION}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", **folders)
     assert done.returncode == 0, done.stdout + done.stderr
-    logged = (tmp_path / "CKPT_DIR/rl-domains/metrics.jsonl").read_text()
+    logged = (tmp_path / "CKPT_DIR/s/seed0/rl-domains/metrics.jsonl").read_text()
     assert all(f"val-core/{domain}" in logged for domain in ("code", "logic", "math", "stem"))
     assert "critic/" in logged
-    measured = read_table(tmp_path / "RESULTS_DIR/passk-rl-domains/results.parquet", ["arm", "group"])
+    measured = read_table(tmp_path / "RESULTS_DIR/s/seed0/passk-rl-domains/results.parquet", ["arm", "group"])
     assert set(measured["group"].to_pylist()) == {"code", "logic", "math", "stem"}
     assert measured["arm"].unique().to_pylist() == ["base", "step1", "step2"]
     assert "math of rl-domains-holdout, all levels, along training" in done.stdout

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
@@ -58,6 +59,7 @@ def settings_for(task: str, mode: str = "", **values: Any) -> CreateProblems:
     return _schema(task, mode)(task=task, mode=mode, **values)
 
 
+@cache
 def _schema(task_name: str, mode_name: str) -> type[CreateProblems]:
     task = find_task(task_name)
     name, mode = _mode(task, mode_name)

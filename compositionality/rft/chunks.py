@@ -36,7 +36,7 @@ class ChunkSettings:
     def size(self, n_problems: int) -> int:
         """Problems per chunk: given, or from the budget of rollouts, or as many as there are for all chunks."""
         if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
-            raise UserError("give rows_per_chunk or rollout_budget (completions_of), not both")
+            raise UserError("give rows_per_chunk or rollout_budget, not both")
         rollouts = budget(self)
         if rollouts is not None:
             return matched_chunk_size(rollouts, self.chunks, self.n_samples)

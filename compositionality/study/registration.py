@@ -25,13 +25,13 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.study.model import Replicate, Study, find_arm, load_study
+from compositionality.study.model import ROOTS, Replicate, Study, find_arm, load_study, study_folder
 from compositionality.study.plan import plan
 from compositionality.study.request import Request
 from compositionality.train.common.run_folder import flatten
 
 ROOT = Path(__file__).parents[2]
-MACHINE = re.compile(r"run\.|workers$|force$|dry_run$|ray_address$|judge_workers$")
+MACHINE = re.compile(r"^run\.|workers$|^force$|^dry_run$|ray_address$")
 """Settings that change no result."""
 MADE = frozenset({"accuracy", "passk", "failures"})
 """The results that a registered study makes."""
@@ -118,23 +118,24 @@ def hashes_of(found: Registration) -> dict[str, str]:
 def recipe_of(found: Registration) -> list[dict[str, Any]]:
     """The resolved settings of every step of one replicate with all arms, but for where and how fast it is computed."""
     profile = f"{found.profile}/{found.engine}" if found.engine else found.profile
-    place = Replicate("STUDY", 0, 1)
-    request = Request(
-        found.study, profile, (place,), tuple(found.arms), tuple(found.controls), report=True, test_seed=found.test_seed
-    )
+    arms, controls = tuple(found.arms), tuple(found.controls)
+    place = Replicate("study", 0, 1)
+    request = Request(found.study, profile, (place,), arms, controls, report=True, test_seed=found.test_seed)
+    roots = {study_folder(kind, "study"): kind for kind in ROOTS}
     rows = []
     for step in plan(request):
         if not step.whole:
             made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
-            values = {name: flatten(asdict(one)) for name, one in made.items()}
-            kept = {
-                f"{name}:{key}": str(one)
-                for name, of in values.items()
-                for key, one in of.items()
-                if not MACHINE.match(key)
-            }
-            rows.append({"step": step.name, "entry_point": step.entry_point, "settings": kept})
+            values = {f"{name}:{key}": str(value) for name, one in made.items() for key, value in _settings(one)}
+            for root, kind in roots.items():
+                values = {key: value.replace(f"{root}/", f"{kind}/") for key, value in values.items()}
+            rows.append({"step": step.name, "entry_point": step.entry_point, "settings": values})
     return rows
+
+
+def _settings(settings: Any) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values that a result depends on."""
+    return ((key, value) for key, value in flatten(asdict(settings)).items() if not MACHINE.search(key))
 
 
 def check_fits(path: Path, found: Registration) -> None:

@@ -160,7 +160,7 @@ class Step:
     def _result(self, output: str) -> Path:
         """The file or folder with a manifest that tells whether an output is complete."""
         if self.flat.get("answers_only"):
-            folders = sorted(Path(output, "rollouts", self.flat["models"][0].partition(":")[0]).glob("*"))
+            folders = sorted(Path(output, "rollouts", self.flat["models"][0].partition(":")[0]).glob("[!.]*"))
             return folders[0] if folders else Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
         return Path(output + RESULTS.get(self.entry_point, ""))
 

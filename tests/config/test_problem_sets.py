@@ -123,7 +123,7 @@ def test_p18_what_a_set_cannot_hold_is_one_line(
     profile = load_profile("tiny")
     profile.problems["mine"] = changes
     monkeypatch.setattr(problem_sets, "FOLDER", tmp_path)
-    monkeypatch.setattr(problem_sets, "load_profile", lambda name, engine: profile)
+    monkeypatch.setattr(problem_sets, "load_profile", lambda name: profile)
     with pytest.raises(UserError, match=said) as caught:
         file_settings(["set=mine", "output=d", "profile=tiny"])
     assert "\n" not in str(caught.value)
@@ -147,9 +147,9 @@ def test_p18_what_a_command_cannot_ask_of_a_set_is_one_line(words: list[str], sa
 
 
 def test_the_files_that_profiles_name_are_in_the_sets() -> None:
+    sets = {"string_task": "string", "countdown_task": "countdown", "igsm_task": "igsm", "scaling_task": "scaling"}
     for name in profile_names():
         profile = load_profile(name)
-        strings, countdown = (read_set(one, profile).files for one in ("string", "countdown"))
-        of_strings = [*profile.string.train_level1to2, *profile.string.validation_files, *profile.string.test_files]
-        named = {*of_strings, *profile.passk.files, *profile.countdown.test_files}
-        assert named <= {*(f"string_task/{one}" for one in strings), *(f"countdown_task/{one}" for one in countdown)}
+        for file in {file for key, files in profile.files.items() if key != "countdown_validation" for file in files}:
+            folder, _, rest = file.partition("/")
+            assert rest in read_set(sets[folder], profile).files, (name, file)

@@ -9,7 +9,6 @@ from compositionality.config.cli import parse, split_layers, with_sources
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import FOLDER, check_profile, layers_of, load_profile, profile_names, schema_of
 from compositionality.errors import UserError
-from compositionality.study.environment import environment
 
 NAMES = profile_names()
 
@@ -29,7 +28,7 @@ def test_p12_every_profile_fits_the_entry_points_with_each_of_its_engines(name: 
 def test_smoke_builds_on_tiny() -> None:
     tiny, smoke = load_profile("tiny"), load_profile("smoke")
     assert smoke.sampling == tiny.sampling
-    assert smoke.string.test_files == tiny.string.test_files
+    assert smoke.files["test"] == tiny.files["test"]
     small, large = (read_set("string", one).count("stage2_level2/train") for one in (smoke, tiny))
     assert small < large
 
@@ -61,22 +60,26 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "base", "named"),
     [
-        ("stringg: {test_files: []}", "tiny", r"mine\.yaml: stringg: no such setting; did you mean"),
-        ("countdown: {sample: 3}", "tiny", r"mine\.yaml: countdown\.sample: no such setting; did you mean samples"),
-        ("countdown: {samples: many}", "tiny", r"mine\.yaml: countdown\.samples=many: give a whole number"),
+        ("studdies: {}", "tiny", r"mine\.yaml: studdies: no such setting; did you mean"),
+        ("sampling: {max_token: 3}", "tiny", r"mine\.yaml: sampling\.max_token: no such setting; did you mean"),
+        ("lanes: many", "tiny", r"mine\.yaml: lanes=many: give a whole number"),
         ("problems: {string: 3}", "tiny", r"mine\.yaml: problems\.string: not a mapping of keys to values"),
-        ("engines: {verl: {rft: {chunks: 3}}}", "tiny", r"mine\.yaml: engines\.verl\.rft\.chunks: no such setting"),
+        (
+            "engines: {verl: {sampling: {chunks: 3}}}",
+            "tiny",
+            r"mine\.yaml: engines\.verl\.sampling\.chunks: no such setting",
+        ),
         ("settings: {train_dpo: {}}", "tiny", r"mine\.yaml: settings\.train_dpo: no entry point"),
         ("device: tpu", "tiny", r"mine\.yaml: device=tpu: must be one of"),
         (
             "title: x\nengine: single\nengines: {single: {}}",
             "",
-            r"mine\.yaml: no value for arms, countdown\.samples",
+            r"mine\.yaml: no value for arms, passk, sampling\.engine",
         ),
         ("title: x\nengine: fast", "", "no engine fast; there are: single verl"),
         ("", "mine", "mine builds on itself"),
         ("", "huge", "no profile huge; there are: instruct mine paper quick single small smoke tiny"),
-        ("string: [", "tiny", r"mine\.yaml: not readable as YAML"),
+        ("problems: [", "tiny", r"mine\.yaml: not readable as YAML"),
         ("engines: [1]", "tiny", r"mine\.yaml: engines: not a mapping of keys to values"),
         ("engines: {single: 3}", "tiny", r"mine\.yaml: engines\.single: not a mapping"),
         ("steps: {a: 3}", "tiny", r"mine\.yaml: steps\.a: not a mapping"),
@@ -100,20 +103,20 @@ def test_p18_settings_that_an_entry_point_does_not_have_are_named(where: str, tm
 
 
 def test_an_engine_without_numbers_is_one_line() -> None:
-    with pytest.raises(UserError, match="profile paper has no numbers for ENGINE=single"):
+    with pytest.raises(UserError, match="profile paper has no numbers for single"):
         load_profile("paper", "single")
 
 
 def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = "settings: {filter_rollouts: {seed: 5}}\nsteps: {a/b: {filter_rollouts: {seed: 6}}}\n"
     monkeypatch.setattr(profiles, "FOLDER", own(tmp_path, text))
-    monkeypatch.setattr(layers_of, "__defaults__", ("", profiles.FOLDER))
+    monkeypatch.setattr(layers_of, "__defaults__", ((), profiles.FOLDER))
     schema = schema_of("filter_rollouts")
     words = ["rollouts=[r]", "problems=p", "output=o", "profile=mine"]
     for more, seed, source in (
         ([], 5, "settings.filter_rollouts"),
-        (["experiment=a/b"], 6, "steps.a/b"),
-        (["experiment=a/b", "seed=7"], 7, "command line"),
+        (["step=a/b"], 6, "steps.a/b"),
+        (["step=a/b", "seed=7"], 7, "command line"),
     ):
         overrides, layers = split_layers(schema, [*words, *more], "filter_rollouts")
         settings = parse(schema, overrides, layers)
@@ -124,8 +127,8 @@ def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.M
 
 
 def test_a_step_without_a_profile_is_one_line() -> None:
-    with pytest.raises(UserError, match="experiment=a/b: give profile=NAME too"):
-        split_layers(schema_of("filter_rollouts"), ["experiment=a/b"], "filter_rollouts")
+    with pytest.raises(UserError, match="step=a/b: give profile=NAME too"):
+        split_layers(schema_of("filter_rollouts"), ["step=a/b"], "filter_rollouts")
 
 
 def test_a_study_may_start_from_a_model_of_its_own() -> None:
@@ -133,7 +136,24 @@ def test_a_study_may_start_from_a_model_of_its_own() -> None:
     own = paper.of_study("behavior_injection")
     assert (own.base_model, own.chat_template) == ("Qwen/Qwen2.5-1.5B", "own")
     assert paper.of_study("section41_42") == paper
-    for section, model in (("behavior_injection", own.base_model), ("section43", paper.base_model)):
-        found = environment({"PROFILE": "paper", "SECTION": section})
-        assert model in (found["BASE_MODEL"], found["SOURCE_MODEL"])
-    assert environment({"PROFILE": "paper", "SECTION": "behavior_injection", "BASE_MODEL": "m"})["BASE_MODEL"] == "m"
+
+
+def test_a_list_of_problem_files_stands_behind_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["profile=tiny", "data.val_files=d, e/@rl_validation", "data.train_files=x/@y.parquet"]
+    found, _ = split_layers(schema_of("train_grpo"), words, "train_grpo")
+    assert found == [
+        "data.val_files=['d, e/string_task/validation_heldout.parquet','d, e/string_task/validation_trained.parquet']",
+        "data.train_files=x/@y.parquet",
+    ]
+    with pytest.raises(UserError, match=r"data.val_files=d/@odd: no files.odd in the profile; there are: "):
+        split_layers(schema_of("train_grpo"), ["profile=tiny", "data.val_files=d/@odd"], "train_grpo")
+
+
+def test_a_training_knows_its_engine_device_and_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["model.path=m", "data.train_files=[f]", "trainer.output=o"]
+    monkeypatch.delenv("N_GPUS", raising=False)
+    settings = parse(schema_of("train_grpo"), words, layers_of("tiny/verl", "train_grpo"))
+    assert (settings.engine, settings.run.device, settings.run.processes) == ("verl", "cpu", None)
+    monkeypatch.setenv("N_GPUS", "4")
+    settings = parse(schema_of("train_grpo"), words, layers_of("paper", "train_grpo"))
+    assert (settings.engine, settings.run.device, settings.run.processes) == ("verl", "gpu", 4)

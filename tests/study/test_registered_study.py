@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from compositionality.config.profile import load_profile
+from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER, read_registration
 from compositionality.study import confirmatory
 from compositionality.study import registration as module
-from compositionality.study.confirmatory import registered_study, registered_variables
+from compositionality.study.confirmatory import RESULTS, registered_request, registered_study
 from compositionality.study.registration import check_fits, register, registered
 
 GOOD: dict[str, Any] = {
@@ -50,6 +50,7 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "registered")
     ledger = tmp_path / "test_seeds.yaml"
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "results"))
     for function in (check_test_seed, note_test_seed):
         monkeypatch.setattr(confirmatory, function.__name__, partial(function, path=ledger))
     return path
@@ -99,16 +100,19 @@ def test_a_file_that_would_be_no_yaml_with_hashes_stays_as_it_is(tmp_path: Path)
 
 
 def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed: Path, tmp_path: Path) -> None:
-    given = {"RESULTS_DIR": str(tmp_path / "results")}
-    registered_study(str(committed), [], given)
+    registered_study(str(committed), [], {})
     claims = tmp_path / "claims.yaml"
     claims.write_text(claims.read_text().replace("0.05", "0.04"))
     git(tmp_path, "commit", "-q", "-am", "other thresholds")
     with pytest.raises(UserError, match="claims_sha256: the claims' file is not what was registered"):
-        registered_study(str(committed), [], given)
-    jobs, _ = registered_study(str(committed), ["--post-hoc"], given)
-    told = [(job.script, job.words, job.after) for job in jobs]
-    assert told == [("claims", ("--post-hoc",), ()), ("report", (), (0,)), ("record", ("--force",), (0, 1))]
+        registered_study(str(committed), [], {})
+    steps, _ = registered_study(str(committed), ["--post-hoc"], {})
+    assert [(step.name, step.after) for step in steps] == [
+        ("claims", ()),
+        ("page", ("claims",)),
+        ("record", ("claims", "page")),
+    ]
+    assert (steps[0].settings.post_hoc, steps[2].settings.force) == (True, True)
 
 
 def test_a_committed_registration_may_be_run(committed: Path) -> None:
@@ -134,7 +138,7 @@ def test_changed_claims_and_recipes_are_refused(committed: Path) -> None:
         registered(str(committed))
     git(committed.parent, "checkout", "-q", "claims.yaml")
     committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", committed.read_text()))
-    with pytest.raises(UserError, match=r"recipe_sha256: the profile, a stage or an arm is not what was registered"):
+    with pytest.raises(UserError, match=r"recipe_sha256: the settings of its steps is not what was registered"):
         registered(str(committed))
     write(committed.parent)
     with pytest.raises(UserError, match=r"claims_sha256: not there yet; run python examples/register.py"):
@@ -146,56 +150,84 @@ def test_a_registered_study_takes_no_settings(committed: Path) -> None:
         registered_study(str(committed), ["optim.lr=1"], {})
     found = registered(str(committed))
     for given, said in (
-        ({"RFT_PROMPTS": "7"}, "RFT_PROMPTS=7: registered is "),
+        ({"SEEDS": "7"}, "SEEDS=7: registered is none"),
         ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),
         ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
+        ({"ARMS": "rft"}, "ARMS=rft: registered is rl-level2 rl-level1"),
     ):
         with pytest.raises(UserError, match=said):
-            registered_variables(found, given)
-    variables = registered_variables(found, {"LANES": "3", "RESULTS_DIR": "elsewhere", "HOME": "/root", "SEEDS": "1"})
-    assert (variables["LANES"], variables["RESULTS_DIR"], variables["DATA_DIR"]) == ("3", "elsewhere", "data/small")
-    assert (variables["TEST_SEED"], variables["ARMS"]) == ("31", "rl-level2 rl-level1")
+            registered_request(found, given)
+    request = registered_request(found, {"HOME": "/root", "PROFILE": "smoke"})
+    assert (request.name, request.trained, request.test_seed) == ("small", ["rl-level2", "rl-level1"], 31)
+    assert [one.name for one in request.replicates] == ["seed20-split61", "seed20-split62", "seed21-split63"]
 
 
 def test_results_of_a_registration_stay_its_own(committed: Path, tmp_path: Path) -> None:
-    given: Mapping[str, str] = {"RESULTS_DIR": str(tmp_path / "results")}
-    jobs, variables = registered_study(str(committed), [], {**given, "DRY_RUN": "1"})
-    assert not Path(variables["RESULTS_DIR"]).exists()
-    registered_study(str(committed), [], given)
-    assert (tmp_path / "results" / "registration" / "registration.yaml").read_bytes() == committed.read_bytes()
-    assert len(registered_study(str(committed), [], given)[0]) == len(jobs)
+    steps, _ = registered_study(str(committed), [], {}, dry=True)
+    assert not (tmp_path / "results").exists()
+    registered_study(str(committed), [], {})
+    kept = tmp_path / "results" / "small" / "registration" / "registration.yaml"
+    assert kept.read_bytes() == committed.read_bytes()
+    assert len(registered_study(str(committed), [], {})[0]) == len(steps)
     committed.write_text(committed.read_text() + "# later\n")
     git(tmp_path, "commit", "-q", "-am", "changed")
     with pytest.raises(UserError, match=r"small.yaml: changed since results exist .* register another study"):
-        registered_study(str(committed), [], given)
+        registered_study(str(committed), [], {})
 
 
-def test_claims_are_not_registered_anew_for_the_same_test_problems(committed: Path, tmp_path: Path) -> None:
-    registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results")})
+def test_claims_are_not_registered_anew_for_the_same_test_problems(
+    committed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered_study(str(committed), [], {})
     (tmp_path / "claims.yaml").write_text((tmp_path / "claims.yaml").read_text() + "# later\n")
     register(str(committed))
     git(tmp_path, "commit", "-q", "-am", "changed")
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "elsewhere"))
     with pytest.raises(
         UserError, match=r"test seed 31 was used by registration small \w+ .*, not by registration small"
     ):
-        registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "elsewhere")})
+        registered_study(str(committed), [], {})
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("key", ["RFT_FILTER", "MODEL_PATH", "EVALUATE_ON", "TRAIN_FILES", "CONTROL"])
+@pytest.mark.parametrize("key", ["MODEL_PATH", "TRAIN_FILES", "BASE_MODEL"])
 def test_registered_variables_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
     with pytest.raises(UserError, match=f"{key}=paper: a registered study takes no such variable; leave it out"):
-        registered_study(str(committed), [], {"RESULTS_DIR": str(tmp_path / "results"), key: "paper"})
+        registered_study(str(committed), [], {key: "paper"})
     assert not (tmp_path / "results").exists()
 
 
 def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: Path) -> None:
-    ledger, given = tmp_path / "test_seeds.yaml", {"RESULTS_DIR": str(tmp_path / "results")}
+    ledger = tmp_path / "test_seeds.yaml"
     note_test_seed(31, "another", "old.json", ledger)
     with pytest.raises(UserError, match=r"test seed 31 was used by another \(old.json\)"):
-        registered_study(str(committed), [], given)
+        registered_study(str(committed), [], {})
     assert not (tmp_path / "results").exists()
     ledger.unlink()
-    registered_study(str(committed), [], given)
+    registered_study(str(committed), [], {})
     assert "31: " in ledger.read_text()
-    registered_study(str(committed), [], given)
+    registered_study(str(committed), [], {})
+
+
+def test_a_complete_replicate_is_not_run_again(committed: Path, tmp_path: Path) -> None:
+    """Its models may lie elsewhere; what its seed shares is needed while another split is not complete."""
+
+    def left() -> list[str]:
+        return list(dict.fromkeys(step.place.name for step in registered_study(str(committed), [], {}, dry=True)[0]))
+
+    def finish(name: str, arms: list[str]) -> None:
+        for file in RESULTS:
+            with new_artefact(
+                tmp_path / "results" / "small" / name / file, Recipe("made", {"models": arms})
+            ) as partial:
+                partial.write_text(file)
+
+    arms = ["stage1", "base", "rl-level2", "rl-level1"]
+    assert left() == ["seed20", "seed20-split61", "seed20-split62", "seed21", "seed21-split63"]
+    finish("seed20-split61", arms)
+    assert left() == ["seed20", "seed20-split62", "seed21", "seed21-split63", "seed20-split61"]  # of the whole study
+    finish("seed20-split62", arms)
+    assert left() == ["seed21", "seed21-split63", "seed20-split61"]
+    (tmp_path / "results/small/seed20-split62" / RESULTS[0]).write_text("altered")
+    with pytest.raises(UserError, match=r"accuracy\.json: altered"):
+        left()

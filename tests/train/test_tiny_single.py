@@ -48,7 +48,7 @@ SMALL = ("steps=3", "warmup=1", "packing.rows=2", "packing.length=128", "model.l
 @pytest.mark.parametrize("name", [name for name in GPU_PROFILES if not load_profile(name).base_model])
 def test_the_pretraining_of_a_gpu_profile_takes_its_steps(name, tmp_path, monkeypatch):
     """Its own precision and mesh, in miniature: one rank of FSDP on gloo, as one GPU has it on NCCL."""
-    layers = layers_of(name, "pretrain_tiny", "section41_42/stage0_pretrain")
+    layers = layers_of(name, "pretrain_tiny", ["section41_42/stage0_pretrain"])
     settings = parse(PretrainSettings, [f"output={tmp_path / 'base'}", "run.device=gpu", *SMALL], layers)
     assert (settings.dtype, settings.mesh.shard) == ("bfloat16", True)
     monkeypatch.setattr(module, "start_processes", lambda mesh, _: join_mesh(mesh, 1, on_gpu=False))

@@ -62,11 +62,11 @@ def machine(number: tuple[int, int], model: Path) -> list[str]:
 
 def grpo_settings_of(profile: str, step: str, words: list[str]) -> GrpoSettings:
     files = ["data.train_files=[a.parquet]", "data.val_files=[b.parquet]"]
-    return parse(GrpoSettings, [*files, *words], layers_of(profile, "train_grpo", step))
+    return parse(GrpoSettings, [*files, *words], layers_of(profile, "train_grpo", [step]))
 
 
 def sft_settings_of(profile: str, step: str, words: list[str]) -> SftSettings:
-    return parse(SftSettings, ["data.train_file=a.parquet", *words], layers_of(profile, "train_sft", step))
+    return parse(SftSettings, ["data.train_file=a.parquet", *words], layers_of(profile, "train_sft", [step]))
 
 
 def different(settings: Iterable[Any]) -> list[Any]:
