@@ -35,7 +35,7 @@ from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions,
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
-from compositionality.rollout.settings import CollectSettings, SamplingSettings
+from compositionality.rollout.settings import CollectSettings, SamplingSettings, check_settings
 from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import Counts
@@ -106,16 +106,17 @@ class Evaluation:
 
 def open_evaluation(settings: EvaluationSettings) -> Evaluation:
     """Check settings and names and read the problems. UserError if levels or problems are lacking."""
-    models, rollouts, files = _names(settings)
+    models, rollouts, files = names_of(settings)
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
-    return Evaluation(
-        settings, models, rollouts, {name: _choose(settings, name, Path(path)) for name, path in files.items()}
-    )
+    for model in models.values():
+        check_settings(settings.collection(model, settings.problems[0], settings.output))
+    problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
+    return Evaluation(settings, models, rollouts, problems)
 
 
 def check(settings: EvaluationSettings) -> None:
     """Check names and settings, and the models and problem files that exist, as a start does."""
-    models, _, files = _names(settings)
+    models, _, files = names_of(settings)
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
             _rows(settings, Path(path), _read(settings, Path(path)))
@@ -128,7 +129,7 @@ def check(settings: EvaluationSettings) -> None:
             check_collection(replace(settings.collection(path, file, output), force=settings.force or not known))
 
 
-def _names(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Models, rollouts and problem files by name. UserError for settings that do not go together."""
     check_ranges(settings)
     if not settings.models and not settings.rollouts:

@@ -229,5 +229,5 @@ def test_a_complete_replicate_is_not_run_again(committed: Path, tmp_path: Path) 
     finish("seed20-split62", arms)
     assert left() == ["seed21", "seed21-split63", "seed20-split61"]
     (tmp_path / "results/small/seed20-split62" / RESULTS[0]).write_text("altered")
-    with pytest.raises(UserError, match=r"accuracy\.json: altered"):
+    with pytest.raises(UserError, match=r"results\.parquet: altered"):
         left()

@@ -43,8 +43,9 @@ class PasskSettings(EvaluationSettings):
 def passk(settings: PasskSettings) -> Path:
     """Write ``output``/results.parquet and the rollouts behind it; print the curves."""
     check_settings(settings)
+    models, rollouts, _ = collect.names_of(settings)
+    pairs = _pairs(settings.pairs, [*models, *rollouts])
     evaluation = open_evaluation(settings)
-    pairs = _pairs(settings.pairs, [*evaluation.models, *evaluation.rollouts])
     if settings.plan or (evaluation.missing() and not settings.answers_only):
         _print_plan(settings, evaluation)
     if settings.plan:
@@ -81,6 +82,8 @@ def check(settings: PasskSettings) -> None:
     if settings.prior and is_to_be_checked(settings.prior, dry=True):
         read_prior(settings.prior)
     collect.check(settings)
+    models, rollouts, _ = collect.names_of(settings)
+    _pairs(settings.pairs, [*models, *rollouts])
 
 
 def _pairs(entries: list[str], known: list[str]) -> Pairs:
