@@ -14,11 +14,11 @@ Writes in OUTPUT: record.json (command, code, versions, hardware, settings, time
         runs=[seed0-rl-level2:checkpoints/composition/seed0/stage2-rl-level2,...]
 
 registration=FOLDER adds what was registered, its hash and commit; refused if the commit does not hold it.
-A record that is there is kept; one of another run is replaced only with --force, with what was added to it by hand.
+A record that is there is kept; one of another run is replaced only with --force. What it means goes into notes=[...].
 """
 
 from compositionality.config.cli import run
-from compositionality.report.record import RecordSettings, is_there, write_record
+from compositionality.report.record import RecordSettings, check, write_record
 
 if __name__ == "__main__":
-    run(RecordSettings, write_record, __doc__, check=is_there)
+    run(RecordSettings, write_record, __doc__, check=check)

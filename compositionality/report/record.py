@@ -1,10 +1,6 @@
-"""A record of one study, to be committed: a folder with what was run, what came of it, and a page.
-
-No host names, no paths; numbers to five digits.
-"""
+"""A record of one study, to be committed: a folder without host names and paths, numbers to five digits."""
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -15,16 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compositionality.data.artefact import (
-    beside,
-    code_version,
-    file_hash,
-    read_manifest,
-    remove,
-    verify,
-)
+from compositionality.data import artefact
 from compositionality.data.git import check_ancestor, hash_at
-from compositionality.data.json_files import check_shape, read_json_object, read_text
+from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.claims.tables import claims_markdown
@@ -33,7 +22,7 @@ from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import correlation_cell, read_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.evaluate.results import SPLIT
-from compositionality.evaluate.table import RESULTS, read
+from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import summary_markdown
 from compositionality.ranges import REQUIRED
 from compositionality.report.draw import read_summary
@@ -43,6 +32,7 @@ from compositionality.yaml_files import read_yaml
 
 RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
 FILES = (RECORD, "command", "versions", METRICS, RESULTS, FIGURE)
+KEYS = ("evaluation", "replicate", "seed", "split")
 _PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 
 
@@ -63,7 +53,7 @@ class RecordSettings:
     ranks: str = ""  # ranks.json: of behaviour injection, what is known of the SFT models and the gains from RL
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
-    force: bool = False  # replace a record of another run, and what was added to it by hand
+    force: bool = False  # replace a record of another run
 
 
 def write_record(settings: RecordSettings) -> Path:
@@ -71,36 +61,24 @@ def write_record(settings: RecordSettings) -> Path:
 
     UserError if it is of others, unless forced, and for an input that is missing or altered.
     """
-    output, partial = settings.output, beside(settings.output, "partial")
-    if is_there(settings):
-        print(f"{output} is already there")
-        return output
-    remove(partial)
-    partial.mkdir(parents=True)
-    try:
-        _fill(partial, settings)
-    except BaseException:
-        remove(partial)
-        raise
-    remove(old := beside(output, "old"))
-    if output.exists():
-        os.replace(output, old)
-    os.replace(partial, output)
-    remove(old)
-    print(output)
-    return output
+    there = artefact.is_done(settings.output, recipe_of(settings), force=settings.force)
+    if not there:
+        with artefact.new_artefact(settings.output, recipe_of(settings)) as partial:
+            partial.mkdir()
+            _fill(partial, settings)
+    print(f"{settings.output}{' is already there' if there else ''}")
+    return settings.output
 
 
-def is_there(settings: RecordSettings) -> bool:
-    """Return whether the record is there, of these very files. UserError if it is of others, unless forced."""
-    if not settings.output.exists() or settings.force:
-        return False
-    path = settings.output / RECORD
-    old = read_json_object(path, "choose another name or pass --force") if path.is_file() else {}
-    files = {"summary_sha256": settings.seeds, **({"claims_sha256": Path(settings.claims)} if settings.claims else {})}
-    if any(not file.is_file() or old.get(key) != file_hash(file) for key, file in files.items()):
-        raise UserError(f"{settings.output}: there already, of another run; choose another name or pass --force")
-    return True
+def check(settings: RecordSettings) -> None:
+    """Refuse in a dry run a folder that something else made."""
+    artefact.check_target(settings.output, recipe_of(settings), force=settings.force)
+
+
+def recipe_of(settings: RecordSettings) -> artefact.Recipe:
+    """Return what a record is kept for: the same summary and claims."""
+    files = {"seeds": str(settings.seeds), "claims": settings.claims}
+    return artefact.Recipe("write_record", {}, {name: Path(path) for name, path in files.items() if path})
 
 
 def _fill(folder: Path, settings: RecordSettings) -> None:
@@ -109,16 +87,14 @@ def _fill(folder: Path, settings: RecordSettings) -> None:
         RECORD: json.dumps(_rounded(record), indent=1, ensure_ascii=False),
         "command": record["command"],
         "versions": "\n".join(f"{name}=={version}" for name, version in record["versions"].items()),
-        METRICS: "\n".join(
-            json.dumps(step) for name, run in _named("runs", settings.runs) for step in steps(name, run)
-        ),
+        METRICS: "\n".join(map(json.dumps, steps(_named("runs", settings.runs)))),
     }
     for name in filter(texts.get, texts):
         (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
     if settings.results:
         pq.write_table(joined_tables(settings), folder / RESULTS, compression="zstd")
     if settings.figure:
-        verify(Path(settings.figure))
+        artefact.verify(Path(settings.figure))
         shutil.copyfile(settings.figure, folder / FIGURE)
     page = page_of(settings.output.name, record, {path.name for path in folder.iterdir()})
     (folder / "README.md").write_text(page, encoding="utf-8")
@@ -129,29 +105,25 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
     runs, fits = _named("runs", settings.runs), _named("fits", settings.fits)
     folders = [folder for _, run in runs for folder in (run, run / "final") if folder.is_dir()]
     described = settings.seeds.with_name(MACHINE)  # of the machine that ran the study, if not this one
-    found = (
-        read_json_object(described, "copy it anew from the machine that ran the study") if described.is_file() else {}
-    )
+    found = read_json_object(described, "copy it from the machine of the study") if described.is_file() else {}
     record = {
         "command": settings.command,
-        "code": code_version(),
-        "runs_by_code": sorted({made.code for folder in folders if (made := read_manifest(folder))}),
+        "code": artefact.code_version(),
+        "runs_by_code": sorted({made.code for folder in folders if (made := artefact.read_manifest(folder))}),
         "versions": found.pop("versions", None) or versions(),
         "machine": found or machine(),
         "notes": settings.notes,
         "config": {name: read_yaml(path) for name, path in _named("config", settings.config)},
         "times_s": {name: read_times(path) for name, path in _named("times", settings.times)},
-        "summary_sha256": file_hash(settings.seeds),
         **{key: value for key, value in read_summary(settings.seeds).items() if not key.endswith("differences")},
     }
     if settings.claims:
         claims = read_claims(Path(settings.claims))
-        record |= {key: claims[key] for key in ("claims", "controls", "n_seeds")}
-        record |= {"claims_notes": claims["notes"], "claims_sha256": file_hash(Path(settings.claims))}
+        record |= {"claims_notes": claims["notes"], **{key: claims[key] for key in ("claims", "controls", "n_seeds")}}
     if settings.ranks:
         record["ranks"] = read_ranks(Path(settings.ranks))
     if fits:
-        record["fits"] = {name: _fits(path) for name, path in fits}
+        record["fits"] = {name: read_json_object(path, "run examples/fit_scaling.py again") for name, path in fits}
     if settings.registration:
         record["registration"] = _registration(Frozen(Path(settings.registration)))
     return record
@@ -166,13 +138,12 @@ def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
         "registered": f"{registered['registration']}, commit {registered['commit'][:12]}" if registered else "no",
         "replicates": ", ".join(seed["name"] for seed in record["seeds"]),
         "machine": f"{', '.join([*where['gpus'], where['cpu']])}, {where['cores']} cores, {where['memory_gib']} GiB",
-        "files": ", ".join(f"[{file}]({file})" for file in FILES if file in files),
     }
     lines = [f"# {name}", "", "| | |", "|---|---|", *(f"| {key} | {value} |" for key, value in rows.items()), ""]
     lines += [f"![Accuracy by level]({FIGURE})", ""] if FIGURE in files else []
     missing = [*(file for file in FILES if file not in files), "completions", "logs"]
-    lines += [*(f"- {note}" for note in record["notes"]), "", f"Not in this folder: {', '.join(missing)}."]
-    lines += ["", summary_markdown(record), ""]
+    lines += [*(f"- {note}" for note in record["notes"]), "", f"Not in this folder: {', '.join(missing)}.", ""]
+    lines += [summary_markdown(record), ""]
     if ranks := record.get("ranks"):
         frame = grid(ranks["correlations"], lambda row: row["predictor"], correlation_cell, across="of")
         lines += markdown_lines(frame, f"rank correlation over {len(ranks['arms'])} arms with the gain from RL")
@@ -185,31 +156,28 @@ def joined_tables(settings: RecordSettings) -> pa.Table:
 
     UserError unless all of the summary's are there, and no others than those and the claims'.
     """
-    made = [verify(Path(path)).inputs for path in (settings.seeds, settings.claims) if path]
-    known = [{value for name, value in inputs.items() if name.endswith(f"/{RESULTS}")} for inputs in made]
+    inputs = [artefact.verify(Path(path)).inputs for path in (settings.seeds, settings.claims) if path]
+    known = [{value for name, value in one.items() if name.endswith(f"/{RESULTS}")} for one in inputs]
     tables = dict[str, pa.Table]()
-    for evaluation, _, rest in (entry.partition("/") for entry in settings.results):
-        replicate, _, path = rest.partition(":")
-        if path and Path(path).name != RESULTS:  # influence and fits are no such tables
-            continue
-        read(Path(path))
-        of = verify(Path(path)).settings.get("replicate", {})
-        keys = {"evaluation": evaluation, "replicate": replicate, "seed": of.get("seed", 0), "split": of.get(SPLIT, 0)}
-        table = pq.read_table(path)
-        columns = [pa.array([value] * len(table)) for value in keys.values()]
-        tables[file_hash(Path(path))] = pa.table([*columns, *table.columns], names=[*keys, *table.column_names])
+    for entry in (one for one in settings.results if Path(one).name == RESULTS):  # no influence, no fits
+        name, _, path = entry.partition(":")
+        made, table = artefact.verify(Path(path)), pq.read_table(path, schema=SCHEMA)
+        of = made.settings.get("replicate", {})
+        keys = [*name.partition("/")[::2], int(of.get("seed", 0)), int(of.get(SPLIT, 0))]
+        columns = [pa.array([key] * len(table)) for key in keys]
+        tables[made.files[RESULTS]] = pa.table([*columns, *table.columns], names=[*KEYS, *table.column_names])
     if not known[0] <= tables.keys() <= set().union(*known):
         raise UserError("results: not the tables that the summary and the claims come from; give those, and no others")
     return pa.concat_tables(tables.values())
 
 
-def steps(run: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the steps of a run, numbers to five digits. UserError if it has none."""
-    rows = read_metrics(folder / METRICS)
-    if not rows:
-        raise UserError(f"{folder}: has no {METRICS} with a line in it; a run's folder is needed")
-    for row in rows:
-        yield {"run": run, **_rounded(without_places(row))}
+def steps(runs: Sequence[tuple[str, Path]]) -> Iterator[dict[str, Any]]:
+    """Yield the steps of all runs, numbers to five digits. UserError for one that has none."""
+    for name, folder in runs:
+        rows = read_metrics(folder / METRICS)
+        if not rows:
+            raise UserError(f"{folder}: has no {METRICS} with a line in it; a run's folder is needed")
+        yield from ({"run": name, **_rounded(without_places(row))} for row in rows)
 
 
 def _registration(frozen: Frozen) -> dict[str, Any]:
@@ -219,12 +187,6 @@ def _registration(frozen: Frozen) -> dict[str, Any]:
     if hash_at(path, facts["commit"]) != facts["sha256"]:
         raise UserError(f"{frozen.folder}: commit {facts['commit'][:12]} holds another {path.name}")
     return {**facts, **asdict(frozen.registration)}
-
-
-def _fits(path: Path) -> Any:
-    content = read_json_object(path, "run examples/fit_scaling.py again")
-    check_shape(content, {"laws": {"law": str, "held_out": list}, "quantities": {"name": str}}, path, "fit it again")
-    return content
 
 
 def read_times(path: Path) -> dict[str, float]:

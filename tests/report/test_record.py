@@ -11,7 +11,7 @@ import pytest
 from numbers_in_text import read_record, unfound
 from report_study import make_study, of_seed
 
-from compositionality.data.artefact import Recipe, file_hash, new_artefact
+from compositionality.data.artefact import Recipe, file_hash, new_artefact, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.claims.tables import claims_markdown
@@ -67,11 +67,11 @@ def record_in(folder: Path) -> dict[str, Any]:
 
 def test_a_record_holds_everything(made: RecordSettings) -> None:
     folder, record = made.output, record_in(made.output)
-    assert {path.name for path in folder.iterdir()} == {*FILES, "README.md"}
+    assert {path.name for path in folder.iterdir()} == {*FILES, "README.md", "manifest.json"}
     assert record["config"]["grpo"] == {"model": {"path": "base"}, "optim": {"lr": 0.0003}}
     assert record["runs_by_code"] == [record["code"]]
     assert record["times_s"] == {"seed0": {"pretrain": 120.5, "rl": 42.25}}
-    assert (record["summary_sha256"], record["claims_sha256"]) == (file_hash(made.seeds), file_hash(Path(made.claims)))
+    assert verify(folder).inputs == {"seeds": file_hash(made.seeds), "claims": file_hash(Path(made.claims))}
     assert record["claims"][0]["claim"] == "H1"
     assert "differences" not in record
     assert "torch==" in (folder / "versions").read_text()
@@ -116,9 +116,11 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
             write_record(replace(settings, force=True, results=results))
     assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
     assert [path.name for path in settings.output.parent.iterdir()] == ["small"]
-    (settings.output / "record.json").write_text(json.dumps({"summary_sha256": "another"}))
-    with pytest.raises(UserError, match="there already, of another run"):
+    (settings.output / "record.json").write_text("{}")
+    with pytest.raises(UserError, match=r"record.json: altered or truncated since it was made"):
         write_record(settings)
+    with pytest.raises(UserError, match=r"small: was made from other inputs \(claims .*--force"):
+        write_record(replace(settings, claims=""))
     write_record(replace(settings, force=True))
     assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
     Path(settings.claims).write_text("{}")
@@ -172,4 +174,4 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="line 1 is no"):
         read_times(bad)
     with pytest.raises(UserError, match=r"has no metrics.jsonl"):
-        list(steps("rl", tmp_path))
+        list(steps([("rl", tmp_path)]))

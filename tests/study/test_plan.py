@@ -155,7 +155,10 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
         in steps["claims"].settings.results
     )
     assert steps["summary"].settings.models == ["base", "stage1", "rl-level2"]
+    record = steps["record"].settings
     assert list(steps)[-1] == "record"
+    assert (record.output, record.results) == (Path("results/records/s"), steps["claims"].settings.results)
+    assert record.figure == f"{steps['figure'].settings.output}.png"
 
 
 def test_every_seed_has_its_folders_and_all_of_them_one_table() -> None:
