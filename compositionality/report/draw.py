@@ -184,16 +184,12 @@ def best_laws(rows: Sequence[Row]) -> tuple[Row, Row]:
 def write_figure(output: Path, chart: "Callable[[], alt.TopLevelMixin]", recipe: Recipe, *, force: bool) -> Path:
     """Write a chart in the format that ``output`` ends in (none: .png), unless it exists; return its path."""
     path = output if output.suffix in FORMATS else output.with_name(f"{output.name}.png")
-    settings = {**recipe.settings, "format": path.suffix[1:], **renderer_versions()}
+    ending = path.suffix[1:]
+    made = Recipe(recipe.step, {**recipe.settings, "format": ending, **renderer_versions()}, recipe.inputs)
     with exclusive(path):
-        made = Recipe(recipe.step, settings, recipe.inputs)
-        write_derived(path, made, lambda partial: _draw(partial, chart, path.suffix[1:]), force=force)
+        write_derived(path, made, lambda partial: partial.write_bytes(rendered(spec_of(chart()), ending)), force=force)
     print(path)
     return path
-
-
-def _draw(path: Path, chart: "Callable[[], alt.TopLevelMixin]", ending: str) -> None:
-    path.write_bytes(rendered(spec_of(chart()), ending))
 
 
 def _read(path: Path, shape: Shape, fix: str) -> dict[str, Any]:

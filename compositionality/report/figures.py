@@ -133,7 +133,7 @@ def accuracy(rows: Any, composed: Any, styles: Styles) -> Chart:
     """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``composed``."""
     parts, test = [by_level(rows, "accuracy", "right answers", styles)], paper.matching_test(rows)
     if test:
-        title = f"{paper.read_paper()['tests'][test]['title']}\nopen mark: upper bound"
+        title = f"{paper.PAPER['tests'][test]['title']}\nopen mark: upper bound"
         parts.append(with_arms(paper.stated_accuracy(test), styles).assign(panel=title))
     columns = pd.concat(parts)["panel"].nunique()
     if composed:

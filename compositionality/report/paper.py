@@ -2,33 +2,27 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compositionality.yaml_files import read_yaml_mapping
 
 Row = Mapping[str, Any]
+PAPER: dict[str, Any] = read_yaml_mapping(Path(__file__).with_name("paper.yaml"))
 FAILURES_TEST = "heldout"
 """The test of which failure modes are stated."""
-
-
-@cache
-def read_paper() -> dict[str, Any]:
-    """Return the content of paper.yaml."""
-    return read_yaml_mapping(Path(__file__).with_name("paper.yaml"))
 
 
 def matching_test(rows: Iterable[Row]) -> str | None:
     """Return the group whose test in the paper these rows (group, data_source) repeat; None for other tasks."""
     groups = {row["group"]: row["data_source"] for row in rows}
-    tests = read_paper()["tests"].items()
+    tests = PAPER["tests"].items()
     return next((name for name, test in tests if re.match(test["data_source"], groups.get(name, ""))), None)
 
 
 def stated_accuracy(test: str) -> list[dict[str, Any]]:
     """Return rows of model, level, value (a share) and bound (1: an upper bound)."""
-    arms = read_paper()["tests"][test]["accuracy"].items()
+    arms = PAPER["tests"][test]["accuracy"].items()
     return [{"model": arm, "level": level, **_stated(said)} for arm, levels in arms for level, said in levels.items()]
 
 
@@ -36,7 +30,7 @@ def stated_failures() -> list[dict[str, Any]]:
     """Return rows of model, class, share and bound (1: a lower bound)."""
     rows = [
         {"model": arm, "class": name, **_stated(said)}
-        for arm, classes in read_paper()["failures"].items()
+        for arm, classes in PAPER["failures"].items()
         for name, said in classes.items()
     ]
     return [{"share": row.pop("value"), **row} for row in rows]

@@ -121,7 +121,10 @@ def spec_of(chart: "alt.TopLevelMixin") -> dict[str, Any]:
 
 
 def rendered(spec: Mapping[str, Any], ending: str, stamp: str = "") -> bytes:
-    """Return a specification as png, svg or pdf: the same bytes for the same input. ``stamp``: a PNG's Description."""
+    """Return a specification as png or svg, the same bytes each time, or pdf (svg2pdf orders its parts at random).
+
+    ``stamp``: the Description of a PNG.
+    """
     import vl_convert
 
     spec = {**spec, "background": PAPER}

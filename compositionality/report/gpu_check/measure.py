@@ -4,9 +4,8 @@ import re
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +24,7 @@ from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 from compositionality.yaml_files import read_yaml_mapping
 
-STEPS = Path(__file__).with_name("steps.yaml")
+PLAN: dict[str, Any] = read_yaml_mapping(Path(__file__).with_name("steps.yaml"))
 SAMPLED = re.compile(r"(\d+) completions, (\d+) tokens, ([\d,]+) tok/s")
 EVERY = 0.5  # seconds between two looks at memory
 
@@ -40,12 +39,6 @@ class CheckStep:
     engines: frozenset[str]
     model: Path | None = None
     output: Path | None = None
-
-
-@cache
-def read_plan() -> dict[str, Any]:
-    """Return the content of steps.yaml."""
-    return read_yaml_mapping(STEPS)
 
 
 def figures_of(step: CheckStep, log: str, gpus: Sequence[str]) -> dict[str, float]:
@@ -113,7 +106,7 @@ def peak(name: str) -> float | None:
     words = name.replace("-", " ").split()
     if {"Laptop", "D", "MIG"} & set(words):
         return None
-    for known, flops in read_plan()["peaks"].items():
+    for known, flops in PLAN["peaks"].items():
         if f" {known} " in f" {' '.join(words)} ":
             return float(flops)
     return None
@@ -148,24 +141,19 @@ def memory_watch(process: int, *, gpus: bool) -> Iterator[dict[str, float]]:
 
 def tree_bytes(process: int) -> int:
     """Return the resident memory of a process and its descendants; what they share counts for each."""
-    total = 0
-    try:
+    with suppress(psutil.Error):  # one of them has just ended: the next look counts
         root = psutil.Process(process)
-        for member in [root, *root.children(recursive=True)]:
-            total += member.memory_info().rss
-    except psutil.Error:  # one of them has just ended
-        pass
-    return total
+        return sum(member.memory_info().rss for member in [root, *root.children(recursive=True)])
+    return 0
 
 
 def fullest_gpu() -> int:
     """Return MiB in use on the fullest GPU, by whomever; 0 without nvidia-smi."""
     command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    try:
+    with suppress(OSError, subprocess.SubprocessError):
         shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
-    except (OSError, subprocess.SubprocessError):
-        return 0
-    return max((int(word) for word in shown.split() if word.isdecimal()), default=0)
+        return max((int(word) for word in shown.split() if word.isdecimal()), default=0)
+    return 0
 
 
 def forecast_gb(step: CheckStep, *, gpu: bool) -> float | None:

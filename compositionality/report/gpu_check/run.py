@@ -26,7 +26,7 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.gpus import VISIBLE, driver, installed_gpus, visible_gpus, why_no_gpu
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
-from compositionality.report.gpu_check.measure import CheckStep, figures_of, forecast_gb, memory_watch, read_plan
+from compositionality.report.gpu_check.measure import PLAN, CheckStep, figures_of, forecast_gb, memory_watch
 from compositionality.report.record import without_places
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.study.machine import machine, versions
@@ -36,11 +36,6 @@ ROOT = Path(__file__).parents[3]
 ENGINES = ("single", "verl", "vllm")
 TRAINING = ("pretrain", "sft", "grpo")  # kinds of steps that use every GPU; the others use one
 GUARD = ("-m", "compositionality.train.verl.process_guard")  # ends what Ray and vLLM start
-COLUMNS = {
-    **{"generated_tok_s": "generated tok/s", "generation_mfu": "MFU", "updated_tok_s": "updated tok/s"},
-    **{"update_mfu": "MFU", "peak_gpu_gb": "peak GB", "allocated_gb": "allocated GB", "forecast_gb": "forecast GB"},
-    "peak_host_gb": "host GB",
-}
 ALL_REDUCE = """
 import os, sys, torch, torch.distributed as dist
 rank, on_gpu = int(os.environ["RANK"]), sys.argv[1] == "gpu"
@@ -202,12 +197,11 @@ def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list
 
 def steps_of(work: Path, device: str, model: str, processes: int = 1) -> Iterator[CheckStep]:
     """Yield the steps of the model made here and then, where one is given, of ``model``."""
-    plan = read_plan()
-    for subject, profile in plan["profiles"][device].items():
+    for subject, profile in PLAN["profiles"][device].items():
         path = str(work / "made" / "base") if subject == "made" else model
         places = {"work": work, "folder": work / subject, "model": path, "profile": profile}
-        sizes = {**plan["sizes"][device], **places, "processes": processes, "device": device}
-        for step in plan["steps"] if path else ():
+        sizes = {**PLAN["sizes"][device], **places, "processes": processes, "device": device}
+        for step in PLAN["steps"] if path else ():
             for variant in step.get("variants", [{}]) if step.get("only", subject) == subject else ():
                 entry = {**step, **variant}
                 names = sizes | {key: value.format_map(sizes) for key, value in variant.items()}
@@ -281,7 +275,7 @@ def write_sft_rows(folder: Path) -> None:
 
 def print_table(rows: list[Row]) -> None:
     """Print a line for every step."""
-    used = {key: title for key, title in COLUMNS.items() if any(key in row for row in rows)}
+    used = {key: title for key, title in PLAN["columns"].items() if any(key in row for row in rows)}
     table = new_table("step", "s", *used.values(), "")
     for row in rows:
         cells = [

@@ -4,7 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from compositionality.data.artefact import (
     verify,
 )
 from compositionality.errors import UserError
-from compositionality.report.page import content
+from compositionality.report.page import content, opening
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import (
@@ -36,15 +36,6 @@ from compositionality.report.page.inputs import (
     ReportSettings,
     find_inputs,
     summary_of,
-)
-from compositionality.report.page.opening import (
-    Comparison,
-    accuracy_table,
-    comparison,
-    finding,
-    headline,
-    primary_tally,
-    worked_problem,
 )
 from compositionality.report.page.results import FigureRows, figure_rows
 from compositionality.report.page.samples import samples
@@ -88,7 +79,12 @@ def report(settings: ReportSettings) -> Path:
         if changed and not settings.force:
             check_no_strangers(output)
         if not is_done(output, recipe, force=settings.force or changed):
-            _write(output, recipe, files_of(inputs, settings.figures))
+            files = files_of(inputs, settings.figures)
+            made_from = {name: list(file.inputs) for name, file in files.items()}
+            with new_artefact(output, recipe, {"made_from": made_from}) as partial:
+                for name, file in files.items():
+                    (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                    (partial / name).write_bytes(file.content)
     print(page)
     return page
 
@@ -124,8 +120,8 @@ def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
     results = figure_rows(inputs)
     figures = list(page_figures(inputs, results))
-    what = comparison(inputs)
-    first = [headline(inputs, what)] if what else []
+    what = opening.comparison(inputs)
+    first = [opening.headline(inputs, what)] if what else []
     files = {PAGE: ReportFile(render(inputs, results, what, [*first, *figures], ending).encode(), tuple(inputs.files))}
     for name, (rows, sources) in content.tables(inputs, results).items():
         files[f"tables/{name}.csv"] = ReportFile(content.csv_of(rows), sources)
@@ -139,7 +135,7 @@ def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
 def render(
     inputs: Inputs,
     results: FigureRows,
-    what: Comparison | None,
+    what: opening.Comparison | None,
     figures: Sequence[PageFigure | MissingFigure],
     ending: str,
 ) -> str:
@@ -166,9 +162,9 @@ def render(
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
         vega=packed(vega),
         specs=packed(json.dumps({figure.name: figure.spec for figure in shown})),
-        finding=finding(inputs, what) if what else {},
-        primary=primary_tally(inputs),
-        problem=worked_problem(inputs, what) if what else {},
+        finding=opening.finding(inputs, what) if what else {},
+        primary=opening.primary_tally(inputs),
+        problem=opening.worked_problem(inputs, what) if what else {},
         figures=[_shown(inputs, figure, ending) for figure in shown],
         missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
         facts=content.facts(inputs),
@@ -176,7 +172,7 @@ def render(
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **claims_section(inputs),
         crossovers=content.crossovers(inputs, results.differences),
-        accuracies=accuracy_table(inputs),
+        accuracies=opening.accuracy_table(inputs),
         failures=content.failure_table(results.failure_shares),
         samples=chosen,
         group_titles={group: group_title(group) for group in groups},
@@ -211,15 +207,6 @@ def _shown(inputs: Inputs, figure: PageFigure, ending: str) -> dict[str, Any]:
         "table": f"tables/{TABLES.get(figure.name, figure.name)}.csv",
         "stamp": stamp(inputs, figure.inputs),
     }
-
-
-def _write(output: Path, recipe: Recipe, files: Mapping[str, ReportFile]) -> None:
-    made_from = {name: list(file.inputs) for name, file in files.items()}
-    with new_artefact(output, recipe, {"made_from": made_from}) as partial:
-        for name, file in files.items():
-            path = partial / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(file.content)
 
 
 def _identity(settings: ReportSettings) -> dict[str, Any]:

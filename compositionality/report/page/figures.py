@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from compositionality.report.theme import Styles, arm_styles, spec_of, unique
 from compositionality.yaml_files import read_yaml_mapping
 
 Rows = list[dict[str, Any]]
+WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
 ONE_SEED = "one seed: how much other seeds would differ is not known"
 ORDER = {
     COMPOSITION: ("accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget"),
@@ -71,16 +71,10 @@ class Drawing:
     sentences: tuple[str, ...] = ()
 
 
-@cache
-def words() -> dict[str, dict[str, str]]:
-    """Return titles and captions of the figures."""
-    return read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
-
-
 def page_figures(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | MissingFigure]:
     """Yield the figures in the order of the page."""
     for name in ORDER[inputs.section]:
-        said, drawing = words()[name], drawing_of(name, inputs, results)
+        said, drawing = WORDS[name], drawing_of(name, inputs, results)
         if drawing is None:
             yield MissingFigure(name, said["title"], said["command"].replace("{section}", inputs.section))
         else:
@@ -89,8 +83,8 @@ def page_figures(inputs: Inputs, results: FigureRows) -> Iterator[PageFigure | M
 
 def finished(name: str, drawing: Drawing) -> PageFigure:
     """Return a drawing with its words."""
-    said = words()[name]
-    caption = words()["accuracy"]["caption"] if name == "countdown" else said["caption"]
+    said = WORDS[name]
+    caption = WORDS["accuracy"]["caption"] if name == "countdown" else said["caption"]
     text = " ".join([caption.format(**drawing.values), *drawing.sentences])
     title = said["title"].format(**drawing.values)
     return PageFigure(name, title, said["chapter"], text, spec_of(drawing.chart), tuple(drawing.inputs))
@@ -106,11 +100,15 @@ def drawing_of(name: str, inputs: Inputs, results: FigureRows) -> Drawing | None
         return ranks(inputs)
     if name == "reuse":
         return reuse(inputs)
-    runs = [run for run in inputs.starting("runs/") if "/stage2-rl-" in run]
+    recipes = [name.replace("metrics.jsonl", "recipe.json") for name in metric_files(inputs)]
     failures = [row for row in results.failure_shares if row["share"] is not None]
     rows, draw, sources = {
         "training": (results.training, figures.training, metric_files(inputs)),
-        "budget": (results.budget, figures.budget, [*runs, *inputs.starting("rft/")]),
+        "budget": (
+            results.budget,
+            figures.budget,
+            [*metric_files(inputs), *filter(inputs.__contains__, recipes), *inputs.starting("rft/")],
+        ),
         "passk": (results.curves, figures.pass_at_k, inputs.starting(f"{PASS_AT_K}/")),
         "failure_modes": (failures, figures.failure_modes, inputs.starting(f"{FAILURES}/")),
         "functions": (results.by_function, figures.heat_maps, inputs.starting(f"{FAILURES}/")),
@@ -127,7 +125,7 @@ def drawing_of(name: str, inputs: Inputs, results: FigureRows) -> Drawing | None
         sampling = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]["sampling"]
         values |= {"samples": f"{sampling['n_samples']:,}", "temperature": f"{sampling['temperature']:g}"}
     repeats = paper.matching_test(by_level(inputs.json(SEEDS))[0])
-    said = words()[name].get("paper")
+    said = WORDS[name].get("paper")
     return Drawing(chart, sources, values, (said,) if said and repeats else ())
 
 
@@ -135,7 +133,7 @@ def accuracy(inputs: Inputs, source: str) -> Drawing | None:
     """Return accuracy by level of one study, its own or that of Countdown."""
     if source not in inputs:
         return None
-    summary, said = inputs.json(source), words()["accuracy"]
+    summary, said = inputs.json(source), WORDS["accuracy"]
     rows, composed = by_level(summary)
     if not rows:
         return None
@@ -143,7 +141,7 @@ def accuracy(inputs: Inputs, source: str) -> Drawing | None:
     if composed:
         more.append(said["composed"])
     if test:
-        more.append(said["stated"].format(figure=paper.read_paper()["tests"][test]["figure"]))
+        more.append(said["stated"].format(figure=paper.PAPER["tests"][test]["figure"]))
     completions = plural(summary["sampling"]["n_samples"], "completion")
     chart = figures.accuracy(rows, composed, arm_styles(summary["models"], inputs.arms))
     return Drawing(chart, (source,), {**measured_words("accuracy", rows), "completions": completions}, tuple(more))
@@ -210,4 +208,4 @@ def measured_words(name: str, rows: Rows) -> dict[str, str]:
 
 
 def _several(name: str, counted: str, n: int) -> str:
-    return f"{counted} ({words()[name]['seeds']})" if n > 1 else ONE_SEED
+    return f"{counted} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED
