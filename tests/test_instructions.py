@@ -5,23 +5,27 @@ Scripts, keys, tests and records exist; commands pass every check that their sta
 
 import os
 import re
+import shlex
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 from bash_runs import OF_A_PERSON
-from compositionality.study.dry_run import STEPS, check_steps
-from compositionality.study.environment import environment
-from compositionality.study.overrides import ScriptStep, listed
 from instructions import PAGE, RENDER, ROOT, Command, Part, Row, command, decision, load, render, rows
 from test_readmes import names
 
-from compositionality.config.profile import SCHEMAS, schema_of
+from compositionality.config.cli import parse
+from compositionality.config.problem_sets import check_problem_set
+from compositionality.config.profile import SCHEMAS, load_profile, schema_of, use_device
+from compositionality.data.create_problems import check as check_problems
+from compositionality.data.create_problems import problem_settings
+from compositionality.errors import UserError
 from compositionality.ranges import keys_of
+from compositionality.study.run import RunStudySettings, run_study
+from compositionality.study.steps import IS_STEP_WORD, entry_point, settings_of
 
 SYSTEMS = load()
 ROWS = list(rows(SYSTEMS))
@@ -40,72 +44,77 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("bash", "compositionality"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for name in (*OF_A_PERSON, "RANK", "WORLD_SIZE"):
+    for name in (*OF_A_PERSON, "RANK", "WORLD_SIZE", "COMPOSITIONALITY_DEVICE"):
         monkeypatch.delenv(name, raising=False)
 
 
-def settings(asked: Command, row: Row) -> dict[str, str]:
-    """Variables of a command; in rows that are not slow those of bash/env.sh too, as for a script within another."""
-    machine = {"N_GPUS": "8"} if row.dry_run == "paper" else {"DEVICE": "cpu"}
-    variables = {"PROFILE": row.dry_run or "tiny"} | machine | asked.variables
-    if row.slow or asked.program != "bash":
-        return variables
-    section = re.search(r"^export SECTION=(\w+)", (ROOT / asked.script).read_text(), re.MULTILINE)
-    variables |= {"SECTION": section[1]} if section else {}
-    return variables | of_the_scripts(tuple(variables.items()))
+def variables(asked: Command, row: Row) -> dict[str, str]:
+    """Those of a command, and the machine that its profile is for."""
+    machine = {"N_GPUS": "8"} if row.dry_run == "paper" else {}
+    return {"PROFILE": row.dry_run or "tiny", "CUDA_VISIBLE_DEVICES": "", **machine, **asked.variables}
 
 
 @cache
-def of_the_scripts(given: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """What bash/env.sh would ask a process of its own for."""
-    return environment(dict(given))
+def commands_of(script: str, words: tuple[str, ...], given: tuple[tuple[str, str], ...]) -> list[list[str]]:
+    """The commands of a script with these variables, as it prints them."""
+    own = {**os.environ, **dict(given), "PYTHON": "true", "DRY_RUN": "1"}
+    done = subprocess.run(["bash", script, *words], cwd=ROOT, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [shlex.split(line) for line in done.stderr.splitlines() if line.startswith("+ ")]
+    return [[Path(words[2]).stem, *(word for word in words[3:] if word != "--dry-run")] for words in lines]
 
 
-@cache
-def steps(
-    program: str, script: str, words: tuple[str, ...], variables: tuple[tuple[str, str], ...]
-) -> list[ScriptStep]:
-    """What a command would run; of a script as it says itself, in a dry run."""
-    if program != "bash":
-        return [ScriptStep(Path(script).stem, words)]
-    with tempfile.NamedTemporaryFile() as file:
-        dry = {"DRY_RUN": "1", STEPS: file.name, "PYTHON": sys.executable}
-        done = subprocess.run(
-            ["bash", script, *words], cwd=ROOT, env={**os.environ, **dict(variables), **dry},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return listed(Path(file.name).read_bytes())
+def check(name: str, words: list[str]) -> None:
+    """Check a command as its start would. UserError as at its start."""
+    if profile := next((word[8:] for word in words if word.startswith("profile=")), ""):
+        use_device(load_profile(profile))
+    if name == "run_study":
+        own = [word for word in words if IS_STEP_WORD.match(word)]
+        settings = parse(RunStudySettings, [word for word in words if word not in own and not word.startswith("step=")])
+        run_study(replace(settings, dry_run=True), own)
+    elif name == "create_problems":
+        settings = settings_of(name, words) if any(word.startswith("set=") for word in words) else None
+        if settings:
+            check_problem_set([word for word in words if not word.startswith("step=")])
+        else:
+            check_problems(parse(problem_settings(words), words))
+    else:
+        schema, body, check_settings = entry_point(name)
+        settings = settings_of(name, words)
+        if "dry_run" in schema.__dataclass_fields__:
+            body(replace(settings, dry_run=True))
+        elif check_settings:
+            check_settings(settings)
 
 
-def checked_steps(part: Part, row: Row) -> tuple[list[ScriptStep], dict[str, str]]:
-    """The steps of a row's command with their variables; words alone stand behind the part's command."""
+def check_row(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check every command of a row; words alone stand behind the part's command."""
     asked = command(part.behind or row.command)
-    words = tuple(row.command.split()) if part.behind else ()
-    variables = settings(asked, row)
-    if row.slow:
-        return steps(asked.program, asked.script, (*asked.words, *words), tuple(variables.items())), variables
-    found = steps(asked.program, asked.script, asked.words, tuple(variables.items()))  # once for all rows of a part
-    return [ScriptStep(step.entry_point, (*step.words, *words)) for step in found], variables
+    own = tuple(row.command.split()) if part.behind else ()
+    given = variables(asked, row)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    if asked.program == "bash":
+        found = commands_of(asked.script, asked.words, tuple(given.items()))  # once for all rows of a part
+        assert found or "single_file" in asked.script  # which checks its commands itself
+        for name, *words in found:
+            check(name, [*words, *own])
+    else:
+        check(Path(asked.script).stem, [*asked.words, *own])
 
 
 @pytest.mark.parametrize(("part", "row"), [marked(part, row) for part, row in CHECKED if row.dry_run])
-def test_the_command_passes_every_check_of_its_start(part: Part, row: Row) -> None:
+def test_the_command_passes_every_check_of_its_start(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     if row.full:
         pytest.importorskip("verl")
-    found, variables = checked_steps(part, row)
-    assert found or row.slow  # a script that does without bash/env.sh checks its commands itself
-    assert check_steps(found, variables) == 0
+    check_row(part, row, monkeypatch)
 
 
 @pytest.mark.parametrize(("part", "row"), [marked(part, row) for part, row in CHECKED if row.refused])
-def test_p18_the_command_is_refused_in_its_line(part: Part, row: Row, capsys: pytest.CaptureFixture[str]) -> None:
-    found, variables = checked_steps(part, row)
-    assert check_steps(found, variables) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert said.count("\n") == 1
-    assert row.refused in said
+def test_p18_the_command_is_refused_in_its_line(part: Part, row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=re.escape(row.refused)) as caught:
+        check_row(part, row, monkeypatch)
+    assert "\n" not in str(caught.value)
 
 
 def commands() -> Iterator[Command]:

@@ -11,7 +11,7 @@ from fake_gpus import install_nvidia_smi
 
 ROOT = Path(__file__).parents[1]
 READ = [
-    *("bash/setup.sh", "bash/help.sh", "pyproject.toml", "compositionality/__init__.py", "compositionality/gpus.py"),
+    *("bash/setup.sh", "pyproject.toml", "compositionality/__init__.py", "compositionality/gpus.py"),
     *("compositionality/errors.py", *(path.name for path in ROOT.glob("requirements-*.lock"))),
 ]
 TORCH = """
