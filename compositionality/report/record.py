@@ -134,7 +134,7 @@ def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
     where, registered = record["machine"], record.get("registration")
     rows = {
         "command": f"`{record['command']}`" if record["command"] else "not given",
-        "commit": f"models by {', '.join(record['runs_by_code']) or 'unknown'}; record by {record['code']}",
+        "commit": f"models by `{', '.join(record['runs_by_code']) or 'unknown'}`; record by `{record['code']}`",
         "registered": f"{registered['registration']}, commit {registered['commit'][:12]}" if registered else "no",
         "replicates": ", ".join(seed["name"] for seed in record["seeds"]),
         "machine": f"{', '.join([*where['gpus'], where['cpu']])}, {where['cores']} cores, {where['memory_gib']} GiB",
