@@ -1,13 +1,11 @@
 # shellcheck shell=bash disable=SC2034 # its variables are for the scripts that source it
-# Sourced by every script of bash/: which run this is → the folders DATA, CKPT, RESULTS; run. README.md says it at length.
-#   PROFILE    a file of compositionality/config/profile/: sizes, model, engine (tiny/verl: with that engine). Default: tiny,
-#              with a GPU single
-#   STUDY      a name for all that belongs together; default: composition, countdown, injection or scaling, by the script's
-#              folder, and -PROFILE if it is not the default one
+# Sourced by every script of bash/: which run this is → the folders DATA, CKPT, RESULTS; run. README.md explains the variables.
+#   PROFILE  a file of compositionality/config/profile/: sizes, model, engine (tiny/verl: that engine). Default: tiny; with a GPU single
+#   STUDY    name of its folders. Default: composition, countdown, injection or scaling, by the script; -PROFILE if not the default one
 #   SEED SPLIT TEST_SEED   of problems and training (0); which functions are held out (0: the paper's); of test problems (2027)
-#   DATA_DIR CKPT_DIR RESULTS_DIR   roots (data, checkpoints, results) of the folders ROOT/STUDY/seedN[-splitM]
-#   MODEL_PATH TRAIN_FILES VAL_FILES OUTPUT; where a script samples N_SAMPLES and DATA (its problem file)   of one script
-#   PYTHON; DRY_RUN=1: check the command as its start would, but for inputs that are not there yet, and print it
+#   DATA_DIR CKPT_DIR RESULTS_DIR   roots (data, checkpoints, results) of ROOT/STUDY/seedN[-splitM]
+#   MODEL_PATH TRAIN_FILES VAL_FILES OUTPUT, of a script that samples N_SAMPLES and DATA (its problems)   in place of its own
+#   PYTHON; DRY_RUN=1: print the command and check it as its start would, but for inputs that are not there yet
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 step=$(realpath "$0")
@@ -28,16 +26,13 @@ export PROFILE=${PROFILE:-$default} SEED=${SEED:-0} SPLIT=${SPLIT:-0} TEST_SEED=
 if [[ $default == tiny && $PROFILE != */verl ]]; then export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}; fi # small matrices
 case $step in section43/*) name=countdown ;; behavior*) name=injection ;; scaling*) name=scaling ;; *) name=composition ;; esac
 if [[ $PROFILE != "$default" ]]; then name+=-${PROFILE//\//-}; fi
-export STUDY=${STUDY:-$name}
-place=$STUDY/seed$SEED
-if [[ $SPLIT != 0 ]]; then place+=-split$SPLIT; fi
+place=${STUDY:-$name}/seed$SEED$([[ $SPLIT == 0 ]] || echo "-split$SPLIT")
+if [[ $step == */* ]]; then export STUDY=${place%%/seed*}; fi # the scripts above the sections are of any study
 DATA=${DATA_DIR:-data}/$place CKPT=${CKPT_DIR:-checkpoints}/$place RESULTS=${RESULTS_DIR:-results}/$place
-export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-$STUDY} WANDB_TAGS=${WANDB_TAGS:-${place#*/}}
-
-# run NAME key=value …: print and run examples/NAME.py with this profile and what it says of this script.
+export WANDB_RUN_GROUP=${WANDB_RUN_GROUP:-${STUDY:-}} WANDB_TAGS=${WANDB_TAGS:-${place##*/}}
+# run NAME key=value …: print and run examples/NAME.py with this profile and what it says of this script; ends with the script.
 run() {
-  local words=("examples/$1.py" "profile=$PROFILE" "step=$step" "${@:2}" ${DRY_RUN:+--dry-run}) bound=()
+  local words=("examples/$1.py" "profile=$PROFILE" "step=$step" "${@:2}" ${DRY_RUN:+--dry-run})
   printf '+ %s%s\n' "$PYTHON" "$(printf ' %q' "${words[@]}")" >&2
-  if [[ -n $(command -v setpriv) ]]; then bound=(setpriv --pdeathsig KILL); fi # it ends when the script is killed, even by -9
-  "${bound[@]}" "$PYTHON" "${words[@]}"
+  $([[ -z $(command -v setpriv) ]] || echo setpriv --pdeathsig KILL) "$PYTHON" "${words[@]}"
 }

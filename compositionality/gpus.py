@@ -132,7 +132,7 @@ def check_driver() -> None:
     """UserError if the driver is too old for the locked packages; nothing where there is no driver at all."""
     if installed_gpus() and (fault := _driver_fault(LOCKED_CUDA)):
         raise UserError(
-            f"{fault}; or take a torch of CUDA 12, for ENGINE=single: TORCH_INDEX_URL=https://download.pytorch.org/whl/"
+            f"{fault}; or take a torch of CUDA 12, for engine=single: TORCH_INDEX_URL=https://download.pytorch.org/whl/"
             "cu126 bash bash/setup.sh --gpu; or the CPU: bash bash/setup.sh --cpu"
         )
 

@@ -5,9 +5,9 @@ examples/failure_modes.py; the claims of what is not given are "not run". Writes
 (claims.json) and the same comparisons as .csv, with markdown=FILE the table between the marks of place=claims in that
 file; prints the table. RESULTS/SEED:PATH names an input; RESULTS are the keys of results: in the claims' YAML.
 
-    python examples/claims.py output=results/tiny/claims.json results=[\
-        accuracy/seed0:results/tiny/section41_42/results.parquet,accuracy/seed1:results/tiny-seed1/section41_42/results.parquet,\
-        countdown/seed0:results/tiny-countdown/section43/results.parquet,passk/seed0:results/tiny/section44/results.parquet]
+    python examples/claims.py output=results/composition/claims.json results=[\
+        accuracy/seed0:results/composition/seed0/section41_42/results.parquet,accuracy/seed1:results/composition/seed1/section41_42/results.parquet,\
+        countdown/seed0:results/countdown/seed0/section43/results.parquet,passk/seed0:results/composition/seed0/section44/results.parquet]
 
 Decisions: supported, contradicted, undecided (with about how many seeds or problems would decide it), not testable
 (with the gate that fails), not run. A claim holds if all its comparisons do. Primary claims are decided after Holm's

@@ -3,8 +3,8 @@ r"""Accuracy by level of every arm, with a dot for each seed: a panel for each g
 Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT, a .png, .svg or .pdf (without an ending
 .png), with a manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
 
-    python examples/draw_figure.py seeds=results/tiny/section41_42/seeds.json \
-        output=results/tiny/section41_42/accuracy_by_level title="tiny profile"
+    python examples/draw_figure.py seeds=results/composition/section41_42/seeds.json \
+        output=results/composition/section41_42/accuracy_by_level title="tiny profile"
 
 models=[stage1,rl-level2] draws these arms only; arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its
 title and colour. The paper's panel shows what its text states; other tasks have no such panel.

@@ -4,8 +4,8 @@ Reads rollouts that are there already and the problem files that they answer; no
 OUTPUT/labels.parquet (a row per response), results.parquet (counts by problem), and the figures failure_modes and
 functions (png, svg, pdf); prints classes × models at one level.
 
-    python examples/failure_modes.py evaluation=results/tiny/section41_42 output=results/tiny/section45 \
-        problems=[data/tiny/string_task/test_trained.parquet,data/tiny/string_task/test_heldout.parquet]
+    python examples/failure_modes.py evaluation=results/composition/seed0/section41_42 output=results/section45 \
+        problems=[data/composition/seed0/string_task/test_trained.parquet]
 
 models=[base,rl-level2] levels=[2,3] narrow it down; rollouts=[NAME:FOLDER,…] takes folders of
 examples/collect_rollouts.py. judge=true: a language model judges too, at JUDGE_BASE_URL (any OpenAI-compatible server;

@@ -1,13 +1,13 @@
 r"""The report of a study: one HTML page that needs nothing else, its figures as PNG, its tables as CSV.
 
 Reads STUDY/section41_42/seeds.json and, where they exist: claims.json, data_audit.json, rollouts and times in STUDY;
-section44/ and section45/ of every seed (STUDY, STUDY-seed1, …); section43/seeds.json in countdown=; metrics and
+section44/ and section45/ of every seed (STUDY/seed0, STUDY/seed1, …); section43/seeds.json in countdown=; metrics and
 settings of every seed's training runs in checkpoints=; problem files and the rollouts of RFT in data=. The page names
 what is missing and the command that makes it. Writes OUTPUT/index.html, OUTPUT/figures/, OUTPUT/tables/ and
 OUTPUT/manifest.json; prints the page's path.
 
-    python examples/report.py study=results/tiny output=results/tiny/report countdown=results/tiny-countdown \
-        checkpoints=checkpoints/tiny data=data/tiny
+    python examples/report.py study=results/composition output=results/composition/report \
+        countdown=results/countdown checkpoints=checkpoints/composition data=data/composition
 
 figures=pdf (or svg) writes the figures so, for a paper. arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm
 its title and colour; other arms need nothing.

@@ -19,13 +19,13 @@ from test_readmes import names
 
 from compositionality.config.cli import parse
 from compositionality.config.problem_sets import check_problem_set
-from compositionality.config.profile import SCHEMAS, load_profile, schema_of, use_device
+from compositionality.config.profile import EXAMPLES, entry_point, load_profile, schema_of, use_device
 from compositionality.data.create_problems import check as check_problems
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import keys_of
 from compositionality.study.run import RunStudySettings, run_study
-from compositionality.study.steps import IS_STEP_WORD, entry_point, settings_of
+from compositionality.study.steps import IS_STEP_WORD, settings_of
 
 SYSTEMS = load()
 ROWS = list(rows(SYSTEMS))
@@ -70,8 +70,8 @@ def check(name: str, words: list[str]) -> None:
         use_device(load_profile(profile))
     if name == "run_study":
         own = [word for word in words if IS_STEP_WORD.match(word)]
-        settings = parse(RunStudySettings, [word for word in words if word not in own and not word.startswith("step=")])
-        run_study(replace(settings, dry_run=True), own)
+        others = [word for word in words if word not in own and not word.startswith("step=")]
+        run_study(replace(parse(RunStudySettings, others), dry_run=True), own)
     elif name == "create_problems":
         settings = settings_of(name, words) if any(word.startswith("set=") for word in words) else None
         if settings:
@@ -137,8 +137,9 @@ def test_every_test_and_record_exists() -> None:
 
 def known_keys() -> set[str]:
     """Keys of all entry points, and of every task's problems."""
+    names = [path.stem for path in EXAMPLES.glob("*.py") if path.stem not in ("create_problems", "run_study")]
     tasks = [f"create_problems/{task}" for task in ("string", "countdown", "igsm")]
-    return {key for entry_point in (*SCHEMAS, *tasks) for key in keys_of(schema_of(entry_point))}
+    return {key for name in (*names, *tasks) for key in keys_of(schema_of(name))}
 
 
 def test_every_key_of_a_note_exists() -> None:

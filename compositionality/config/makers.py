@@ -36,8 +36,6 @@ def maker(message: str) -> str:
 def _outputs() -> Iterator[tuple[str, Path]]:
     """(what it makes below the folders of a run, path) of every script that has an OUTPUT."""
     for script in sorted(BASH.glob("*/*.sh")):
-        text = script.read_text()
-        for place in _OUTPUT.findall(text):
-            names = [name for names in _FILES.findall(text) for name in names.split(",")]
-            for name in names or [""]:
-                yield f"{place}/{name}".rstrip("/").rstrip("*"), script
+        names = [name for found in _FILES.findall(script.read_text()) for name in found.split(",")] or [""]
+        for place in _OUTPUT.findall(script.read_text()):
+            yield from ((f"{place}/{name}".rstrip("/*"), script) for name in names)

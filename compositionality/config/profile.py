@@ -5,11 +5,12 @@ A profile overrides defaults, which are those of the dataclasses. Its ``settings
 build on; ``engines`` holds what is different with an engine, and so which engines a profile has numbers for.
 """
 
-import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import runpy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,36 +22,8 @@ from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
-SCHEMAS = {
-    "audit_data": "compositionality.data.audit:AuditData",
-    "claims": "compositionality.evaluate.claims.run:ClaimsSettings",
-    "collect_rollouts": "compositionality.rollout.settings:CollectSettings",
-    "draw_figure": "compositionality.report.draw:FigureSettings",
-    "draw_scaling": "compositionality.report.draw:ScalingFigureSettings",
-    "evaluate": "compositionality.evaluate.accuracy:EvaluateSettings",
-    "export_checkpoint": "compositionality.train.verl.export:ExportSettings",
-    "failure_modes": "compositionality.evaluate.failures.sources:FailureSettings",
-    "fit_scaling": "compositionality.analysis.scaling:ScalingSettings",
-    "filter_rollouts": "compositionality.rft.filter:FilterSettings",
-    "filter_problems": "compositionality.rft.mixed:FilterProblemsSettings",
-    "rank_arms": "compositionality.evaluate.ranks:RankSettings",
-    "gpu_check": "compositionality.report.gpu_check.run:GpuCheckSettings",
-    "make_domain_sample": "compositionality.data.domain_sample:DomainSampleSettings",
-    "merge_data": "compositionality.rft.merge:MergeSettings",
-    "passk": "compositionality.evaluate.passk.run:PasskSettings",
-    "influence": "compositionality.analysis.influence:InfluenceSettings",
-    "prepare_guru": "compositionality.rft.guru:PrepareGuruSettings",
-    "pretrain_tiny": "compositionality.train.tiny.pretrain:PretrainSettings",
-    "report": "compositionality.report.page.inputs:ReportSettings",
-    "set_chat_template": "compositionality.train.common.chat_template:ChatTemplateSettings",
-    "split_chunks": "compositionality.rft.chunks:ChunkSettings",
-    "summarise_ablation": "compositionality.evaluate.ablation:AblationSettings",
-    "summarise_seeds": "compositionality.evaluate.seeds:SummariseSettings",
-    "train_grpo": "compositionality.train.grpo_settings:GrpoSettings",
-    "train_sft": "compositionality.train.sft_settings:SftSettings",
-    "write_solutions": "compositionality.rft.solutions:SolutionSettings",
-}
-"""Entry points that a profile may hold settings of, with the dataclass of their keys."""
+EntryPoint = tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = {
     "countdown_validation": ["countdown_task/validation_level2", "countdown_task/validation"],
     "countdown_test": ["countdown_task/test_level2", "countdown_task/test"],
@@ -197,29 +170,23 @@ def layers_of(word: str, entry_point: str, steps: Sequence[str] = (), folder: Pa
 
 def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
     """Keys of an entry point that say where and with what it computes."""
-    found: dict[str, Any] = {}
-    cores = len(os.sched_getaffinity(0))
-    if entry_point in TRAINERS:
-        found = {"run": {"device": profile.device}} if profile.device else {}
-        found |= {"engine": profile.engine} if entry_point != "pretrain_tiny" else {}
-    if entry_point == "pretrain_tiny" and profile.device == "gpu":
-        found |= {"workers": max(cores - 2, 1)}  # they make text ahead of the GPU
+    cores, run = len(os.sched_getaffinity(0)), {"run": {"device": profile.device}} if profile.device else {}
+    if entry_point in ("train_grpo", "train_sft"):
+        return {**run, "engine": profile.engine}
+    if entry_point == "pretrain_tiny":  # on a GPU, text is made ahead
+        return {**run, "workers": max(cores - 2, 1)} if profile.device == "gpu" else run
     if entry_point == "set_chat_template":
-        found = {"chat_template": profile.chat_template or "own"}
-        found |= {"model": profile.base_model} if profile.base_model else {}
-    if entry_point.startswith(("create_problems", "make_domain_sample", "prepare_guru")):
-        found |= {"workers": cores}
-    return found
+        base = {"model": profile.base_model} if profile.base_model else {}
+        return {**base, "chat_template": profile.chat_template or "own"}
+    return {"workers": cores} if entry_point.startswith(("create_problems", "make_domain", "prepare_guru")) else {}
 
 
 def of_gpus(entry_point: str) -> dict[str, Any]:
     """The processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
     given = os.environ.get("N_GPUS", "")
-    if not given or entry_point not in TRAINERS:
-        return {}
-    if not given.isdecimal() or not int(given):
+    if given and not (given.isdecimal() and int(given)):
         raise UserError(f"N_GPUS={given}: give a whole number from 1, or leave it out")
-    return {"run": {"processes": int(given)}}
+    return {"run": {"processes": int(given)}} if given and entry_point in TRAINERS else {}
 
 
 def use_device(profile: Profile) -> None:
@@ -250,22 +217,25 @@ def named_layer(key: str, name: str) -> Layer:
     return Layer(shown(path), read_yaml_mapping(path))
 
 
-def check_profile(profile: Profile, path: Path) -> None:
-    """Hold all of a profile's settings against the entry points' dataclasses; UserError names file and key."""
-    sections = [(f"settings.{name}", name, values) for name, values in profile.settings.items()]
-    for step, parts in profile.steps.items():
-        sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
-    for where, name, values in sections:
-        validated(schema_of(name), values or {}, shown(path), f"{where}.")
+@cache
+def entry_point(name: str) -> EntryPoint:
+    """The settings of examples/NAME.py, what it runs, and what checks them before: as it hands them to ``cli.run``."""
+    from compositionality.config import cli
+
+    found: list[EntryPoint] = []
+    run, cli.run = cli.run, lambda schema, step, *_, check=None: found.append((schema, step, check))  # type: ignore[assignment]
+    try:
+        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    finally:
+        cli.run = run
+    return found[0]
 
 
-def schema_of(entry_point: str) -> type[Any]:
+def schema_of(name: str) -> type[Any]:
     """The dataclass of an entry point's keys."""
-    if entry_point.startswith(CREATE):
-        return problem_settings([f"task={entry_point.removeprefix(CREATE)}"])
-    module, _, name = SCHEMAS[entry_point].partition(":")
-    schema: type[Any] = getattr(importlib.import_module(module), name)
-    return schema
+    if name.startswith(CREATE):
+        return problem_settings([f"task={name.removeprefix(CREATE)}"])
+    return entry_point(name)[0]
 
 
 def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,9 +293,10 @@ def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
     sections = [(f"settings.{name}", name) for name in profile.settings]
     sections += [(f"steps.{step}.{name}", name) for step, parts in profile.steps.items() for name in parts]
+    names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
     for where, name in sections:
-        if name not in SCHEMAS and not name.startswith(CREATE):
-            known = ", ".join([*SCHEMAS, f"{CREATE}TASK"])
+        if name not in names and not name.startswith(CREATE):
+            known = ", ".join([*names, f"{CREATE}TASK"])
             raise UserError(f"{shown(path)}: {where}: no entry point; there are: {known}")
 
 

@@ -71,7 +71,7 @@ def _faults(found: Registration) -> Iterator[str]:
         if both := sorted(set(names) & set(other)):
             yield f"{key}: {both[0]} is {'primary' if key == 'secondary' else 'among arms'} too; name it once"
     if not found.replicates:
-        yield "replicates: none; give SEED: [FUNCTION_SPLIT, …]"
+        yield "replicates: none; give SEED: [SPLIT, …]"
     for key in ("primary", "secondary", "arms", "controls"):
         names = getattr(found, key)
         if twice := [name for name in names if names.count(name) > 1]:

@@ -281,7 +281,7 @@ def _check_comparable(results: Results) -> None:
         if (owner := owners.setdefault(one.split, one.name)) != one.name:
             raise UserError(
                 f"{owner} and {one.name}: both of function split {one.split}, beside others; give every "
-                "replicate a split of its own (FUNCTION_SPLIT), or all the same one"
+                "replicate a split of its own (SPLIT), or all the same one"
             )
 
 

@@ -44,19 +44,17 @@ class ChunkSettings:
 
 
 def budget(settings: ChunkSettings) -> int | None:
-    """Completions of all chunks together; None where nothing, or in a dry run a run that is not there yet, says so.
+    """Completions of all chunks together; None without a budget, or where the run that gives it is not finished.
 
     UserError for a run that does not say how many it has sampled.
     """
-    if settings.rollout_budget or not settings.completions_of:
+    run = Path(settings.completions_of)
+    if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
         return settings.rollout_budget
-    metrics = Path(settings.completions_of, "metrics.jsonl")
-    if not metrics.parent.joinpath("final").is_dir():
-        return None
-    rows = [json.loads(line) for line in read_text(metrics, "run RL again").splitlines()]
+    rows = map(json.loads, read_text(run / "metrics.jsonl", "run RL again").splitlines())
     counts = [row.get(SAMPLED) for row in rows if any(key.endswith("/grad_norm") for key in row)]
     if not counts or None in counts:
-        raise UserError(f"{metrics}: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
+        raise UserError(f"{run}/metrics.jsonl: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
     return int(sum(counts))
 
 

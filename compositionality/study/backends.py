@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError, check_installed
 from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
 from compositionality.study.model import study_folder
-from compositionality.study.steps import TRAINERS, Step
+from compositionality.study.steps import Step
 
 ROOT = Path(__file__).parents[2]
 BOUND = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()

@@ -89,6 +89,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     backend = backend_of(settings, request)
     for name in STEP_VARIABLES:
         os.environ.pop(name, None)  # a step is given its own
+    os.environ["WANDB_RUN_GROUP"] = os.environ.get("WANDB_RUN_GROUP") or request.name
     runner = Runner(steps, backend, times_file(request), Path(settings.log) if settings.log else None)
     if os.environ.get("BEGAN", "").isdecimal():
         runner.began = int(os.environ["BEGAN"])

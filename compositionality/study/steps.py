@@ -2,26 +2,24 @@
 
 import fnmatch
 import re
-import runpy
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from compositionality.config import cli
 from compositionality.config.problem_sets import check_problem_set, file_settings
+from compositionality.config.profile import entry_point
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate
 from compositionality.study.scripts import read_script, words_of
 from compositionality.train.common.run_folder import flatten
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
 SET = "set="
 
 
@@ -65,6 +63,7 @@ class Step:
             "SEED": str(self.place.seed),
             "SPLIT": str(self.place.split),
             "TEST_SEED": str(self.test_seed),
+            "WANDB_TAGS": self.place.name,
             **self.env,
         }
 
@@ -187,23 +186,6 @@ def settings_of(name: str, words: list[str]) -> Any:
     given = [cli.SWITCHES.get(word, word) for word in words]
     overrides, layers = cli.split_layers(schema, given, name)
     return cli.parse(schema, overrides, layers)
-
-
-@cache
-def entry_point(name: str) -> tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]:
-    """The settings of examples/NAME.py, what it runs, and what checks it before: as it hands them to ``cli.run``."""
-    found: list[Any] = []
-
-    def record(schema: type[Any], step: Any, doc: str | None, show: Any = None, check: Any = None) -> None:  # noqa: ARG001
-        found.append((schema, step, check))
-
-    run, cli.run = cli.run, record  # type: ignore[assignment]
-    try:
-        runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
-    finally:
-        cli.run = run
-    result: tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None] = found[0]
-    return result
 
 
 def check_quietly(step: Step) -> None:

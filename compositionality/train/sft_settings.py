@@ -101,18 +101,19 @@ def check_settings(settings: SftSettings) -> None:
 
 
 def settle_length(settings: SftSettings) -> None:
-    """Set ``trainer.steps`` or ``trainer.tokens`` to those of the finished run that steps_of or tokens_of names.
+    """Set ``trainer.steps`` or ``trainer.tokens`` to those of the run that steps_of or tokens_of names, or to a part.
 
-    A dry run in which it is not there leaves them. UserError for a run that is not finished or does not say.
+    A dry run in which it is not finished leaves them. UserError for such a run, and for one that does not say.
     """
     trainer = settings.trainer
-    run = Path(trainer.steps_of or trainer.tokens_of)
-    if not (trainer.steps_of or trainer.tokens_of) or (settings.dry_run and not (run / "final").is_dir()):
+    if not (name := trainer.steps_of or trainer.tokens_of):
         return
-    if not (run / "final").is_dir():
-        raise UserError(f"{run}: not finished, and this trains as long as it did; finish that run first")
+    if not Path(name, "final").is_dir():
+        if settings.dry_run:
+            return
+        raise UserError(f"{name}: not finished, and this trains as long as it did; finish that run first")
     number, parts = map(int, trainer.part.split("/"))
-    whole = trained(run / "metrics.jsonl")["updates" if trainer.steps_of else "tokens"]
+    whole = trained(Path(name, "metrics.jsonl"))["updates" if trainer.steps_of else "tokens"]
     length = max(1, whole * number // parts - whole * (number - 1) // parts)
     trainer.steps, trainer.tokens = (length, None) if trainer.steps_of else (None, length)
     trainer.steps_of = trainer.tokens_of = ""
@@ -120,11 +121,9 @@ def settle_length(settings: SftSettings) -> None:
 
 def settle_validation(settings: SftSettings) -> None:
     """Leave out the validation file of a folder of rows that was made without one (examples/filter_rollouts.py)."""
-    data = settings.data
-    if data.val_file and not Path(data.val_file).exists():
-        folder = Path(data.val_file).parent
-        if folder == Path(data.train_file).parent and Path(data.train_file).is_file() and read_manifest(folder):
-            data.val_file = None
+    val, train = Path(settings.data.val_file or ""), Path(settings.data.train_file)
+    if val.parent == train.parent and train.is_file() and not val.exists() and read_manifest(val.parent):
+        settings.data.val_file = None
 
 
 def make_recipe(settings: SftSettings) -> Recipe:

@@ -7,10 +7,20 @@ import pytest
 from compositionality.config import profile as profiles
 from compositionality.config.cli import parse, split_layers, with_sources
 from compositionality.config.problem_sets import read_set
-from compositionality.config.profile import FOLDER, check_profile, layers_of, load_profile, profile_names, schema_of
+from compositionality.config.profile import FOLDER, Profile, layers_of, load_profile, profile_names, schema_of, shown
 from compositionality.errors import UserError
+from compositionality.ranges import validated
 
 NAMES = profile_names()
+
+
+def check_profile(profile: Profile, path: Path) -> None:
+    """Hold all of a profile's settings against the entry points' dataclasses; UserError names file and key."""
+    sections = [(f"settings.{name}", name, values) for name, values in profile.settings.items()]
+    for step, parts in profile.steps.items():
+        sections += [(f"steps.{step}.{name}", name, values) for name, values in parts.items()]
+    for where, name, values in sections:
+        validated(schema_of(name), values or {}, shown(path), f"{where}.")
 
 
 def numbers_of(name: str) -> list[str]:

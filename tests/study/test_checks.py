@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from compositionality.config.cli import parse, run, split_layers
+from compositionality.config.profile import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.study.steps import entry_point, settings_of
+from compositionality.study.steps import settings_of
 from compositionality.train.sft_settings import SftSettings, settle_validation
 
 SFT = ("engine=single", "model.path=m", "data.train_file=r.parquet", "trainer.output=out", "run.device=cpu")
