@@ -24,8 +24,10 @@ if [[ ${PROFILE:-} == */verl ]]; then setup+=(--full); fi
 
 BEGAN=$(date +%s)
 export BEGAN PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1} PYTHON=.venv/bin/python
-if [[ -z ${DRY_RUN:-} ]]; then bash bash/setup.sh "${setup[@]}"; fi
 log=${RESULTS_DIR:-results}/quickstart.log
-mkdir -p "$(dirname "$log")"
-echo "A line for each step; all that the steps say: $log"
+if [[ -z ${DRY_RUN:-} ]]; then
+  bash bash/setup.sh "${setup[@]}"
+  mkdir -p "$(dirname "$log")"
+  echo "A line for each step; all that the steps say: $log"
+fi
 exec bash bash/study.sh "passk=[stage1,rl-level2]" log="$log" "${words[@]}"

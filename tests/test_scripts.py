@@ -20,7 +20,7 @@ EXEMPT = {
 }
 """Scripts that are not one step of a study."""
 STEPS = [name for name in script_names() if name not in EXEMPT]
-OF_A_RUN = {"PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "DATA", "CKPT", "RESULTS", "PROBLEMS"}
+OF_A_RUN = {"PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "DATA", "CKPT", "RESULTS", "PROBLEMS", "OWN"}
 OF_A_STUDY = {"BASE_MODEL", "CHAT_TEMPLATE", "N_GPUS"}
 
 
@@ -64,6 +64,27 @@ def test_a_model_files_and_an_output_of_ones_own_always_reach_the_command() -> N
     assert (told["data.train_files"], told["data.val_files"]) == ("[a.parquet,b.parquet]", "")
     (told,) = map(values, dry(f"{SECTION}/stage1_rollouts.sh", DATA="p.parquet", N_SAMPLES="5"))
     assert (told["problems"], told["n_samples"]) == ("p.parquet", "5")
+
+
+def test_what_another_model_makes_has_its_name() -> None:
+    read = {name: script for name in STEPS if (script := read_script(name)) and script.entry_point != "gpu_check"}
+    makers = [name for name, script in read.items() if {"MODEL_PATH", "OUTPUT"} <= dict(script.assignments).keys()]
+    assert len(makers) > 20
+    place = {"DATA": "d", "CKPT": "c", "RESULTS": "r", "SEED": "0", "PROFILE": "tiny"}
+
+    def outputs(name: str, **given: str) -> set[str]:
+        words = dict(word.partition("=")[::2] for word in words_of(read[name], {**place, **given}))
+        return {words.get("output", words.get("trainer.output", ""))}
+
+    for name in makers:
+        for model in ("hub/mine", "runs/mine/final", "runs/mine/best/", "[x:runs/base,y:runs/mine/final]"):
+            (own,), (usual,) = outputs(name, MODEL_PATH=model), outputs(name)
+            assert own != usual
+            assert own.replace("-mine", "") == usual
+            assert outputs(name, MODEL_PATH=model, OUTPUT="o") == {"o"}
+    for model in ("hub/mine", "runs/mine/final", "runs/mine/best/", "[x:runs/base,y:runs/mine/final]"):
+        (told,) = map(values, dry(f"{SECTION}/evaluate.sh", MODEL_PATH=model))
+        assert told["output"] == "results/composition/seed0/section41_42-mine"
 
 
 @pytest.mark.parametrize(
@@ -348,7 +369,7 @@ def pins(name: str) -> dict[str, str]:
 def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
     small, full = pins(f"{device}-small"), pins(device)
     assert small.items() < full.items()
-    assert {"torch", "transformers", "pandas", "pyarrow", "matplotlib", "hydra-core"} <= small.keys()
+    assert {"torch", "transformers", "pandas", "pyarrow", "altair", "vl-convert-python", "hydra-core"} <= small.keys()
     assert {"verl", "ray", "wandb"}.isdisjoint(small)
 
 

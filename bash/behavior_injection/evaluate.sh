@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 PROBLEMS=${PROBLEMS:-$DATA/@igsm_test}
-OUTPUT=${OUTPUT:-$RESULTS/behavior_injection}
+OUTPUT=${OUTPUT:-$RESULTS/behavior_injection$OWN}
 
 run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} temperature=0 "$@"

@@ -5,6 +5,6 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/sft-plain/final}
 PROBLEMS=${PROBLEMS:-$DATA/igsm_task/queries.parquet}
-OUTPUT=${OUTPUT:-$RESULTS/influence/sft-plain}
+OUTPUT=${OUTPUT:-$RESULTS/influence/sft-plain$OWN}
 
 run influence model="$MODEL_PATH" problems="$PROBLEMS" rollouts="$OUTPUT/rollouts" output="$OUTPUT" "$@"

@@ -4,6 +4,6 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/sft-plain/final}
 PROBLEMS=${PROBLEMS:-$DATA/igsm_task/queries.parquet}
-OUTPUT=${OUTPUT:-$RESULTS/influence/sft-plain/rollouts}
+OUTPUT=${OUTPUT:-$RESULTS/influence/sft-plain$OWN/rollouts}
 
 run collect_rollouts model="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" n_samples="${N_SAMPLES:-8}" "$@"

@@ -6,6 +6,6 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-[sft-vanilla:$CKPT/sft-vanilla/final,rl-vanilla:$CKPT/rl-vanilla/final]}
 PROBLEMS=${PROBLEMS:-$DATA/igsm_task/test_ood.parquet}
-OUTPUT=${OUTPUT:-$RESULTS/section44}
+OUTPUT=${OUTPUT:-$RESULTS/section44$OWN}
 
 run passk models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" levels=[] ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

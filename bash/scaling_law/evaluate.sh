@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}
 PROBLEMS=${PROBLEMS:-$DATA/@scaling_test}
-OUTPUT=${OUTPUT:-$RESULTS/scaling_law}
+OUTPUT=${OUTPUT:-$RESULTS/scaling_law$OWN}
 
 run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

@@ -18,7 +18,7 @@ max_prompt=2048 max_response=2048
 holdout=500 samples=128 # problems for validation and the table; completions of each for pass@k
 actor_lr=1e-6 critic_lr=1e-5 warmup=10 critic_alone=5
 epochs=3 save_every=10 eval_every=10 keep=3
-OUTPUT=${OUTPUT:-$CKPT/rl-domains}
+OUTPUT=${OUTPUT:-$CKPT/rl-domains$OWN}
 # ----
 
 PROFILE=${PROFILE%/*}/verl

@@ -15,6 +15,6 @@ epochs=2 save_every=25
 if [[ -z ${TRAIN_FILES:-}$PROBLEMS ]]; then batch=8; fi # the sample
 # ----
 
-OUTPUT=${OUTPUT:-$CKPT/rl-$domain} DATA=$PROBLEMS bash bash/scaling_law/run_multi_domain.sh "rows:train_domains=[$domain]" \
+OUTPUT=${OUTPUT:-$CKPT/rl-$domain$OWN} DATA=$PROBLEMS bash bash/scaling_law/run_multi_domain.sh "rows:train_domains=[$domain]" \
   data.prompts_per_step="$batch" rollout.n="$responses" algorithm.updates_per_step="$updates" trainer.epochs="$epochs" \
   trainer.save_every="$save_every" "${@:2}"

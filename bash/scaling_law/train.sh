@@ -7,7 +7,7 @@ source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base-85k/model}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/@scaling_train}
 VAL_FILES=${VAL_FILES-$DATA/scaling_task/holdout.parquet}
-OUTPUT=${OUTPUT:-$CKPT/rl-85k}
+OUTPUT=${OUTPUT:-$CKPT/rl-85k$OWN}
 
 run train_grpo model.path="$MODEL_PATH" data.train_files="$TRAIN_FILES" data.val_files="$VAL_FILES" \
   data.seed=$((SEED + 1)) rollout.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

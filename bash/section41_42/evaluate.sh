@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}
 PROBLEMS=${PROBLEMS:-$DATA/@test}
-OUTPUT=${OUTPUT:-$RESULTS/section41_42}
+OUTPUT=${OUTPUT:-$RESULTS/section41_42$OWN}
 
 run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

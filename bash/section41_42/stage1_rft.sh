@@ -5,7 +5,7 @@ source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/string_task/stage1_level1_rft/data/train.parquet}
 VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
-OUTPUT=${OUTPUT:-$CKPT/stage1-rft}
+OUTPUT=${OUTPUT:-$CKPT/stage1-rft$OWN}
 
 run train_sft model.path="$MODEL_PATH" data.train_file="$TRAIN_FILES" data.val_file="$VAL_FILES" \
   data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 PROBLEMS=${PROBLEMS:-$DATA/string_task/stage1_level1/train.parquet}
-OUTPUT=${OUTPUT:-$DATA/string_task/stage1_level1_rft/rollouts}
+OUTPUT=${OUTPUT:-$DATA/string_task/stage1_level1_rft/rollouts$OWN}
 
 run collect_rollouts model="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

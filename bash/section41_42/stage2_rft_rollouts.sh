@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}
 PROBLEMS=${PROBLEMS:-$DATA/string_task/rft/problems/0.parquet}
-OUTPUT=${OUTPUT:-$DATA/string_task/rft/iteration0/rollouts}
+OUTPUT=${OUTPUT:-$DATA/string_task/rft/iteration0/rollouts$OWN}
 
 run collect_rollouts model="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

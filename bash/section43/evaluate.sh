@@ -5,7 +5,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-multi/final}
 PROBLEMS=${PROBLEMS:-$DATA/@countdown_test}
-OUTPUT=${OUTPUT:-$RESULTS/section43}
+OUTPUT=${OUTPUT:-$RESULTS/section43$OWN}
 
 run evaluate models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

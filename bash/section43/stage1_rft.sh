@@ -6,7 +6,7 @@ source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 TRAIN_FILES=${TRAIN_FILES:-$DATA/string_countdown_task/stage1_rft_data/train.parquet}
 VAL_FILES=${VAL_FILES-${TRAIN_FILES%/*}/test.parquet}
-OUTPUT=${OUTPUT:-$CKPT/stage1-multi}
+OUTPUT=${OUTPUT:-$CKPT/stage1-multi$OWN}
 
 run train_sft model.path="$MODEL_PATH" data.train_file="$TRAIN_FILES" data.val_file="$VAL_FILES" \
   data.seed=$((SEED + 1)) trainer.output="$OUTPUT" "$@"

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/base}
 PROBLEMS=${PROBLEMS:-$DATA/countdown_task/stage1_level2/train.parquet}
-OUTPUT=${OUTPUT:-$DATA/countdown_task/stage1_level2_rft/rollouts}
+OUTPUT=${OUTPUT:-$DATA/countdown_task/stage1_level2_rft/rollouts$OWN}
 
 run collect_rollouts model="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

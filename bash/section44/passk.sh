@@ -6,7 +6,7 @@
 source "$(dirname "$0")/../env.sh"
 MODEL_PATH=${MODEL_PATH:-$CKPT/stage1-rft/final}
 PROBLEMS=${PROBLEMS:-$DATA/@passk}
-OUTPUT=${OUTPUT:-$RESULTS/section44}
+OUTPUT=${OUTPUT:-$RESULTS/section44$OWN}
 
 run passk models="$MODEL_PATH" problems="$PROBLEMS" output="$OUTPUT" seed="$SEED" \
   ${N_SAMPLES:+n_samples="$N_SAMPLES"} "$@"

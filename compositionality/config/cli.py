@@ -284,7 +284,8 @@ def _run(
 ) -> None:
     words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", entry_point()))
-    if profile := next((word[8:] for word in reversed(words) if word.startswith("profile=")), ""):
+    profile = next((word[8:] for word in reversed(words) if word.startswith("profile=")), "")
+    if profile and "profile" not in {entry.name for entry in fields(schema)}:
         use_device(load_profile(profile))
     if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
         overrides.append("dry_run=true")

@@ -38,4 +38,4 @@ def _outputs() -> Iterator[tuple[str, Path]]:
     for script in sorted(BASH.glob("*/*.sh")):
         names = [name for found in _FILES.findall(script.read_text()) for name in found.split(",")] or [""]
         for place in _OUTPUT.findall(script.read_text()):
-            yield from ((f"{place}/{name}".rstrip("/*"), script) for name in names)
+            yield from ((f"{place}/{name}".replace("$OWN", "").rstrip("/*"), script) for name in names)

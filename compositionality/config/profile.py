@@ -191,8 +191,7 @@ def of_gpus(entry_point: str) -> dict[str, Any]:
 
 def use_device(profile: Profile) -> None:
     """Say to this process and its children where they compute: without GPUs, or (for checks elsewhere) with them."""
-    if profile.device:
-        os.environ["COMPOSITIONALITY_DEVICE"] = profile.device
+    os.environ["COMPOSITIONALITY_DEVICE"] = profile.device
     if profile.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 

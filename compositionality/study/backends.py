@@ -15,12 +15,14 @@ from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError, check_installed
 from compositionality.gpus import LANES_PER_GPU, VISIBLE
 from compositionality.rollout import cluster
-from compositionality.study.model import study_folder
+from compositionality.study.model import ROOTS, study_folder
 from compositionality.study.steps import Step
 
 ROOT = Path(__file__).parents[2]
 BOUND = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 """A process that ends when the one that started it does."""
+OF_THE_RUN = (*ROOTS.values(), "PYTHON", "N_GPUS", "NNODES", "BASE_MODEL", "CHAT_TEMPLATE")
+"""Variables of a person that a step on another machine needs too."""
 Write = Callable[[str], None]
 
 
@@ -109,7 +111,9 @@ class Ray:
             ray.init(address="local")  # without an address Ray would join any cluster here
         cpus, gpus = (1, 0) if step.ray else needs_of(step)
         task = ray.remote(run_on_node).options(num_cpus=cpus, num_gpus=gpus, max_retries=0)
-        variables = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ), **step.variables}
+        given = {name: os.environ[name] for name in OF_THE_RUN if name in os.environ}
+        workers = {**cluster.worker_variables(os.environ), **cluster.tracker_variables(os.environ)}
+        variables = {**workers, **given, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
         reference: Any = task.remote(

@@ -39,8 +39,7 @@ class Arm:
     ``start``: the arm whose model it starts from. ``script``: what trains it (empty: a stage before the arms), or
     ``steps`` by name, the last of which trains it; ``rft``: iterations of rollouts, filter and SFT. ``words``:
     key=value of the script, of several steps STEP:key=value. ``after``: arms whose finished runs it reads. ``like``:
-    the arm whose steps in a profile (``steps: STUDY/ARM``) are its own too. ``alone``: it takes the whole machine,
-    whatever the study's engine.
+    the arm whose steps in a profile (``steps: STUDY/ARM``) are its own too.
     """
 
     title: str
@@ -53,7 +52,6 @@ class Arm:
     words: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     like: str = ""
-    alone: bool = False
     colour: str = ""
     marker: str = ""
     line: str = ""

@@ -166,8 +166,14 @@ def arm_steps(request: Request, place: Replicate, name: str) -> list[Step]:
         script = replace(stage, env=env)
         if read_script(stage.script) is None:
             words = words[1:]
-        found.append(_step(request, place, title, script, words, names=names, one_lane=not arm.alone, after=after))
+        step = _step(request, place, title, script, words, names=names, one_lane=True, after=after)
+        found.append(replace(step, one_lane=step.one_lane and not _takes_the_machine(request, step)))
     return found
+
+
+def _takes_the_machine(request: Request, step: Step) -> bool:
+    """Whether an arm cannot run beside others: a script of several steps, and verl in a study of the other engine."""
+    return not step.entry_point or (step.flat.get("engine") == "verl" and request.settings.engine != "verl")
 
 
 def _rft(request: Request, place: Replicate, name: str) -> Iterator[Step]:

@@ -71,9 +71,9 @@ def registered(name: str, *, post_hoc: bool = False) -> Registered:
         if not getattr(found, key):
             raise UserError(f"{path}: {key}: not there yet; run {AGAIN}{name} and commit it")
         if getattr(found, key) != expected:
-            what = "the claims' file" if key.startswith("claims") else "the settings of its steps"
+            what = "the claims' file is" if key.startswith("claims") else "the settings of its steps are"
             raise UserError(
-                f"{path}: {key}: {what} is not what was registered; restore it (its record names the "
+                f"{path}: {key}: {what} not what was registered; restore it (its record names the "
                 f"commit that ran it), or before any result: {AGAIN}{name}"
             )
     commit = commit_of(path)

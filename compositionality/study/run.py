@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from compositionality.config.profile import Profile, load_profile
+from compositionality.config.profile import Profile, load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError
@@ -83,6 +83,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.print:
         print(shown(steps, settings.print))
         return
+    use_device(request.settings)
     if dry:
         dry_run(steps)
         return

@@ -48,7 +48,9 @@ def read_script(name: str) -> Script | None:
 
 def words_of(script: Script, variables: Mapping[str, str], more: tuple[str, ...] = ()) -> list[str]:
     """The words of the command that the script runs with these variables, and ``more`` behind it."""
-    given = {**variables, "PROBLEMS": variables.get("DATA_FILE", "")}
+    own = re.sub(r"(/final|/best)?/?\]?$", "", variables.get("MODEL_PATH", ""))
+    own = re.sub("^.*[/:]", "", own, flags=re.DOTALL)
+    given = {**variables, "PROBLEMS": variables.get("DATA_FILE", ""), "OWN": own and f"-{own}"}
     for name, value in script.assignments:
         given[name] = expanded(value, given)
     words: list[str] = []

@@ -1,5 +1,6 @@
 """Chunks of problems for iterative rejection fine-tuning, and the budget that sizes them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from rollout_folders import problem, problem_file
 from compositionality.data.artefact import read_manifest, tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.rft.chunks import ChunkSettings, matched_chunk_size, split_chunks
+from compositionality.rft.chunks import SAMPLED, ChunkSettings, matched_chunk_size, split_chunks
 
 
 def cut(tmp_path: Path, name: str = "chunks", **changes: Any) -> tuple[Path, list[list[str]]]:
@@ -71,3 +72,22 @@ def test_the_budget_of_rl_is_never_exceeded(tmp_path: Path) -> None:
         matched_chunk_size(10, 6, 2)
     with pytest.raises(UserError, match="not both"):
         cut(tmp_path, "x", chunks=2, rows_per_chunk=2, rollout_budget=30)
+
+
+def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
+    """A validation has no completions; a run that is not finished, or does not say, is named."""
+    run = tmp_path / "rl"
+    (run / "final").mkdir(parents=True)
+    rows = [{"step": 0, "val/acc": 1}, *({"step": n, "grad_norm": 1, "x/grad_norm": 1, SAMPLED: 10} for n in (1, 2))]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    output, chunks = cut(tmp_path, completions_of=str(run), n_samples=2, chunks=5)
+    assert [len(chunk) for chunk in chunks] == [2] * 5
+    manifest = read_manifest(output)
+    assert manifest is not None
+    assert manifest.settings["rollout_budget"] == 20
+    (run / "metrics.jsonl").write_text('{"step": 1, "x/grad_norm": 1}\n')
+    with pytest.raises(UserError, match=r"metrics.jsonl: has no training/sampled_completions for every step"):
+        cut(tmp_path, "other", completions_of=str(run))
+    (run / "final").rmdir()
+    with pytest.raises(UserError, match="rl: no finished run, and as many completions are to be sampled as it has"):
+        cut(tmp_path, "other", completions_of=str(run))

@@ -1,5 +1,6 @@
 """A dry run refuses what a start refuses, with the same line, for every kind of step; inputs need not be there yet."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,8 @@ from compositionality.config.profile import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
 from compositionality.study.steps import settings_of
-from compositionality.train.sft_settings import SftSettings, settle_validation
+from compositionality.train.common.metrics import TRAINED
+from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
 
 SFT = ("engine=single", "model.path=m", "data.train_file=r.parquet", "trainer.output=out", "run.device=cpu")
 GRPO = ("engine=single", "model.path=m", "data.train_files=[p.parquet]", "trainer.output=out", "run.device=cpu")
@@ -172,3 +174,30 @@ def test_sft_does_without_a_file_that_its_data_were_made_without(tmp_path: Path)
     assert not kept()
     val.touch()
     assert kept()
+
+
+def test_sft_may_train_as_long_as_a_finished_run_or_a_part_of_it(tmp_path: Path) -> None:
+    """Updates are those of the other run, tokens count its prompts; a run that is not finished is named."""
+    run = tmp_path / "sft-bridge"
+    (run / "final").mkdir(parents=True)
+    rows = [{"step": step, "train/grad_norm": 1.0, TRAINED: 100 + step} for step in (1, 2, 3)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def length(*words: str) -> tuple[int | None, int | None]:
+        settings = parse(SftSettings, [*SFT, *words])
+        check_settings(settings)
+        settle_length(settings)
+        return settings.trainer.steps, settings.trainer.tokens
+
+    assert length(f"trainer.steps_of={run}") == (3, None)
+    assert length(f"trainer.tokens_of={run}") == (None, 306)
+    parts = [length(f"trainer.steps_of={run}", f"trainer.part={number}/2")[0] for number in (1, 2)]
+    assert parts == [1, 2]
+    for words, told in (
+        (["trainer.steps_of=absent"], "absent: not finished, and this trains as long as it did"),
+        (["trainer.steps_of=a", "trainer.steps=2"], "trainer.steps_of=a: give trainer.steps or this, not both"),
+        (["trainer.part=3/2"], "trainer.part=3/2: give K/N"),
+    ):
+        with pytest.raises(UserError, match=told):
+            length(*words)
+    assert length("trainer.steps_of=absent", "dry_run=true") == (None, None)

@@ -229,6 +229,14 @@ def test_p18_a_circle_and_a_step_that_only_does_not_name_are_one_line() -> None:
         plan(asked(), ["rl-9"])
 
 
+def test_an_arm_that_trains_with_verl_whatever_the_engine_has_the_machine_to_itself() -> None:
+    names = ("rl-domains", "rl-math", "sft-domains", "base-85k", "rl-85k")
+    steps = by_key(asked("scaling_law", "tiny", arms=names))
+    side_by_side = {name: step.one_lane for name in names for step in steps.values() if step.key == f"seed0/{name}"}
+    assert side_by_side == {"rl-domains": False, "rl-math": False, "base-85k": True, "rl-85k": True}
+    assert not by_key(asked(profile="tiny", arms=("rl-level2-verl",)))["seed0/rl-level2-verl"].one_lane
+
+
 def test_variants_are_studies_in_folders_of_their_own() -> None:
     steps = by_key(asked("ablation", "tiny", seeds=2, variants=("recipe", "wide")))
     assert steps["wide/seed1/base"].settings.model.width == 96

@@ -138,7 +138,7 @@ def test_changed_claims_and_recipes_are_refused(committed: Path) -> None:
         registered(str(committed))
     git(committed.parent, "checkout", "-q", "claims.yaml")
     committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", committed.read_text()))
-    with pytest.raises(UserError, match=r"recipe_sha256: the settings of its steps is not what was registered"):
+    with pytest.raises(UserError, match=r"recipe_sha256: the settings of its steps are not what was registered"):
         registered(str(committed))
     write(committed.parent)
     with pytest.raises(UserError, match=r"claims_sha256: not there yet; run python examples/register.py"):
