@@ -90,7 +90,7 @@ def is_complete(request: Request, place: Replicate) -> bool:
         files = [Path(one.folder("results"), name) for name in RESULTS]
         if not all(file.is_file() for file in files):
             return False
-        evaluated = [verify(file) for file in files][0].settings["models"]
+        evaluated, *_ = (verify(file).settings.get("models", []) for file in files)
         controls = request.controls if one in first else ()
         if not {*request.loaded.evaluated, *request.trained, *controls} <= set(evaluated):
             return False

@@ -79,7 +79,7 @@ class Runner:
             if step.name not in (
                 "audit",
                 "page",
-            ):  # the page holds the times: a check of it must not make it out of date
+            ):  # the page holds the times; its check adds none
                 self.record(label_of(step), 1 if step.whole else 3, step.name, ended - started)
             if step.name == "evaluate" and not step.one_lane:  # the seed's table
                 self.record(label_of(step), 2, "study/run_seed", ended - self.starts[label_of(step)])
