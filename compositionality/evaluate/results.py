@@ -53,7 +53,7 @@ class ProblemSet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Replicate:
+class ReplicateTables:
     """Where the tables of one replicate lie, and what is known of them beside their rows.
 
     ``sampling``: its settings; ``inputs``: hash of everything that they were made from, by name.
@@ -84,13 +84,13 @@ class Results:
     """
 
     rows: pd.DataFrame
-    replicates: tuple[Replicate, ...]
+    replicates: tuple[ReplicateTables, ...]
     arms: tuple[str, ...]
     figures: pd.DataFrame | None = None
     runs: int = 0
 
     @classmethod
-    def of(cls, tables: Mapping[str, pd.DataFrame], replicates: Sequence[Replicate]) -> "Results":
+    def of(cls, tables: Mapping[str, pd.DataFrame], replicates: Sequence[ReplicateTables]) -> "Results":
         """Put the tables of the replicates together, by their names."""
         rows = joined(list(tables.values())).assign(
             replicate=[name for name, table in tables.items() for _ in range(len(table))]
@@ -226,12 +226,12 @@ def read_figures(inputs: Sequence[str]) -> Results:
     content = read_json_object(path, again)
     check_shape(content, {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}, path, again)
     figures = pd.DataFrame(content["quantities"]).set_index("name")
-    replicate = Replicate(name, {path.name: path})
+    replicate = ReplicateTables(name, {path.name: path})
     empty = joined([]).assign(replicate="")
     return Results(empty, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])
 
 
-def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicate]:
+def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, ReplicateTables]:
     """UserError if a table is missing, altered, or older than the answers that it was made from."""
     maker = MAKERS[metric]
     if not path.exists():
@@ -259,7 +259,7 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
         places[TRAINING] = folder / TRAINING
         training = _read_training(places[TRAINING], table, maker)
     seed, split = int(of.get("seed", 0)), int(of.get(SPLIT, 0))
-    return read(table), Replicate(name, places, seed, split, sampling, made.inputs, training)
+    return read(table), ReplicateTables(name, places, seed, split, sampling, made.inputs, training)
 
 
 def _read_training(path: Path, table: Path, maker: str) -> dict[str, TrainingReport]:
@@ -285,7 +285,7 @@ def _check_comparable(results: Results) -> None:
             )
 
 
-def _check_same(results: Results, first: Replicate, other: Replicate) -> None:
+def _check_same(results: Results, first: ReplicateTables, other: ReplicateTables) -> None:
     both = f"{first.name} and {other.name}"
     changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
     if changed and first.split == other.split:
@@ -313,7 +313,7 @@ _INFLUENCE_TYPES = pa.schema(
 )  # fmt: skip
 
 
-def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, Replicate]:
+def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, ReplicateTables]:
     """Read MODEL/influence.parquet of every model: values of each query; levels are put together.
 
     UserError for models with other queries or settings, or a table that is altered or older than its completions.
@@ -344,4 +344,4 @@ def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, 
             )
         )  # fmt: skip
     places = {f"{model}/{INFLUENCE}": path for model, path in paths.items()}
-    return joined(tables), Replicate(name, places, inputs=inputs)
+    return joined(tables), ReplicateTables(name, places, inputs=inputs)

@@ -10,7 +10,7 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, write
 from compositionality.errors import UserError
 from compositionality.evaluate.frames import INTERVALS, write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.results import SPLIT, Replicate, Results, read_results
+from compositionality.evaluate.results import SPLIT, ReplicateTables, Results, read_results
 from compositionality.evaluate.summary import Row, differences, shares
 from compositionality.evaluate.tables import print_summary, summary_markdown
 from compositionality.ranges import REQUIRED
@@ -77,5 +77,5 @@ def summary_of(results: Results) -> Row:
     }
 
 
-def _training(replicate: Replicate, arms: Sequence[str]) -> Row:
+def _training(replicate: ReplicateTables, arms: Sequence[str]) -> Row:
     return {arm: asdict(replicate.training[arm]) for arm in arms if arm in replicate.training}

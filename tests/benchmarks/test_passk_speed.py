@@ -24,7 +24,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.evaluate.collect import EvaluationSettings, count_samples, open_evaluation
 from compositionality.evaluate.passk.curves import curves, spaced
-from compositionality.evaluate.results import Replicate, Results
+from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table
 from compositionality.stats.pass_at_k import pass_at_k
@@ -70,7 +70,7 @@ def test_curve_with_intervals_beside_scipys_bootstrap(benchmark: BenchmarkFixtur
     """scipy: BCa with 2,000 draws at 4 of the k of a curve, times a fourth of them. Ours: one model on one level."""
     about = {"arm": "model", "file": "file", "group": "heldout", "level": 1, "data_source": ""}
     rows = pd.DataFrame({"problem": range(PROBLEMS), "right": CORRECT}).assign(**about, n=SAMPLES, judged=SAMPLES)
-    answers = Results.of({"seed0": rows.assign(cluster=rows["problem"].astype(str))}, [Replicate("seed0")])
+    answers = Results.of({"seed0": rows.assign(cluster=rows["problem"].astype(str))}, [ReplicateTables("seed0")])
     ks = spaced(SAMPLES)
     curve = pass_at_k(CORRECT, JUDGED, range(1, SAMPLES + 1))
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.model import Claim, Comparison, Shown
-from compositionality.evaluate.results import Replicate, Results
+from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.table import FAILURE
 from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Metric, TrainingReport
 
@@ -64,7 +64,7 @@ def answers(
 def results_of(seeds: Sequence[Sequence[pd.DataFrame]], **replicate: object) -> Results:
     """Results of seeds 0, 1, … from the rows of each."""
     tables = {f"seed{number}": pd.concat(rows, ignore_index=True) for number, rows in enumerate(seeds)}
-    return Results.of(tables, [Replicate(name, **replicate) for name in tables])
+    return Results.of(tables, [ReplicateTables(name, **replicate) for name in tables])
 
 
 def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Design) -> Results:

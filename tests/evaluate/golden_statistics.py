@@ -18,7 +18,7 @@ from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.passk.curves import budget_factors, crossover, curves, slices
-from compositionality.evaluate.results import Replicate, Results
+from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import contrast, share
 from compositionality.evaluate.table import FAILURE
 from compositionality.stats.significance import rank_correlation
@@ -100,7 +100,7 @@ def _spoiled(drawn: Results, splits: int) -> Results:
             _failed(part, [number, *f"{arm}/{file}".encode()]) for (arm, file), part in parts
         ).drop(columns="replicate")
         split = number + 1 if splits > 1 else 0
-        replicates.append(Replicate(one.name, seed=number // splits, split=split, training=one.training))
+        replicates.append(ReplicateTables(one.name, seed=number // splits, split=split, training=one.training))
     return Results.of(tables, replicates)
 
 

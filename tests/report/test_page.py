@@ -28,7 +28,7 @@ from compositionality.report.page.build import report
 from compositionality.report.page.content import stages
 from compositionality.report.page.figures import PageFigure, page_figures, stamp
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
-from compositionality.report.page.opening import Comparison, comparison, worked_problem
+from compositionality.report.page.opening import HeadlineComparison, comparison, worked_problem
 from compositionality.report.page.results import figure_rows
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
 from compositionality.report.theme import rendered
@@ -436,7 +436,7 @@ def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
 def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
     what = comparison(inputs)
-    assert what == Comparison("rl-level2", "stage1", "heldout", 3)
+    assert what == HeadlineComparison("rl-level2", "stage1", "heldout", 3)
     shown = worked_problem(inputs, what)
     place = 2 * PER_LEVEL + solved("stage1", 3, 0, PER_LEVEL)  # of level 3, behind those that both solve
     assert (shown["number"], shown["chosen"]) == (place, True)

@@ -135,7 +135,7 @@ def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
 def render(
     inputs: Inputs,
     results: FigureRows,
-    what: opening.Comparison | None,
+    what: opening.HeadlineComparison | None,
     figures: Sequence[PageFigure | MissingFigure],
     ending: str,
 ) -> str:

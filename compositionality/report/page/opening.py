@@ -26,7 +26,7 @@ LEVEL, GROUPS = 3, ("heldout", "holdout")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class HeadlineComparison:
     """What the first screen compares: the arm that the study draws widest with the arm that it starts from."""
 
     model: str
@@ -35,7 +35,7 @@ class Comparison:
     level: int
 
 
-def comparison(inputs: Inputs) -> Comparison | None:
+def comparison(inputs: Inputs) -> HeadlineComparison | None:
     """Return what is compared; None where nothing was measured by level. No result has a part in the choice."""
     rows, arms = by_level(inputs.json(SEEDS))[0], all_arms()
     if not rows:
@@ -47,10 +47,10 @@ def comparison(inputs: Inputs) -> Comparison | None:
     models = unique([row for row in rows if row["level"] == level], "model")
     model = max(reversed(models), key=lambda name: arms[name].width if name in arms else 0)
     start = arms[model].start if model in arms else ""
-    return Comparison(model, start if start in models else models[0], group, level)
+    return HeadlineComparison(model, start if start in models else models[0], group, level)
 
 
-def finding(inputs: Inputs, what: Comparison) -> dict[str, str]:
+def finding(inputs: Inputs, what: HeadlineComparison) -> dict[str, str]:
     """Return the sentence, and what its interval is over."""
     summary, pair = inputs.json(SEEDS), dict.fromkeys((what.model, what.base))
     cell = {"group": what.group, "level": what.level}
@@ -91,7 +91,7 @@ def primary_tally(inputs: Inputs) -> list[dict[str, Any]]:
     return [{**badge(word), "n": counts[word]} for word in DECISIONS if counts[word]]
 
 
-def headline(inputs: Inputs, what: Comparison) -> PageFigure:
+def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
     """Return the large chart of the group that the finding is of."""
     rows = [row for row in by_level(inputs.json(SEEDS))[0] if row["group"] == what.group]
     chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
@@ -99,7 +99,7 @@ def headline(inputs: Inputs, what: Comparison) -> PageFigure:
     return finished("headline", Drawing(chart, (SEEDS,), values))
 
 
-def worked_problem(inputs: Inputs, what: Comparison) -> dict[str, Any]:
+def worked_problem(inputs: Inputs, what: HeadlineComparison) -> dict[str, Any]:
     """Return a problem with every model's completion: the first of its level that the arm solves and its base does not.
 
     Without such a problem the first of the level; empty where no rollouts are among the inputs.

@@ -7,7 +7,7 @@ from math import prod
 from operator import itemgetter
 from typing import NamedTuple
 
-from compositionality.tasks.countdown.prompts import Step
+from compositionality.tasks.countdown.prompts import Operation
 
 
 class Node(NamedTuple):
@@ -33,7 +33,7 @@ class Written(NamedTuple):
     text: str
     kind: str
     whole: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Operation, ...]
 
 
 _SIDE: Callable[[tuple[int, Written]], int] = itemgetter(0)
@@ -64,7 +64,7 @@ def _join(kind: str, sign: int, parts: list[tuple[int, Written]]) -> Written:
         texts.append(text if place == 0 else operator + text)
         if place:
             if whole:
-                steps.append(Step(int(value), operator, int(part.value)))
+                steps.append(Operation(int(value), operator, int(part.value)))
             value = _operate(value, operator, part.value)
             whole = whole and isinstance(value, int) and value > 0
     return Written(value, sign if value else 1, "".join(texts), kind, whole, tuple(steps) if whole else ())

@@ -10,7 +10,7 @@ from compositionality.errors import UserError
 from compositionality.tasks.countdown.forms import form_key, write
 from compositionality.tasks.countdown.options import EXACT, LEVELS, OPERATOR_SETS
 from compositionality.tasks.countdown.plan import Plan, Table, make_plan
-from compositionality.tasks.countdown.prompts import OPERATORS, Step
+from compositionality.tasks.countdown.prompts import OPERATORS, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Solution:
     expression: str
     operations: int
     whole: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Operation, ...]
 
 
 def solve(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> list[Solution]:
