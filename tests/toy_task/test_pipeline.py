@@ -105,11 +105,11 @@ def train() -> None:
 
     words = [
         "model.path=model", "data.train_files=[train.parquet]", "data.val_files=[validation.parquet]",
-        "trainer.output=checkpoints/rl-level2", "data.max_prompt_tokens=32", "data.prompts_per_step=4", "rollout.n=4",
+        "trainer.output=checkpoints/seed0/rl-level2", "data.max_prompt_tokens=32", "data.prompts_per_step=4", "rollout.n=4",
         "rollout.max_tokens=8", "optim.lr=1e-3", "trainer.steps=2", "trainer.save_every=2", "trainer.eval_every=2",
     ]  # fmt: skip
     train(parse(GrpoSettings, words))
-    verify(Path("checkpoints/rl-level2/final"))
+    verify(Path("checkpoints/seed0/rl-level2/final"))
 
 
 def tables(results: Path) -> None:
@@ -121,16 +121,17 @@ def tables(results: Path) -> None:
     from compositionality.report.page.build import report
     from compositionality.report.page.inputs import ReportSettings
 
-    section, problems = results / "section41_42", "problems=[test:test.parquet]"
-    models = "models=[stage1:model,rl-level2:checkpoints/rl-level2/final]"
+    seed, problems = results / "seed0", "problems=[test:test.parquet]"
+    section = seed / "section41_42"
+    models = "models=[stage1:model,rl-level2:checkpoints/seed0/rl-level2/final]"
     evaluate(parse(EvaluateSettings, [models, problems, f"output={section}", *LIMITS]))
     table = read_table(section / "results.parquet").to_pandas()
     assert set(table["level"]) == {2, 3}
     assert set(table["skills"].explode()) == set("0123456789")
     find_failures(
-        parse(FailureSettings, [f"evaluation={section}", problems, f"output={results / 'section45'}", "level=2"])
+        parse(FailureSettings, [f"evaluation={section}", problems, f"output={seed / 'section45'}", "level=2"])
     )
-    classes = {row["class"] for row in read_table(results / "section45" / "labels.parquet").to_pylist()}
+    classes = {row["class"] for row in read_table(seed / "section45" / "labels.parquet").to_pylist()}
     assert classes <= {"correct", "atomic_error", "format", "overlong", "unparsed"}
     audit_data(AuditData(files=["test.parquet"], against=["train.parquet"], output=str(results / "data_audit.json")))
     levels = json.loads((results / "data_audit.json").read_text())["test.parquet"]
@@ -138,6 +139,6 @@ def tables(results: Path) -> None:
         (2, 10, 0, 0),
         (3, 10, 0, 0),
     ]
-    seeds = section / "seeds.json"
+    seeds = results / "section41_42" / "seeds.json"
     summarise(parse(SummariseSettings, [f"inputs=[seed0:{section}]", f"output={seeds}"]))
     report(parse(ReportSettings, [f"study={results}", f"output={results / 'report'}", "checkpoints=checkpoints"]))
