@@ -27,7 +27,7 @@ def settings() -> dict[str, Any]:
 def test_arms_share_problems_and_rl_and_differ_in_their_solutions(name: str, settings: dict[str, Any]) -> None:
     rows, trained = settings[f"seed0/sft-{name}-rows"], settings[f"seed0/sft-{name}-train"]
     assert rows["problems"] == "data/s/seed0/igsm_task/sft.parquet"
-    assert trained["data"]["train_file"] == f"{rows['output']}/train.parquet"
+    assert trained["data"]["train_files"] == [f"{rows['output']}/train.parquet"]
     assert trained["trainer"]["output"] == f"checkpoints/s/seed0/sft-{name}"
     told, plain = (json.loads(json.dumps(settings[f"seed0/rl-{one}"])) for one in (name, "vanilla"))
     assert told["model"].pop("path") == f"{trained['trainer']['output']}/final"
@@ -48,7 +48,7 @@ def test_the_same_injection_on_strings(name: str, told: tuple[int, float]) -> No
     assert (rows["problems"], rows["limit"], rows["padded"]) == (problems, 2000, name == "neutral")
     assert (rows["analysis"], rows["reflection"]) == told
     assert trained["model"]["path"] == "checkpoints/s/seed0/stage1-rft/final"
-    assert trained["data"]["train_file"] == f"{rows['output']}/train.parquet"
+    assert trained["data"]["train_files"] == [f"{rows['output']}/train.parquet"]
     assert rl["model"]["path"] == f"{trained['trainer']['output']}/final"
     assert (rl["data"]["train_files"], rl["data"]["val_files"]) == ([problems], [])
 
@@ -90,7 +90,7 @@ def test_the_recipe_of_one_model() -> None:
     template, rows, sft, rl, evaluated = (settings for _, settings in steps)
     assert template["model"] == "Qwen/Qwen2.5-1.5B"
     assert (rows["tags"], rows["subgoals"], rows["analysis"], rows["reflection"]) == ("true", "true", "2", "0.1")
-    assert (sft["model.path"], sft["data.train_file"]) == (template["output"], f"{rows['output']}/train.parquet")
+    assert (sft["model.path"], sft["data.train_files"]) == (template["output"], f"[{rows['output']}/train.parquet]")
     assert rl["model.path"] == f"{sft['trainer.output']}/final"
     assert evaluated["models"] == f"['sft:{rl['model.path']}','rl:{rl['trainer.output']}/final']"
     paper = load_profile("paper")

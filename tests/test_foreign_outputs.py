@@ -16,7 +16,7 @@ COMMANDS = {
     "pretrain_tiny": ["steps=2", "packing.rows=1", "output={out}"],
     "collect_rollouts": ["problems={problems}", "model={model}", "engine=builtin", "max_tokens=2", "output={out}"],
     "evaluate": ["problems=[p:{problems}]", "models=[m:{model}]", "max_tokens=2", "output={out}"],
-    "train_sft": ["model.path={model}", "data.train_file={rows}", "trainer.epochs=1", "trainer.output={out}"],
+    "train_sft": ["model.path={model}", "data.train_files=[{rows}]", "trainer.epochs=1", "trainer.output={out}"],
     "train_grpo": ["model.path={model}", "data.train_files=[{problems}]", "trainer.steps=1", "trainer.output={out}"],
     "summarise_seeds": ["inputs=[a:{problems}]", "output={out}"],
     "export_checkpoint": ["checkpoint={model}", "output={out}"],

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BASES = {  # words with which a dry run passes; what is in capitals is made below
     "train_grpo": "model.path=MODEL data.train_files=[TRAIN] trainer.output=OUT data.max_prompt_tokens=32 rollout.n=4 "
     "data.prompts_per_step=8 rollout.max_tokens=8 trainer.steps=1 run.device=cpu",
-    "train_sft": "model.path=MODEL data.train_file=ROWS trainer.output=OUT trainer.batch_rows=8 "
+    "train_sft": "model.path=MODEL data.train_files=[ROWS] trainer.output=OUT trainer.batch_rows=8 "
     "data.max_length=64 run.device=cpu",
     "collect_rollouts": "model=MODEL problems=TRAIN output=OUT max_tokens=8",
     "evaluate": "models=[MODEL] problems=[TRAIN] output=OUT max_tokens=8",

@@ -27,7 +27,7 @@ def test_rl_sees_strings_only_and_all_arms_answer_numbers(profile: str) -> None:
     assert settings["seed0/merge"]["inputs"] == [
         f"data/s/seed0/{part}_rft/data" for part in ("string_task/stage1_level1", "countdown_task/stage1_level2")
     ]
-    assert settings["seed0/multi"]["data"]["train_file"] == f"{settings['seed0/merge']['output']}/train.parquet"
+    assert settings["seed0/multi"]["data"]["train_files"] == [f"{settings['seed0/merge']['output']}/train.parquet"]
     evaluated, strings = settings["seed0/evaluate"], settings["seed0/evaluate-strings"]
     assert [model.partition(":")[0] for model in evaluated["models"]] == ARMS
     assert evaluated["problems"] == [f"data/s/seed0/countdown_task/{name}.parquet" for name in ("test_level2", "test")]

@@ -33,7 +33,7 @@ else
 fi
 run create_problems set=igsm output="$problems" seed="$SEED" test_seed="$TEST_SEED"
 run write_solutions problems="$problems/sft.parquet" output="$rows" tags="$tags" "${behaviours[@]}"
-run train_sft "$(layer sft)" model.path="$base" data.train_file="$rows/train.parquet" trainer.output="$models/sft" "${SFT[@]}"
+run train_sft "$(layer sft)" model.path="$base" data.train_files="[$rows/train.parquet]" trainer.output="$models/sft" "${SFT[@]}"
 run train_grpo "$(layer rl)" model.path="$models/sft/final" data.train_files="$problems/rl.parquet" \
   data.val_files="$problems/validation.parquet" trainer.output="$models/rl" "${RL[@]}" "$@"
 run evaluate "$(layer evaluate)" models="['sft:$models/sft/final','rl:$models/rl/final']" problems="$DATA/@igsm_test" \

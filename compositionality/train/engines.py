@@ -41,12 +41,12 @@ def train_grpo(settings: GrpoSettings) -> None:
 
 
 def train_sft(settings: SftSettings) -> None:
-    """Fine-tune ``model.path`` on ``data.train_file``; UserError for settings that this engine cannot have."""
+    """Fine-tune ``model.path`` on ``data.train_files``; UserError for settings that this engine cannot have."""
     sft_settings.check_settings(settings)
     sft_settings.settle_length(settings)
     sft_settings.settle_validation(settings)
-    if not settings.data.val_file:
-        print("no data.val_file: no validation loss is reported", flush=True)
+    if not settings.data.val_files:
+        print("no data.val_files: no validation loss is reported", flush=True)
     if settings.engine == "verl":
         from compositionality.train.verl import configure, sft
 

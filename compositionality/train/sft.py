@@ -3,7 +3,7 @@
 ``fit`` is the loop, ``Fit.update`` one turn of it: gradients of a sum over this rank's tokens, added up over the ranks,
 divided by the number of tokens that all of them trained on. So the result does not depend on how a batch is cut.
 
-    python compositionality/train/sft.py model.path=… data.train_file=… trainer.output=…
+    python compositionality/train/sft.py model.path=… data.train_files=[…] trainer.output=…
     torchrun --standalone --nproc_per_node=4 compositionality/train/sft.py …
 
 Reads a model folder and files of chats, or of prompts and responses. Writes OUTPUT/final (the model), steps/
@@ -184,7 +184,7 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
         facts = {"steps": batches.steps, "loss": round(loss, 4)}
         if rank() == 0:
             rows = len(batches.rows)
-            facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, Path(settings.data.train_file))
+            facts |= sft_report(out / "metrics.jsonl", batches.steps, rows, settings.data.train_files)
         publish(fit.policy, fit.tokenizer, out / "final", recipe, facts)
     return out / "final"
 

@@ -38,10 +38,13 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     check_sft(settings)
     columns = (data.messages_key, data.prompt_key, data.response_key)
     rows, val_rows = (
-        load_rows(Path(path), model.tokenizer, data.max_length, columns)
-        if path and is_to_be_checked(path, dry=dry)
-        else []
-        for path in (data.train_file, data.val_file)
+        [
+            row
+            for path in paths
+            if is_to_be_checked(path, dry=dry)
+            for row in load_rows(Path(path), model.tokenizer, data.max_length, columns)
+        ]
+        for paths in (data.train_files, data.val_files)
     )
     if data.prompt_loss:
         rows = [replace(row, loss_mask=[0] + [1] * (len(row.tokens) - 1)) for row in rows]

@@ -1,11 +1,12 @@
 """The settings of supervised fine-tuning with either engine, their only defaults, and what no run can have."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import Recipe, read_manifest
+from compositionality.data.artefact import Recipe, name_inputs, read_manifest
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
 from compositionality.train.common.metrics import trained
@@ -27,7 +28,7 @@ from compositionality.train.common.settings import (
 THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows")
 NOT_THE_RESULT = (
     *("engine", "run.", "verl", "force", "dry_run"),
-    *("mesh.", "model.path", "model.activation", "data.train_file", "data.val_file", "trainer."),
+    *("mesh.", "model.path", "model.activation", "data.train_files", "data.val_files", "trainer."),
 )
 
 
@@ -35,13 +36,13 @@ NOT_THE_RESULT = (
 class SftDataSettings:
     """Rows to learn from: files of whole chats, or of prompts and responses."""
 
-    train_file: NonEmptyStr = REQUIRED  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
-    val_file: str | None = None  # a file of the same form; its loss is reported after each epoch
+    train_files: list[str] = REQUIRED  # parquet or JSON lines (.jsonl); the loss is on the assistant's turns
+    val_files: list[str] = field(default_factory=list)  # of the same form; their loss is reported after each epoch
     messages_key: NonEmptyStr = "messages"  # column of whole chats
     prompt_key: NonEmptyStr = "prompt"  # of files without it: the column of prompts, text or chats
     response_key: NonEmptyStr = "response"  # and that of responses, text or one assistant's turn
     max_length: PositiveInt = 2048  # tokens of a row; longer ones are refused
-    prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_file never
+    prompt_loss: bool = False  # single: the loss is on all tokens of a row, prompts too; that of val_files never
     seed: Seed = 1  # order of the rows, drawn anew in every epoch
 
 
@@ -87,6 +88,8 @@ class SftSettings:
 def check_settings(settings: SftSettings) -> None:
     """UserError for settings that no run can have, with either engine."""
     check_ranges(settings)
+    if not settings.data.train_files:
+        raise UserError("data.train_files: give at least one file of rows")
     trainer = settings.trainer
     given = [f"trainer.{key}" for key in ("steps", "tokens", "steps_of", "tokens_of") if getattr(trainer, key)]
     if len(given) > 1:
@@ -120,14 +123,21 @@ def settle_length(settings: SftSettings) -> None:
 
 
 def settle_validation(settings: SftSettings) -> None:
-    """Leave out the validation file of a folder of rows that was made without one (examples/filter_rollouts.py)."""
-    val, train = Path(settings.data.val_file or ""), Path(settings.data.train_file)
-    if val.parent == train.parent and train.is_file() and not val.exists() and read_manifest(val.parent):
-        settings.data.val_file = None
+    """Leave out validation files of folders of rows that were made without one (examples/filter_rollouts.py)."""
+    folders = {Path(path).parent for path in settings.data.train_files if Path(path).is_file()}
+    without = {folder for folder in folders if read_manifest(folder)}
+    settings.data.val_files = [
+        path for path in settings.data.val_files if Path(path).exists() or Path(path).parent not in without
+    ]
 
 
 def make_recipe(settings: SftSettings) -> Recipe:
     """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
-    return Recipe("sft", kept, {"model": Path(settings.model.path), "train_file": Path(settings.data.train_file)})
+    return Recipe("sft", kept, {"model": Path(settings.model.path), **train_inputs(settings.data.train_files)})
+
+
+def train_inputs(paths: Sequence[str]) -> dict[str, Path]:
+    """Return the files of rows by name, in the order in which they are read, as inputs of a recipe."""
+    return dict(zip(name_inputs("train_files", paths), map(Path, paths), strict=True))

@@ -15,7 +15,7 @@ from compositionality.study.steps import settings_of
 from compositionality.train.common.metrics import TRAINED
 from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
 
-SFT = ("engine=single", "model.path=m", "data.train_file=r.parquet", "trainer.output=out", "run.device=cpu")
+SFT = ("engine=single", "model.path=m", "data.train_files=[r.parquet]", "trainer.output=out", "run.device=cpu")
 GRPO = ("engine=single", "model.path=m", "data.train_files=[p.parquet]", "trainer.output=out", "run.device=cpu")
 VERL = ("engine=verl", "run.processes=2")
 ASKED = ("problems=[p.parquet]", "output=out")
@@ -160,12 +160,12 @@ def test_inputs_that_are_there_are_checked(
 def test_sft_does_without_a_file_that_its_data_were_made_without(tmp_path: Path) -> None:
     """The validation file is left out where rows that were made without one are there, and only there."""
     train, val = tmp_path / "data/train.parquet", tmp_path / "data/test.parquet"
-    words = ["model.path=m", f"data.train_file={train}", f"data.val_file={val}", "trainer.output=o"]
+    words = ["model.path=m", f"data.train_files=[{train}]", f"data.val_files=[{val}]", "trainer.output=o"]
 
     def kept() -> bool:
         settings = parse(SftSettings, words)
         settle_validation(settings)
-        return settings.data.val_file is not None
+        return bool(settings.data.val_files)
 
     assert kept()
     with new_artefact(tmp_path / "data", Recipe("filter_rollouts", {})) as partial:

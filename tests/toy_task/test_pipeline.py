@@ -105,8 +105,9 @@ def train() -> None:
 
     words = [
         "model.path=model", "data.train_files=[train.parquet]", "data.val_files=[validation.parquet]",
-        "trainer.output=checkpoints/seed0/rl-level2", "data.max_prompt_tokens=32", "data.prompts_per_step=4", "rollout.n=4",
-        "rollout.max_tokens=8", "optim.lr=1e-3", "trainer.steps=2", "trainer.save_every=2", "trainer.eval_every=2",
+        "trainer.output=checkpoints/seed0/rl-level2", "data.max_prompt_tokens=32", "data.prompts_per_step=4",
+        "rollout.n=4", "rollout.max_tokens=8", "optim.lr=1e-3", "trainer.steps=2",
+        "trainer.save_every=2", "trainer.eval_every=2",
     ]  # fmt: skip
     train(parse(GrpoSettings, words))
     verify(Path("checkpoints/seed0/rl-level2/final"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from compositionality.data.parquet import write_table
+from compositionality.data.parquet import read_table, write_table
 
 
 def make_model(folder: Path, seed: int = 0) -> Path:
@@ -33,9 +33,19 @@ def make_rows(path: Path, rows: int, seed: int = 0) -> Path:
     return path
 
 
+def split_in_two(path: Path, folder: Path) -> str:
+    """The rows of a file in two files, as a value of data.train_files."""
+    table = read_table(path)
+    parts = (table.slice(0, table.num_rows // 2), table.slice(table.num_rows // 2))
+    files = [folder / f"half{number}.parquet" for number in range(2)]
+    for part, file in zip(parts, files, strict=True):
+        write_table(part, file)
+    return f"[{files[0]},{files[1]}]"
+
+
 def overrides(model: Path, rows: Path, out: Path, *more: str) -> list[str]:
     """What a tiny CPU run needs."""
     return [
-        "engine=verl", "run.device=cpu", f"model.path={model}", f"data.train_file={rows}", f"trainer.output={out}",
+        "engine=verl", "run.device=cpu", f"model.path={model}", f"data.train_files=[{rows}]", f"trainer.output={out}",
         "trainer.batch_rows=16", "data.max_length=64", "optim.lr=3e-3", *more,
     ]  # fmt: skip

@@ -199,7 +199,7 @@ def test_verls_sft_rows_are_ours(made: dict[str, Path], name: str, tmp_path: Pat
     pd.DataFrame({"messages": [[USER, ANSWER], [USER, ANSWER, USER, ANSWER]]}).to_parquet(path)
     words = [
         f"model.path={made[name]}",
-        f"data.train_file={path}",
+        f"data.train_files=[{path}]",
         "trainer.output=out",
         "engine=verl",
         "run.device=cpu",

@@ -140,7 +140,7 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
         part.save_pretrained(model)
     words = ["optim.lr=1e-3", "trainer.steps=3", "trainer.save_every=1", "trainer.batch_rows=8", "data.max_length=64"]
     rows = make_rows(tmp_path / "rows.parquet", 16)
-    paths = [f"model.path={model}", f"data.train_file={rows}", f"trainer.output={out}"]
+    paths = [f"model.path={model}", f"data.train_files=[{rows}]", f"trainer.output={out}"]
     train(parse(SftSettings, [*paths, *words]))
     texts = ("*.json", "*.jsonl", "*.txt", "*.jinja", ".metadata", "*.log")  # as large as the weights of such a model
     small = {path for pattern in texts for path in out.rglob(pattern)}

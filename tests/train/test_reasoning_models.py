@@ -46,7 +46,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def sft_words(made: Path, out: Path, *more: str) -> list[str]:
     return [
-        f"model.path={made / 'model'}", f"data.train_file={made / 'rows.parquet'}", f"trainer.output={out}",
+        f"model.path={made / 'model'}", f"data.train_files=[{made / 'rows.parquet'}]", f"trainer.output={out}",
         "trainer.batch_rows=8", "trainer.steps=2", "data.max_length=64", "optim.lr=1e-3", *more,
     ]  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     train_sft(parse(SftSettings, sft_words(made, tmp_path / "sft")))
-    assert "no data.val_file: no validation loss is reported" in capsys.readouterr().out
+    assert "no data.val_files: no validation loss is reported" in capsys.readouterr().out
     words = grpo_words(made, tmp_path / "rl", "rollout.engine=builtin")
     train_grpo(parse(GrpoSettings, [*words, f"model.path={tmp_path / 'sft/final'}"]))
     final = tmp_path / "rl/final"

@@ -17,7 +17,7 @@ from compositionality.train.verl.recipe import result_settings
 
 pytestmark = pytest.mark.full
 
-BASE = ["engine=verl", "model.path=models/base", "data.train_file=rows.parquet", "trainer.output=OUT"]
+BASE = ["engine=verl", "model.path=models/base", "data.train_files=[rows.parquet]", "trainer.output=OUT"]
 GPU = ["run.device=gpu", "model.dtype=bfloat16"]
 MACHINES = {
     "two cores": ["run.device=cpu", "trainer.batch_rows=32", "data.max_length=128", "optim.lr=1e-3"],

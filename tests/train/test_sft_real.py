@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sft_assets import make_model, make_rows, overrides
+from sft_assets import make_model, make_rows, overrides, split_in_two
 
 from compositionality.data.artefact import file_hash, verify
 from compositionality.rollout.model_folder import load_tokenizer
@@ -165,7 +165,8 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
     model, rows, folder = made
     out = folder / "two"
     val = make_rows(folder / "val.parquet", 40, seed=1)
-    more = ["run.processes=2", f"data.val_file={val}", "trainer.epochs=1", "trainer.logger=[tensorboard]"]
+    files = [f"data.train_files={split_in_two(rows, folder)}", f"data.val_files=[{val}]"]
+    more = [*files, "run.processes=2", "trainer.epochs=1", "trainer.logger=[tensorboard]"]
     train(overrides(model, rows, out, *more), WANDB_MODE="offline")
     assert list(out.glob("wandb/offline-run-*"))
     assert list(out.glob("tensorboard/events*"))

@@ -68,7 +68,7 @@ def test_p18_a_mesh_that_cannot_compute_in_bfloat16_is_one_line(words, said, tmp
     trained = ("model.path=m", "trainer.output=o", "model.dtype=bfloat16")
     for schema, own, check in (
         (PretrainSettings, (f"output={tmp_path}", "dtype=bfloat16"), module.check),
-        (SftSettings, ("data.train_file=x", *trained), check_sft),
+        (SftSettings, ("data.train_files=[x]", *trained), check_sft),
         (GrpoSettings, ("data.train_files=[x]", *trained), check_grpo),
     ):
         with pytest.raises(UserError, match=said):

@@ -56,7 +56,6 @@ SFT = {
     "trainer.total_training_steps": "here trainer.steps",
     "trainer.seed": "here data.seed",
     "data.train_batch_size": "here trainer.batch_rows",
-    "data.train_files": "here data.train_file",
     "data.max_token_len_per_gpu": "here trainer.micro_batch_tokens",
     "model.lora_rank": "here model.lora.rank",
 }

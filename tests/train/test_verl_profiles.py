@@ -66,7 +66,7 @@ def grpo_settings_of(profile: str, step: str, words: list[str]) -> GrpoSettings:
 
 
 def sft_settings_of(profile: str, step: str, words: list[str]) -> SftSettings:
-    return parse(SftSettings, ["data.train_file=a.parquet", *words], layers_of(profile, "train_sft", [step]))
+    return parse(SftSettings, ["data.train_files=[a.parquet]", *words], layers_of(profile, "train_sft", [step]))
 
 
 def different(settings: Iterable[Any]) -> list[Any]:

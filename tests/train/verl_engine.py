@@ -25,7 +25,7 @@ WAYS = {  # verl's own comes first: what ``external_lib`` replaces stays replace
 
 def configuration(model: Path, dtype: str, changes: dict[str, Any]) -> Any:
     """Our configuration for a GPU."""
-    words = ["engine=verl", f"model.path={model}", "data.train_file=a", "trainer.output=o", "run.device=gpu"]
+    words = ["engine=verl", f"model.path={model}", "data.train_files=[a]", "trainer.output=o", "run.device=gpu"]
     settings = parse(
         SftSettings, [*words, "run.processes=1", f"model.dtype={dtype}", "model.activation_checkpointing=true"]
     )

@@ -59,12 +59,13 @@ def run_until(model: Path) -> dict[str, Any] | None:
     return {"flops": spent[-1], **rl_report(metrics, last)[KEY]} if metrics and spent else None
 
 
-def sft_report(metrics: Path, updates: int, rows: int, train_file: Path) -> dict[str, Any]:
+def sft_report(metrics: Path, updates: int, rows: int, train_files: Sequence[str]) -> dict[str, Any]:
     """Totals of a supervised run; the completions are those that its rows were filtered from, if that is known."""
-    filtered = read_manifest(train_file.parent)
+    filtered = [read_manifest(folder) for folder in {Path(path).parent for path in train_files}]
+    responses = [manifest.facts["responses"] for manifest in filtered if manifest and "responses" in manifest.facts]
     report = TrainingReport(
         updates=updates,
-        completions=filtered.facts.get("responses") if filtered else None,
+        completions=sum(responses) if len(responses) == len(filtered) else None,
         tokens=_total([row for row in read_metrics(metrics) if is_update(row)], TOKENS),
         rows=rows,
     )

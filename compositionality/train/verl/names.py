@@ -50,7 +50,7 @@ def example(schema: type[GrpoSettings] | type[SftSettings]) -> Any:
         settings.algorithm.advantage, settings.algorithm.kl = GAE, "k3"
         settings.trainer.epochs, settings.trainer.micro_batch_tokens = 1, 1 << 20
     else:
-        settings.data.train_file = "train"
+        settings.data.train_files = ["train"]
     return settings
 
 

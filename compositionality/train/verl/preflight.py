@@ -81,13 +81,6 @@ def check_targets(folder: Path, model: DictConfig) -> None:
     check_adapters(folder, LoraSettings(model.lora_rank, targets=[] if isinstance(targets, str) else list(targets)))
 
 
-def check_batches(config: DictConfig, rows: int) -> None:
-    """There must be a whole batch."""
-    batch = config.data.train_batch_size
-    if rows < batch:
-        raise UserError(f"{config.run.train_file}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
-
-
 def check_model_and_data(config: DictConfig) -> None:
     """All checks of an SFT run that need its model and its files; in a dry run of those that are there."""
     dry = config.run.dry_run
@@ -98,12 +91,16 @@ def check_model_and_data(config: DictConfig) -> None:
     check_template(model.path, model.tokenizer)
     check_targets(model.path, config.model)
     columns = (config.data.messages_key, config.data.prompt_key, config.data.response_key)
-    for path in filter(None, (config.run.train_file, config.run.val_file)):
-        if not is_to_be_checked(path, dry=dry):
-            continue
-        rows = read_rows(Path(path), model.tokenizer, columns)
-        lengths = measure([len(row.tokens) for row in rows], config.data.max_length)
-        check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
-        if path == config.run.train_file:
-            check_batches(config, lengths.rows)
+    counts = {}
+    for path in (*config.run.train_files, *config.run.val_files):
+        if is_to_be_checked(path, dry=dry):
+            tokens = [len(row.tokens) for row in read_rows(Path(path), model.tokenizer, columns)]
+            lengths = measure(tokens, config.data.max_length)
+            check_lengths(Path(path), lengths, config.data.max_length, config.data.truncation)
+            counts[path] = lengths.rows
+    if counts.keys() >= set(config.run.train_files):
+        rows, batch = sum(counts[path] for path in config.run.train_files), config.data.train_batch_size
+        if rows < batch:
+            files = ", ".join(config.run.train_files)
+            raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
     check_verl_sft(config)

@@ -14,6 +14,7 @@ from compositionality.train.common.checkpoints import resume
 from compositionality.train.common.metrics import loggers
 from compositionality.train.common.run_folder import check_run, is_finished, latest_step
 from compositionality.train.common.training_report import sft_report
+from compositionality.train.sft_settings import train_inputs
 from compositionality.train.verl import launch
 from compositionality.train.verl.export import export
 from compositionality.train.verl.preflight import check_model_and_data, check_settings
@@ -24,7 +25,7 @@ NODES_MODULE = "compositionality.train.verl.sft_nodes"
 
 
 def train(config: DictConfig) -> None:
-    """Train ``run.model`` on ``run.train_file``; the result is the model folder ``final`` in ``run.output``."""
+    """Train ``run.model`` on ``run.train_files``; the result is the model folder ``final`` in ``run.output``."""
     out = Path(config.run.output).absolute()
     variables = launch.environment(config, out)
     settle(config, variables)
@@ -55,7 +56,7 @@ def make_recipe(config: DictConfig, ranks: int) -> Recipe:
     """What the trained weights depend on."""
     settings: dict[str, Any] = {**result_settings(config), "processes": ranks, "export_dtype": config.run.export_dtype}
     settings["decay_power"] = config.run.decay_power
-    return Recipe("train_sft", settings, {"model": Path(config.run.model), "train_file": Path(config.run.train_file)})
+    return Recipe("train_sft", settings, {"model": Path(config.run.model), **train_inputs(config.run.train_files)})
 
 
 def settle(config: DictConfig, variables: dict[str, str]) -> None:
@@ -63,22 +64,20 @@ def settle(config: DictConfig, variables: dict[str, str]) -> None:
     validate = enough_for_validation(config)
     with open_dict(config):
         config.trainer.logger = loggers(list(config.trainer.logger), variables)
-        config.data.val_files = [str(Path(config.run.val_file).absolute())] if validate else None
+        config.data.val_files = [str(Path(path).absolute()) for path in config.run.val_files] if validate else None
         if not validate:
             config.trainer.test_freq = -1  # verl reads the validation set whenever this is positive
 
 
 def enough_for_validation(config: DictConfig) -> bool:
     """verl drops an incomplete batch, also in validation, and fails on an empty one."""
-    path = Path(config.run.val_file) if config.run.val_file else None
-    if path is None or not path.is_file():
-        return path is not None  # the checks report a missing file; in a dry run it may be made later
-    rows = count_rows(path)
-    if rows < config.data.train_batch_size:
-        print(
-            f"{path}: {rows} rows, less than one batch of {config.data.train_batch_size}: no validation loss",
-            flush=True,
-        )
+    paths = [Path(path) for path in config.run.val_files]
+    if not all(path.is_file() for path in paths) or not paths:
+        return bool(paths)  # the checks report a missing file; in a dry run it may be made later
+    rows = sum(map(count_rows, paths))
+    if rows < (batch := config.data.train_batch_size):
+        files = ", ".join(config.run.val_files)
+        print(f"{files}: {rows} rows, less than one batch of {batch}: no validation loss", flush=True)
         return False
     return True
 
@@ -129,22 +128,14 @@ def _train_and_export(
         config.trainer.resume_mode = "resume_path"
         config.trainer.resume_from_path = str(out / "steps" / f"global_step_{resumed}")
     launch.write_config(config, out / "config.yaml")
-    if not finished(config, resumed):
+    if resumed < count_steps(config):  # else the run was ended while exporting
         _run(config, command, variables, out, name="SFT")
     step = latest_step(out / "steps")
-    train_file = Path(config.run.train_file)
-    rows = count_rows(train_file)
-    facts: dict[str, Any] = {"step": step, **sft_report(out / "metrics.jsonl", step, rows, train_file)}
+    report = sft_report(out / "metrics.jsonl", step, count_train_rows(config), config.run.train_files)
+    facts: dict[str, Any] = {"step": step, **report}
     with new_artefact(out / "final", recipe, facts) as partial:
         facts |= export(out / "steps" / f"global_step_{step}", partial, config.run.export_dtype)
     print(f"{out / 'final'}: {facts['parameters']:,} parameters after {step} steps", flush=True)
-
-
-def finished(config: DictConfig, step: int) -> bool:
-    """True if ``step`` is the last one (the run was ended while exporting)."""
-    rows = count_rows(Path(config.run.train_file))
-    epochs = rows // config.data.train_batch_size * config.trainer.total_epochs
-    return step >= int(config.trainer.total_training_steps or epochs)
 
 
 def _run(config: DictConfig, command: list[str], variables: dict[str, str], out: Path, name: str) -> None:
@@ -153,8 +144,12 @@ def _run(config: DictConfig, command: list[str], variables: dict[str, str], out:
     launch.run_trainer(command, variables, name=name, log=log, stall_minutes=minutes, steps=steps)
 
 
+def count_train_rows(config: DictConfig) -> int:
+    """Return the rows of all training files."""
+    return sum(count_rows(Path(path)) for path in config.run.train_files)
+
+
 def count_steps(config: DictConfig) -> int:
     """Updates of the whole run; verl drops an incomplete batch at the end of an epoch."""
     given = config.trainer.total_training_steps
-    rows = count_rows(Path(config.run.train_file))
-    return int(given or rows // config.data.train_batch_size * config.trainer.total_epochs)
+    return int(given or count_train_rows(config) // config.data.train_batch_size * config.trainer.total_epochs)

@@ -98,7 +98,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
     refuse_foreign_keys(settings, SFT_LACKS)
     data, trainer = settings.data, settings.trainer
     return {
-        "data.train_files": [str(Path(data.train_file).absolute())],
+        "data.train_files": [str(Path(path).absolute()) for path in data.train_files],
         "data.messages_key": data.messages_key,
         "data.prompt_key": data.prompt_key,
         "data.response_key": data.response_key,
@@ -139,8 +139,8 @@ def sft_run(settings: SftSettings) -> dict[str, Any]:
     """The section ``run`` of SFT's configuration."""
     return {
         **_run(settings),
-        "train_file": settings.data.train_file,
-        "val_file": settings.data.val_file,
+        "train_files": list(settings.data.train_files),
+        "val_files": list(settings.data.val_files),
         "decay_power": settings.optim.decay_power,
     }
 

@@ -15,7 +15,7 @@ from chat_assets import chat, make_model, make_rows
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
-from compositionality.data.parquet import write_table
+from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.common.chat_rows import load_rows
@@ -42,7 +42,7 @@ def words(made: tuple[Path, Path, Path], out: Path, *more: str) -> list[str]:
     """Two epochs of four steps, the last of which has two rows."""
     model, rows, val = made
     given = {
-        "model.path": model, "data.train_file": rows, "data.val_file": val, "data.max_length": 64,
+        "model.path": model, "data.train_files": rows, "data.val_files": val, "data.max_length": 64,
         "optim.lr": 1e-2, "optim.warmup_steps": 0,
         "trainer.output": out, "trainer.batch_rows": 16, "trainer.save_every": 2, "trainer.micro_batch_tokens": 128,
     }  # fmt: skip
@@ -93,6 +93,14 @@ def test_the_model_says_what_its_training_did(whole: Path, made: tuple[Path, Pat
     rows = load_rows(made[1], load_tokenizer(made[0]), 64)
     tokens = 2 * sum(sum(row.loss_mask) for row in rows)  # two epochs
     assert report_of(whole / "final") == TrainingReport(updates=8, tokens=tokens, rows=50)
+
+
+def test_two_files_are_read_as_one(made: tuple[Path, Path, Path], whole: Path, tmp_path: Path) -> None:
+    table, first, second = read_table(made[1]), tmp_path / "first.parquet", tmp_path / "second.parquet"
+    write_table(table.slice(0, 20), first)
+    write_table(table.slice(20), second)
+    train(settings(made, tmp_path / "out", f"data.train_files=[{first},{second}]"))
+    assert bytes_of(tmp_path / "out") == bytes_of(whole)
 
 
 def test_as_many_updates_as_come_closest_to_so_many_tokens(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -294,26 +302,26 @@ def test_p18_files_that_are_missing_empty_damaged_or_of_another_kind(
     made: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    assert "no such file" in refused(made, out, f"data.train_file={tmp_path / 'none.parquet'}")
+    assert "no such file" in refused(made, out, f"data.train_files=[{tmp_path / 'none.parquet'}]")
     cut, other, empty = (tmp_path / f"{name}.parquet" for name in ("cut", "other", "empty"))
     cut.write_bytes(made[1].read_bytes()[:500])
-    assert f"{cut}: not a readable parquet file" in refused(made, out, f"data.train_file={cut}")
+    assert f"{cut}: not a readable parquet file" in refused(made, out, f"data.train_files=[{cut}]")
     write_table(pa.table({"prompt": ["a"]}), other)
     assert f"{other}: has no column messages, nor prompt and response; it has prompt" in refused(
-        made, out, f"data.train_file={other}"
+        made, out, f"data.train_files=[{other}]"
     )
     write_table(pa.table({"messages": pa.array([], pa.list_(pa.struct([("role", pa.string())])))}), empty)
-    assert f"{empty}: has no rows" in refused(made, out, f"data.train_file={empty}")
-    assert "no such file" in refused(made, out, f"data.val_file={tmp_path / 'none.parquet'}")
+    assert f"{empty}: has no rows" in refused(made, out, f"data.train_files=[{empty}]")
+    assert "no such file" in refused(made, out, f"data.val_files=[{tmp_path / 'none.parquet'}]")
 
 
 def test_p18_a_row_without_an_answer_and_rows_too_long_are_named(made: tuple[Path, Path, Path], tmp_path: Path) -> None:
     rows = tmp_path / "rows.parquet"
     write_table(pa.table({"messages": [*[chat("a", "b")] * 3, [{"role": "user", "content": "a"}] * 2]}), rows)
-    told = refused(made, tmp_path / "out", f"data.train_file={rows}")
+    told = refused(made, tmp_path / "out", f"data.train_files=[{rows}]")
     assert f"{rows}: row 3: the last of its messages must be an assistant's" in told
     write_table(pa.table({"messages": [chat("a", "b"), chat("a", "b" * 100), chat("a", "b" * 80)]}), rows)
-    told = refused(made, tmp_path / "out", f"data.train_file={rows}")
+    told = refused(made, tmp_path / "out", f"data.train_files=[{rows}]")
     assert "2 of 3 rows are longer than data.max_length=64 tokens (longest 104, first is row 1)" in told
 
 
