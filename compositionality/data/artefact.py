@@ -351,11 +351,11 @@ def remove(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def exclusive(target: Path) -> Iterator[None]:
-    """Hold ``target`` for this process alone; UserError if another process works on it."""
+def exclusive(target: Path, wait: float = 0.0) -> Iterator[None]:
+    """Hold ``target`` for this process alone; UserError if another process works on it for ``wait`` seconds more."""
     busy = f"{target}: another process is writing it; wait for it or choose another path"
     target.parent.mkdir(parents=True, exist_ok=True)
-    lock = acquire(beside(target, "lock"), beside(target, "owner"), busy)
+    lock = acquire(beside(target, "lock"), beside(target, "owner"), busy, wait)
     try:
         yield
     finally:

@@ -11,12 +11,12 @@ NO_FLOCK = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 """What flock answers where the file system has none (Lustre without -o flock, some NFS)."""
 
 
-def acquire(path: Path, owner: Path, busy: str) -> BaseFileLock:
+def acquire(path: Path, owner: Path, busy: str, wait: float = 0.0) -> BaseFileLock:
     """The lock ``path``, held; without flock the file ``owner``, which names its process. UserError ``busy`` if taken.
 
-    An ``owner`` that a process left behind is taken over on the machine where that ran.
+    ``wait``: seconds until then. An ``owner`` that a process left behind is taken over on the machine where that ran.
     """
-    lock: BaseFileLock = FileLock(path, timeout=0, fallback_to_soft=False)
+    lock: BaseFileLock = FileLock(path, timeout=wait, fallback_to_soft=False)
     try:
         lock.acquire()
         return lock
@@ -25,7 +25,7 @@ def acquire(path: Path, owner: Path, busy: str) -> BaseFileLock:
     except OSError as error:
         if error.errno not in NO_FLOCK:
             raise
-    lock = SoftFileLock(owner, timeout=1)  # an owner that is gone is found out at the second try
+    lock = SoftFileLock(owner, timeout=max(wait, 1))  # an owner that is gone is found out at the second try
     try:
         lock.acquire()
     except Timeout as error:

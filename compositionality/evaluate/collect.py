@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from compositionality.data.artefact import (
     MANIFEST,
     Recipe,
+    exclusive,
     is_done,
     is_to_be_checked,
     new_artefact,
@@ -160,7 +161,8 @@ def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledPro
     recipe = Recipe(
         "passk_problems", {"levels": settings.levels, "per_level": settings.per_level}, {"problems": source}
     )
-    write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
+    with exclusive(target, wait=600):  # several processes may ask these problems at the same time
+        write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
     return SampledProblems(target, source, rows, table.take(rows))
 
 

@@ -2,7 +2,8 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from compositionality.data.artefact import tree_hash, verify
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import COLUMNS, read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.collect import open_evaluation
 from compositionality.evaluate.measures import passed
 from compositionality.evaluate.passk.curves import curves
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
@@ -227,6 +229,15 @@ def test_the_plan_says_what_can_be_seen_and_what_it_costs(
     assert "16 samples of each problem. The smallest paired difference" in shown
     assert "192 answers to collect: about 1.34 k tokens" in shown
     assert not (output / "rollouts").exists()
+
+
+def test_several_processes_may_choose_the_same_problems(tmp_path: Path, problems: Path, engines: None) -> None:
+    chosen = replace(asked(tmp_path, problems, answers_only=True), levels=[2], per_level=2)
+    with ThreadPoolExecutor(8) as pool:
+        tables = [
+            each.result().problems["test"].table for each in [pool.submit(open_evaluation, chosen) for _ in range(8)]
+        ]
+    assert all(table.equals(tables[0]) and table.num_rows == 2 for table in tables)
 
 
 def test_models_are_asked_once_and_the_plan_comes_first(
