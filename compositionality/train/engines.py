@@ -15,9 +15,7 @@ from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
 from compositionality.train.common.run_folder import check_run
-from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_settings import GrpoSettings
-from compositionality.train.sft_inputs import read_sft_inputs
 from compositionality.train.sft_settings import SftSettings
 from compositionality.yaml_files import as_yaml
 
@@ -37,7 +35,7 @@ def train_grpo(settings: GrpoSettings) -> None:
         settle_cluster(settings, imagined=settings.dry_run)
         grpo.train(configure.grpo_config(settings))
     else:
-        _on_ranks(settings, lambda: _grpo(settings), read_grpo_inputs, grpo_settings.make_recipe)
+        _on_ranks(settings, grpo_settings.make_recipe)
 
 
 def train_sft(settings: SftSettings) -> None:
@@ -45,7 +43,7 @@ def train_sft(settings: SftSettings) -> None:
     sft_settings.check_settings(settings)
     sft_settings.settle_length(settings)
     sft_settings.settle_validation(settings)
-    if not settings.data.val_files:
+    if not settings.data.val_files and "RANK" not in os.environ:
         print("no data.val_files: no validation loss is reported", flush=True)
     if settings.engine == "verl":
         from compositionality.train.verl import configure, sft
@@ -53,7 +51,7 @@ def train_sft(settings: SftSettings) -> None:
         settle_cluster(settings, imagined=settings.dry_run)
         sft.train(configure.sft_config(settings))
     else:
-        _on_ranks(settings, lambda: _sft(settings), read_sft_inputs, sft_settings.make_recipe)
+        _on_ranks(settings, sft_settings.make_recipe)
 
 
 def show_grpo(settings: GrpoSettings) -> str:
@@ -135,13 +133,14 @@ def check_attention(settings: GrpoSettings | SftSettings, *, imagined: bool) -> 
         )
 
 
-def _on_ranks(
-    settings: Any, body: Callable[[], object], read_inputs: Callable[[Any], object], recipe: Callable[[Any], Recipe]
-) -> None:
-    """Run ``body`` on every rank; in a dry run, which begins with the same checks, print the settings."""
+def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
+    """Train on every rank; in a dry run, which begins with the same checks, print the settings.
+
+    torch is imported by the ranks only: a process that starts them has no use for it.
+    """
     check_attention(settings, imagined=settings.dry_run)
     if settings.dry_run:
-        if read_inputs(settings):
+        if _read_inputs(settings):
             check_run(Path(settings.trainer.output), recipe(settings), force=settings.force)
         print(as_yaml(asdict(settings)), end="")
         return
@@ -152,20 +151,22 @@ def _on_ranks(
         )
     settle_attention(settings)
     settle_model(settings)
-    on_ranks(settings.run, body)
+    on_ranks(settings.run, lambda: _train(settings))
 
 
-def _grpo(settings: GrpoSettings) -> None:
+def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
+    from compositionality.train.grpo_inputs import read_grpo_inputs
+    from compositionality.train.sft_inputs import read_sft_inputs
+
+    return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)
+
+
+def _train(settings: GrpoSettings | SftSettings) -> None:
+    from compositionality.train import grpo, sft
     from compositionality.train.common.processes import stop_processes
-    from compositionality.train.grpo import train
 
-    train(settings, force=settings.force)
-    stop_processes()
-
-
-def _sft(settings: SftSettings) -> None:
-    from compositionality.train.common.processes import stop_processes
-    from compositionality.train.sft import train
-
-    train(settings, force=settings.force)
+    if isinstance(settings, GrpoSettings):
+        grpo.train(settings, force=settings.force)
+    else:
+        sft.train(settings, force=settings.force)
     stop_processes()
