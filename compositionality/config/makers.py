@@ -9,12 +9,12 @@ BASH = Path(__file__).parents[2] / "bash"
 SECTIONS = {"countdown": "section43", "injection": "behavior_injection", "scaling": "scaling_law"}
 """By how the name of a study begins: where its own scripts are. Others are of sections 4.1 and 4.2."""
 _OUTPUT = re.compile(r"^OUTPUT=\$\{OUTPUT:-\$(?:DATA|CKPT|RESULTS)/(.+)\}$", re.MULTILINE)
-_FILES = re.compile(r'files="\[(.+?)\]"')
+_FILES = re.compile(r'\sfiles="\[(.+?)\]"')
 _PLACE = re.compile(r"([\w.-]+)/seed\d+(?:-split\d+)?/(.+)")
 
 
 def maker(message: str) -> str:
-    """``; bash bash/….sh makes it`` for the first path in ``message`` that is not there and that a script makes.
+    """Return ``; bash bash/….sh makes it`` for the first path in ``message`` that is not there and that a script makes.
 
     Empty if there is none. Of several scripts the one whose OUTPUT says most of the path, then the study's own.
     """
