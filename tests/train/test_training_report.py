@@ -104,7 +104,7 @@ def test_the_iterations_of_rft_are_added_up(tmp_path: Path) -> None:
             partial.mkdir()
         run = tmp_path / f"stage2-rft-iteration{number}"
         log = metrics(run, [{"step": step, "train/grad_norm": 0.1, "training/loss_tokens": 50} for step in (5, 9)])
-        model(run / "final", sft_report(log, 9, 40, rows / "train.parquet"))
+        model(run / "final", sft_report(log, 9, 40, [str(rows / "train.parquet")]))
     assert report_of(tmp_path / "stage2-rft-iteration2/final") == TrainingReport(
         updates=27, completions=303, tokens=300, rows=120
     )
