@@ -1,5 +1,7 @@
 """Markers of whole folders, files and tests, in one place."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if path == "tasks/test_contract.py" and "reasoning_gym" in item.name:
             item.add_marker("full")
     items.sort(key=lambda item: not item.path.as_posix().endswith(SLOWEST))
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """What a test sets in the environment, as a start does of a study's device, ends with it."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
