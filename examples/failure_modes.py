@@ -14,8 +14,7 @@ between it and the program.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.sources import FailureSettings, check
+from compositionality.evaluate.failures import FailureSettings, check, find_failures
 from compositionality.report.draw import draw_failures
 
 

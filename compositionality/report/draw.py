@@ -9,7 +9,7 @@ from compositionality.analysis.scaling import STEP as FIT_STEP
 from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, verify, write_derived
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
 from compositionality.evaluate.results import LABELS, read_results
 from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
 from compositionality.ranges import REQUIRED

@@ -9,7 +9,7 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.create_problems import create_problems, settings_for
 from compositionality.data.parquet import read_table, write_table
-from compositionality.evaluate.failures.sources import FailureSettings
+from compositionality.evaluate.failures import FailureSettings
 from compositionality.rollout.store import shard_table
 from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import chain_text, parse_program

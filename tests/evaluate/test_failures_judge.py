@@ -20,9 +20,8 @@ import pytest
 from failure_runs import evaluation, first_line_only, problem_file, rows_of, settings, wrong_at_the_end
 
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.judge import NAMES, SCHEMA, judged_class
-from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.summary import agreement, kappa_with_interval
+from compositionality.evaluate.failures import find_failures
+from compositionality.evaluate.llm_judge import NAMES, SCHEMA, agreement, judged_class, kappa_with_interval
 from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]
@@ -207,7 +206,7 @@ def test_p18_a_judge_without_address_is_one_line(home: Path, judge: Judge, monke
 def test_a_reply_outside_the_schema_is_no_class(
     home: Path, judge: Judge, reply: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compositionality.evaluate.failures.judge.RETRIES", 0)
+    monkeypatch.setattr("compositionality.evaluate.llm_judge.RETRIES", 0)
     judge.spoilt = reply
     with pytest.raises(UserError, match=r"http://127\.0\.0\.1:\d+/v1: the server of the judge failed: the reply"):
         asked(home, judge)

@@ -18,9 +18,14 @@ from failure_runs import (
 
 from compositionality.data.artefact import file_hash, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.run import find_failures
-from compositionality.evaluate.failures.sources import FailureSettings
-from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.failures import (
+    FailureSettings,
+    by_function,
+    by_pair,
+    class_shares,
+    find_failures,
+    read_labels,
+)
 from compositionality.evaluate.results import Results, read_results
 from compositionality.stats.estimate import over_problems
 from compositionality.types import FAILURES, Metric
@@ -119,13 +124,13 @@ def test_single_folders_find_their_problem_file(home: Path) -> None:
     other = problem_file(home / "other.parquet", seed=5)
     folders = [f"m:{home}/run/rollouts/slip/heldout", f"m:{rollouts(home / 'more', other, always_right)}"]
     files = [f"heldout:{home / 'heldout.parquet'}", f"other:{other}"]
-    output = find_failures(FailureSettings(files, home / "out", rollouts=folders))
+    output = find_failures(FailureSettings(problems=files, output=home / "out", rollouts=folders))
     found = {row["problems"]: row["share"] for row in class_shares(results_of(output)) if row["class"] == "correct"}
     assert found == {"heldout": 0.5, "other": 1}
     with pytest.raises(UserError, match="answers none of the files in problems"):
-        find_failures(FailureSettings(files[:1], home / "out", rollouts=folders))
+        find_failures(FailureSettings(problems=files[:1], output=home / "out", rollouts=folders))
     with pytest.raises(UserError, match="m answers heldout twice"):
-        find_failures(FailureSettings(files, home / "out", rollouts=[folders[0], folders[0]]))
+        find_failures(FailureSettings(problems=files, output=home / "out", rollouts=[folders[0], folders[0]]))
 
 
 def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:

@@ -13,8 +13,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
-from compositionality.evaluate.failures.labels import LABELS_SCHEMA
-from compositionality.evaluate.failures.summary import count_classes, read_labels
+from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.table import write

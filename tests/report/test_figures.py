@@ -15,8 +15,7 @@ from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, read_manifest
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.evaluate.failures.labels import LABELS_SCHEMA
-from compositionality.evaluate.failures.summary import count_classes, read_labels
+from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.table import write
 from compositionality.report import figures, paper
 from compositionality.report.draw import (

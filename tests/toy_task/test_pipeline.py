@@ -116,8 +116,7 @@ def train() -> None:
 def tables(results: Path) -> None:
     """Evaluation, failure modes, audit, the table over seeds, and the page."""
     from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
-    from compositionality.evaluate.failures.run import find_failures
-    from compositionality.evaluate.failures.sources import FailureSettings
+    from compositionality.evaluate.failures import FailureSettings, find_failures
     from compositionality.evaluate.seeds import SummariseSettings, summarise
     from compositionality.report.page.build import report
     from compositionality.report.page.inputs import ReportSettings

@@ -13,7 +13,7 @@ from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
-from compositionality.evaluate.failures.summary import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
 from compositionality.evaluate.passk import curves as passk
 from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.table import RESULTS

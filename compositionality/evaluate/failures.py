@@ -1,0 +1,367 @@
+"""Section 4.5: what went wrong in every response, found by program; shares by class, function and pair of functions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from compositionality.console import natural_key, new_console
+from compositionality.data.artefact import (
+    Recipe,
+    exclusive,
+    file_hash,
+    is_to_be_checked,
+    read_manifest,
+    write_derived,
+)
+from compositionality.data.parquet import read_table
+from compositionality.data.problems import iterate_problems, read_problems
+from compositionality.errors import UserError
+from compositionality.evaluate.frames import rich_table
+from compositionality.evaluate.llm_judge import (
+    JUDGED,
+    JudgeSettings,
+    agreement,
+    judge_labels,
+    judge_server,
+    print_agreement,
+)
+from compositionality.evaluate.naming import check_name, named_paths
+from compositionality.evaluate.replicate import replicate_of
+from compositionality.evaluate.results import LABELS, Results, read_results
+from compositionality.evaluate.summary import columns, share
+from compositionality.evaluate.summary import labels as about
+from compositionality.evaluate.table import FAILURE, REASONS, RESULTS, SCHEMA, write
+from compositionality.evaluate.tables import COMPOSES
+from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
+from compositionality.rollout.store import read_rollouts, rollout_manifest
+from compositionality.stats.estimate import over_problems
+from compositionality.tasks.registry import task_of
+from compositionality.types import CORRECT, FAILURES, Completion, Failure, Metric, Problem, Reason, Verdict
+
+STEP = "find_failures"
+RULES = 1
+"""Of the classification; another number makes old labels be made again."""
+LABELS_SCHEMA = pa.schema(
+    [
+        ("arm", pa.string()),
+        ("file", pa.string()),
+        ("problem", pa.int64()),
+        ("sample", pa.int32()),
+        ("group", pa.string()),
+        ("level", pa.int64()),
+        ("data_source", pa.string()),
+        ("cluster", pa.string()),  # equal for problems that share a composition (Task.cluster)
+        ("class", pa.string()),
+        ("step", pa.int32()),  # where the first fault is, from 1, innermost first
+        ("function", pa.string()),
+        ("fault", pa.string()),
+        ("outer", pa.string()),  # of a problem of one or two functions: the last one applied …
+        ("inner", pa.string()),  # … and the first, if there are two
+        ("composed", pa.bool_()),  # the functions are the problem's, in order, whatever the strings
+        ("applied", pa.list_(pa.string())),  # the functions of the steps that the response states …
+        ("wrong", pa.list_(pa.bool_())),  # … and which of these have another result than the function gives
+    ]
+)
+COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
+"""Of the rollouts, what a diagnosis needs."""
+ROWS_AT_ONCE = 8192
+KEYS = ["arm", "file", "problem", "group", "level", "data_source", "cluster"]
+Row = dict[str, Any]
+
+
+@dataclass
+class FailureSettings(JudgeSettings):
+    """Settings of ``find_failures``: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
+
+    problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
+    output: Path = REQUIRED  # folder of the results
+    evaluation: str = ""  # folder of examples/evaluate.py
+    rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
+    models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
+    levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
+
+
+class Source(NamedTuple):
+    """The rollouts of one model on one problem file, whose name is ``file``."""
+
+    model: str
+    file: str
+    rollouts: Path
+    problems: Path
+
+
+class Response(NamedTuple):
+    """One completion with its verdict; ``number``: row of the problem in its file."""
+
+    source: Source
+    number: int
+    sample: int
+    problem: Problem
+    completion: Completion
+    verdict: Verdict
+
+
+def find_failures(settings: FailureSettings) -> Path:
+    """Write ``output``/labels.parquet and results.parquet; print the table of ``level``."""
+    output, sources = settings.output, find_sources(settings)
+    table, judged = output / LABELS, output / JUDGED
+    recipe, force = _recipe(settings, sources), settings.force
+    with exclusive(output):
+        if not write_derived(table, recipe, lambda path: _write_labels(sources, settings.levels, path), force=force):
+            print(f"{table} is already there")
+        labels = read_labels(table)
+        counts = Recipe(STEP, {"rules": RULES, "columns": SCHEMA.names}, {"labels": table})
+        write_derived(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force)
+        if settings.judge:
+            texts = (
+                ((one.source.model, one.source.file, one.number, one.sample), one.problem, one.completion.text)
+                for one in _responses(sources)
+            )
+            judge_labels(settings, table, labels, texts, judged)
+    console = new_console()
+    print_failures(read_results([f"run:{output}"], metric=Metric.FAILURES), labels, settings.level, console)
+    made = read_manifest(judged) if judged.is_file() else None
+    if made is not None and made.inputs.get("labels") == file_hash(table):
+        print_agreement(agreement(judged), console)
+    print(f"{output / RESULTS} and {LABELS}")
+    return output
+
+
+def check(settings: FailureSettings) -> None:
+    """Refuse in a dry run invalid settings, and rollouts and problem files, if all exist, that do not fit them."""
+    files = _check_settings(settings)
+    folders = named_paths("rollouts", settings.rollouts) if settings.rollouts else {"": settings.evaluation}
+    if is_to_be_checked(*files.values(), *folders.values(), dry=True):
+        find_sources(settings)
+
+
+def find_sources(settings: FailureSettings) -> list[Source]:
+    """Return the rollouts, model by model. UserError if one is missing or answers another problem file."""
+    files = _check_settings(settings)
+    sources = list(_given(settings, files) if settings.rollouts else _evaluated(settings, files))
+    used = {source.problems for source in sources}
+    levels = {level for path in used for level in read_problems(path)["level"].to_pylist()}
+    if settings.levels and not levels.intersection(settings.levels):
+        raise UserError(
+            f"levels={settings.levels}: the problems have levels {sorted(levels)}; leave levels out for all"
+        )
+    if settings.judge and settings.level not in levels:
+        raise UserError(f"level={settings.level}: the problems have levels {sorted(levels)}; choose one to be judged")
+    return sources
+
+
+def _check_settings(settings: FailureSettings) -> dict[str, Path]:
+    """Return the problem files by name. UserError for invalid settings."""
+    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
+    if bool(settings.evaluation) == bool(settings.rollouts):
+        raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
+    for name in settings.models:
+        check_name("models", name)
+    check_ranges(settings)
+    if settings.judge:
+        judge_server(settings)
+    return files
+
+
+def _given(settings: FailureSettings, files: dict[str, Path]) -> Iterator[Source]:
+    """Yield the folders of ``rollouts``, each with the problem file that it was made from."""
+    names = {file_hash(path): name for name, path in files.items() if path.is_file()}
+    known: set[tuple[str, str]] = set()
+    for entry in settings.rollouts:
+        ((model, path),) = named_paths("rollouts", [entry]).items()
+        if settings.models and model not in settings.models:
+            continue
+        name = names.get(rollout_manifest(Path(path)).inputs.get("problems", ""))
+        if name is None:
+            raise UserError(f"{path}: answers none of the files in problems; add the one that it was made from")
+        if (model, name) in known:
+            raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {path}")
+        known.add((model, name))
+        yield Source(model, name, Path(path), files[name])
+    if not known:
+        raise UserError(f"models: {', '.join(settings.models)} unknown among the rollouts; write NAME:FOLDER")
+
+
+def _evaluated(settings: FailureSettings, files: dict[str, Path]) -> Iterator[Source]:
+    """Yield the rollouts of an evaluation; models in the order of its table, where it has one."""
+    rollouts = Path(settings.evaluation) / "rollouts"
+    models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
+    if not models:
+        raise UserError(f"{rollouts}: no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
+    table = read_manifest(rollouts.parent / RESULTS)
+    known = table.settings.get("models", []) if table else []
+    models.sort(key=lambda model: known.index(model) if model in known else len(known))
+    for model in settings.models or models:
+        for name, path in files.items():
+            folder = rollouts / model / name
+            if not folder.is_dir():
+                raise UserError(
+                    f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems"
+                )
+            if not path.is_file():
+                raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+            if rollout_manifest(folder).inputs.get("problems") != file_hash(path):
+                raise UserError(f"{folder}: answers other problems than {path}; give the file that it was made from")
+            yield Source(model, name, folder, path)
+
+
+def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:
+    inputs = {f"rollouts/{source.model}/{source.file}": source.rollouts for source in sources}
+    inputs |= {f"problems/{source.file}": source.problems for source in sources}
+    names = [[source.model, source.file] for source in sources]
+    kept = {"rules": RULES, "columns": LABELS_SCHEMA.names, "sources": names, "levels": sorted(settings.levels)}
+    replicate = replicate_of((source.rollouts for source in sources), {source.problems: None for source in sources})
+    return Recipe(STEP, {**kept, "replicate": replicate}, inputs)
+
+
+def _responses(sources: Sequence[Source]) -> Iterator[Response]:
+    """Yield every response. UserError if a row of the rollouts names a problem that the file lacks, or no verdict."""
+    problems = {path: list(iterate_problems(read_problems(path))) for path in {source.problems for source in sources}}
+    for source in sources:
+        path, known = source.problems, problems[source.problems]
+        for row in (row for shard in read_rollouts(source.rollouts) for row in shard.select(COLUMNS).to_pylist()):
+            number, reason = row["problem"], row["reason"]
+            if not 0 <= number < len(known):
+                raise UserError(f"{path}: has no row {number}, which the rollouts answer; collect them again")
+            if reason not in REASONS:
+                raise UserError(f"{path}: row {number}: {reason!r} is no verdict; collect its rollouts again")
+            completion = Completion(row["response"], row["n_tokens"], row["finish_reason"])
+            verdict = Verdict(row["score"], Reason(reason), row["answer"])
+            yield Response(source, number, row["sample"], known[number], completion, verdict)
+
+
+def _write_labels(sources: Sequence[Source], levels: Sequence[int], path: Path) -> None:
+    """Classify every response to problems of ``levels`` (none: all). UserError if there is none."""
+    labels = map(_label, (one for one in _responses(sources) if not levels or one.problem.level in levels))
+    n_rows = 0
+    with pq.ParquetWriter(path, LABELS_SCHEMA, compression="zstd") as writer:
+        while rows := list(islice(labels, ROWS_AT_ONCE)):
+            writer.write_table(pa.Table.from_pylist(rows, schema=LABELS_SCHEMA))
+            n_rows += len(rows)
+    if not n_rows:
+        raise UserError(f"levels={levels}: no response to problems of these levels; leave levels out for all")
+
+
+def _label(response: Response) -> Row:
+    source, number, sample, problem, completion, verdict = response
+    task = task_of(problem.data_source)
+    try:
+        found = task.diagnose(problem, completion, verdict)
+    except UserError as error:
+        raise UserError(f"{source.problems}: row {number}: {error}") from error
+    return {
+        "arm": source.model,
+        "file": source.file,
+        "problem": number,
+        "sample": sample,
+        "group": problem.group,
+        "level": problem.level,
+        "data_source": problem.data_source,
+        "cluster": task.cluster(problem),
+        "class": found.failure.value,
+        "step": found.step,
+        "function": found.skill,
+        "fault": found.fault,
+        "outer": found.expected[-1] if 1 <= len(found.expected) <= 2 else None,
+        "inner": found.expected[0] if len(found.expected) == 2 else None,
+        "composed": found.composed,
+        "applied": [name for name, _ in found.applied],
+        "wrong": [wrong for _, wrong in found.applied],
+    }
+
+
+def read_labels(path: Path) -> pd.DataFrame:
+    """Read labels.parquet; models and files keep their order."""
+    return read_table(path, LABELS_SCHEMA.names, types=LABELS_SCHEMA, gaps=LABELS_SCHEMA.names).to_pandas()
+
+
+def count_classes(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return a row of the table of results for each model and problem: its responses by class."""
+    order = {name: pd.Categorical(labels[name], labels[name].unique()) for name in ("arm", "file")}
+    classes = {FAILURE + name: labels["class"] == name for name in FAILURES}
+    counts = labels[KEYS].assign(**order, **classes, handed_on=labels["composed"], n=1)
+    rows = counts.groupby(KEYS, observed=True, as_index=False).sum().astype({"arm": str, "file": str})
+    return rows.assign(judged=rows["n"], right=rows[FAILURE + CORRECT])
+
+
+def class_shares(results: Results) -> list[Row]:
+    """Return the share of every class by set of problems and model, with its interval and values by seed."""
+    return [
+        {
+            "model": arm,
+            **about(results, problems),
+            "class": name,
+            **columns(share(results, arm, problems, name), "share"),
+        }
+        for problems in results.sets
+        for arm in results.arms
+        for name in FAILURES
+    ]
+
+
+def by_function(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each function, in how many of the steps that apply it the result is wrong: ``error_rate``.
+
+    Steps of all levels. ``alone``: accuracy on the problems that ask for this function only (null: there are none).
+    """
+    rows = []
+    for key, part in labels.groupby(["arm", "file", "group"], sort=False):
+        steps = part[["problem", "applied", "wrong"]].explode(["applied", "wrong"], ignore_index=True).dropna()
+        alone = (part["class"] == CORRECT)[part["inner"].isna()].groupby(part["outer"]).mean()
+        for function in sorted(set(steps["applied"]), key=natural_key):
+            named = dict(zip(("model", "problems", "group", "function"), (*key, function), strict=True))
+            wrong = steps.loc[steps["applied"] == function, "wrong"].astype(int)
+            sizes = {"reached": len(wrong), "wrong": int(wrong.sum())}
+            rate = _rate(wrong, steps["problem"], "error_rate")
+            rows.append({**named, **sizes, **rate, "alone": alone.get(function)})
+    return pd.DataFrame(rows)
+
+
+def by_pair(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy on the problems that compose two functions, outer after inner."""
+    names = ["model", "problems", "group", "outer", "inner"]
+    pairs = labels.rename(columns={"arm": "model", "file": "problems"}).dropna(subset=["inner"])
+    rows = [
+        {
+            **dict(zip(names, key, strict=True)),
+            "n": len(part),
+            **_rate((part["class"] == CORRECT).astype(int), part["problem"], "accuracy"),
+        }
+        for key, part in pairs.groupby(names, sort=False)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _rate(counted: "pd.Series[int]", problems: "pd.Series[int]", name: str) -> Row:
+    """Return the mean of zeros and ones as ``name``, with its interval over problems."""
+    counts = counted.groupby(problems).agg(["sum", "size"])
+    estimate = over_problems(counts["sum"].to_numpy(np.int64), counts["size"].to_numpy(np.int64))
+    ends = (estimate.value, *estimate.over_problems) if estimate else (None,) * 3
+    return dict(zip((name, "low", "high"), ends, strict=True))
+
+
+def print_failures(results: Results, labels: pd.DataFrame, level: int, console: Console) -> None:
+    """Print classes by model for every set of problems of this level, and what else is known of the responses."""
+    slips = (labels["class"] == Failure.ATOMIC) & (labels["fault"] == "miscopied")
+    shown = {f"% {COMPOSES}": labels["composed"], "% atomic error by miscopying the string of the step before": slips}
+    for problems in (one for one in results.sets if one.level == level):
+        title = f"{problems.file}, level {level}: % of responses [95 % interval], {results.size(problems)} problems"
+        console.print(f"\n{title}")
+        estimates = {arm: [share(results, arm, problems, name) for name in FAILURES] for arm in results.arms}
+        cells = {
+            arm: [f"{100 * one.value:.1f} [{100 * one.low:.0f}–{100 * one.high:.0f}]" if one else "–" for one in each]
+            for arm, each in estimates.items()
+        }
+        console.print(rich_table(pd.DataFrame(cells, [name.replace("_", " ") for name in FAILURES]), "class"))
+        rows = (labels[["file", "group", "level"]] == [problems.file, problems.group, level]).all(axis=1)
+        for title, values in shown.items():
+            means = (100 * values[rows]).groupby(labels["arm"], sort=False).mean()
+            console.print(f"{title}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")

@@ -1,0 +1,239 @@
+"""A language model as second judge of failures: what it is asked, its answers, and how far it agrees with the program.
+
+Any server that speaks the OpenAI chat protocol with JSON schemas. Every answer is kept at once in a file of lines, with
+the hash of its request (model, chat, schema, sampling), so that no question is sent twice. The server's address is no
+part of the hash: a model may move.
+"""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from rich.console import Console
+
+from compositionality.data.artefact import Recipe, verify, write_derived
+from compositionality.data.parquet import read_table, write_table
+from compositionality.errors import UserError
+from compositionality.ranges import NonNegativeInt, PositiveInt
+from compositionality.rollout.engines.base import run_concurrently
+from compositionality.rollout.engines.openai import read_text
+from compositionality.rollout.engines.server import JsonServer, ServerError, address_of
+from compositionality.stats.estimate import CONFIDENCE, Counts
+from compositionality.tasks.registry import task_of
+from compositionality.types import FAILURES, Failure, Message, Problem
+
+STEP = "judge_failures"
+JUDGED, ANSWERS = "judge.parquet", "judge_answers.jsonl"
+URL_VARIABLE, MODEL_VARIABLE = "JUDGE_BASE_URL", "JUDGE_MODEL"
+KEY_VARIABLES = ("JUDGE_API_KEY", "OPENAI_API_KEY")
+RETRIES, TIMEOUT_S = 5, 600.0
+DRAWS = 2000
+MALFORMED = "malformed"
+"""An answer that is none of the classes: counted, and never taken for one."""
+LONGEST_RESPONSE = 6000
+MEANINGS = {
+    Failure.CORRECT: "The final answer is the true one.",
+    Failure.IGNORES: "Several operators were to be applied and only one was, or none.",
+    Failure.INCOMPLETE: "The operators are applied in the right order and rightly, but the work stops before the last.",
+    Failure.INCORRECT: "The operators are applied in another order, or to the input in place of a result, or one is "
+    "left out or added.",
+    Failure.ATOMIC: "The operators and their order are right, but the result of one of them is wrong or miscopied.",
+    Failure.FORMAT: "No final answer can be read.",
+}
+SYSTEM = """You check how a student worked out a problem that takes several operators, one after another. You see their
+definitions, which the student did not see, the true value after every operator, and the student's response. Find the
+first thing that went wrong in it and say which one of these classes it is:
+{classes}
+Reply with a JSON object with one key, "class"."""
+NAMES = [failure.value for failure in MEANINGS]
+SCHEMA = {
+    "type": "object",
+    "properties": {"class": {"type": "string", "enum": NAMES}},
+    "required": ["class"],
+    "additionalProperties": False,
+}
+RESPONSE = ["arm", "file", "problem", "sample"]
+"""Columns that name a response."""
+Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]
+"""Responses by name, with the problem and the text."""
+
+
+@dataclass
+class JudgeSettings:
+    """Settings of the judge, which are those of ``find_failures``."""
+
+    level: NonNegativeInt = 3  # the one that is printed, and judged
+    judge: bool = False  # let a language model judge too
+    judge_base_url: str = ""  # http://HOST:PORT/v1; default: $JUDGE_BASE_URL
+    judge_model: str = ""  # the name that the server knows; default: $JUDGE_MODEL
+    judge_responses: NonNegativeInt = 100  # of every model and problem file; 0: all of that level
+    judge_max_tokens: PositiveInt = 256  # of the judging model's answer
+    judge_concurrency: PositiveInt = 16  # requests at a time
+    force: bool = False  # replace a result that was made from something else
+
+
+def judge_server(settings: JudgeSettings) -> tuple[str, str]:
+    """Return address and name of the judge, from the settings or the environment. UserError if one is missing."""
+    base_url = settings.judge_base_url or os.environ.get(URL_VARIABLE, "")
+    model = settings.judge_model or os.environ.get(MODEL_VARIABLE, "")
+    if not base_url or not model:
+        raise UserError(f"judge=true: set {URL_VARIABLE}=http://HOST:PORT/v1 and {MODEL_VARIABLE}=NAME")
+    address_of(base_url)
+    return base_url, model
+
+
+def judge_labels(settings: JudgeSettings, table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
+    """Write ``output``, the judge's class beside the program's for some responses of ``level``.
+
+    ``labels`` are the program's, read from ``table``.
+    """
+    _, model = judge_server(settings)
+    wording = hashlib.sha256(json.dumps([SYSTEM, SCHEMA, list(MEANINGS.values())]).encode()).hexdigest()[:16]
+    kept = {"judge": model, "wording": wording, "level": settings.level}
+    kept |= {"responses": settings.judge_responses, "max_tokens": settings.judge_max_tokens}
+
+    def write(path: Path) -> None:
+        chosen = choose(labels, settings.level, settings.judge_responses).set_index(RESPONSE)["class"].rename("program")
+        asked = {key: judge_prompt(problem, text) for key, problem, text in texts if key in chosen.index}
+        if not asked:
+            raise UserError(f"level={settings.level}: no response to judge; choose a level that the problems have")
+        answers = ask(settings, list(asked.values()), output.with_name(ANSWERS))
+        judged = chosen.loc[list(asked)].to_frame().assign(judge=list(map(judged_class, answers)))
+        write_table(pa.Table.from_pandas(judged.reset_index(), preserve_index=False), path)
+
+    write_derived(output, Recipe(STEP, kept, {"labels": table}), write, force=settings.force)
+
+
+def choose(labels: pd.DataFrame, level: int, n: int) -> pd.DataFrame:
+    """Return the labels of ``n`` responses (0: all) of every model and file, always the same: by hash of their names.
+
+    Overlong responses are left out: that they were cut off is no judgement.
+    """
+    rows = labels[(labels["level"] == level) & (labels["class"] != Failure.OVERLONG)]
+    names = zip(rows["problem"], rows["sample"], strict=True)
+    drawn = [hashlib.blake2b(f"{problem}/{sample}".encode(), digest_size=8).digest() for problem, sample in names]
+    rows = rows.assign(drawn=drawn).sort_values("drawn")
+    return rows.groupby(["arm", "file"]).head(n) if n else rows
+
+
+def judge_prompt(problem: Problem, response: str) -> list[Message]:
+    """Return the chat that asks for the class of a response. UserError for a task that has no reference to show."""
+    reference = task_of(problem.data_source).reference(problem)
+    if reference is None:
+        raise UserError(f"judge=true: {problem.data_source} has no reference steps to show a judge; leave judge out")
+    shown = response if len(response) <= LONGEST_RESPONSE else response[:LONGEST_RESPONSE] + " […]"
+    user = f"{reference}\n\nThe student's response, between the lines:\n-----\n{shown}\n-----"
+    classes = "\n".join(f"- {failure.value}: {meaning}" for failure, meaning in MEANINGS.items())
+    return [
+        {"role": "system", "content": SYSTEM.format(classes=classes)},
+        {"role": "user", "content": user},
+    ]
+
+
+def judged_class(answer: str) -> str:
+    """Return the class that an answer names, or MALFORMED."""
+    try:
+        named = json.loads(answer)
+    except (ValueError, RecursionError):
+        return MALFORMED
+    found = named.get("class") if isinstance(named, dict) and set(named) == {"class"} else None
+    return found if found in NAMES else MALFORMED
+
+
+def ask(settings: JudgeSettings, questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
+    """Return the answers in order; what ``answers`` lacks is requested, and stored there at once.
+
+    UserError if a request still fails when it is repeated.
+    """
+    base_url, model = judge_server(settings)
+    schema = {"name": "failure", "strict": True, "schema": SCHEMA}
+    form = {"type": "json_schema", "json_schema": schema}
+    options = {"temperature": 0.0, "seed": 0, "max_tokens": settings.judge_max_tokens, "response_format": form}
+    contents = [json.dumps([model, question, options], sort_keys=True) for question in questions]
+    keys = [hashlib.sha256(content.encode()).hexdigest() for content in contents]
+    known = read_answers(answers)
+    missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
+    print(f"judge {model}: {len(missing)} of {len(keys)} requests to send")
+    if not missing:
+        return [known[key] for key in keys]
+    secret = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
+    concurrency, lock = settings.judge_concurrency, threading.Lock()
+    server = JsonServer(base_url, key=secret, connections=concurrency, retries=RETRIES, timeout_s=TIMEOUT_S)
+
+    def ask_one(key: str, question: Sequence[Message]) -> None:
+        content = {"model": model, "messages": list(question), **options}
+        try:
+            known[key] = server.call("/chat/completions", content, read_text)
+        except ServerError as error:
+            raise UserError(f"{server.name}: the server of the judge failed: {error}; fix it and run again") from error
+        with lock, answers.open("a") as stream:  # on a new line: the last one may be torn
+            stream.write("\n" + json.dumps({"key": key, "answer": known[key]}) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    with contextlib.closing(server):
+        run_concurrently([partial(ask_one, *each) for each in missing.items()], concurrency)
+    return [known[key] for key in keys]
+
+
+def read_answers(path: Path) -> dict[str, str]:
+    """Return the stored answers by hash of the request; a line that a killed process left unfinished is passed over."""
+    known = {}
+    for line in path.read_text(errors="replace").splitlines() if path.is_file() else ():
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            stored = json.loads(line)
+            known[str(stored["key"])] = str(stored["answer"])
+    return known
+
+
+def agreement(judged: Path) -> dict[str, Any]:
+    """Return figures of judge.parquet; malformed answers are counted and left out of the rest. None: undefined."""
+    made = verify(judged)
+    rows = read_table(judged, [*RESPONSE, "program", "judge"]).to_pandas()
+    valid = rows[rows["judge"] != MALFORMED]
+    clusters = valid.groupby(["file", "problem"]).ngroup().to_numpy(np.int64)
+    numbers = [valid[name].map(FAILURES.index).to_numpy(np.int64) for name in ("program", "judge")]
+    tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
+    np.add.at(tables, (clusters, *numbers), 1)
+    same = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
+    found = {"model": made.settings["judge"], "n": len(valid), "malformed": len(rows) - len(valid), "agreement": same}
+    return {**found, **dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))}
+
+
+def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:
+    """Return Cohen's kappa of the summed contingency tables of C problems (C, K, K) and the 95 % interval of a
+    bootstrap over problems; None where chance alone agrees."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    if not (n := len(tables)):
+        return None, None, None
+    weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=DRAWS)  # (D, C)
+    drawn = (weights @ tables.reshape(n, -1)).reshape(-1, *tables.shape[1:])  # (D, K, K)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, *others = (float(cohens_kappa(table, return_results=False)) for table in (tables.sum(0), *drawn))
+    if not math.isfinite(value):
+        return None, None, None
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.nanquantile(np.where(np.isfinite(others), others, np.nan), [tail, 1 - tail])
+    return value, float(low), float(high)
+
+
+def print_agreement(judge: dict[str, Any], console: Console) -> None:
+    """Print how far a judge model agrees with the program."""
+    kappa = "undefined" if judge["kappa"] is None else "{kappa:.2f} [{low:.2f}, {high:.2f}]".format(**judge)
+    agreed = "–" if judge["agreement"] is None else f"{100 * judge['agreement']:.1f} %"
+    console.print(
+        f"\njudge {judge['model']}: {judge['n']} responses, agreement {agreed}, Cohen's kappa {kappa}, "
+        f"{judge['malformed']} malformed answers left out"
+    )
