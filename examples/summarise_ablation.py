@@ -1,8 +1,7 @@
 r"""Ablations: accuracy at one level for base models that differ in one thing each, with 95 % intervals.
 
 Reads base models made by examples/pretrain_tiny.py (what they were made of) and, under the same names, the
-results.parquet of the studies that started from each, one for every seed. Writes OUTPUT (a .json), with markdown=FILE
-the table to its place in that file.
+results.parquet of the studies that started from each, one for every seed. Writes OUTPUT (a .json) and prints the table.
 
     python examples/summarise_ablation.py bases=[whole:checkpoints/a/base,half:checkpoints/b/base] \
         inputs=[whole/seed0:results/a/results.parquet,half/seed0:results/b/results.parquet] \
