@@ -1,9 +1,8 @@
 r"""The paper's claims compared with our results: our figures, intervals, a decision, and what would decide it.
 
 Reads, for every seed, results.parquet of examples/evaluate.py (strings; Countdown), of examples/passk.py and of
-examples/failure_modes.py; the claims of what is not given are "not run". Writes OUTPUT
-(claims.json) and the same comparisons as .csv, with markdown=FILE the table between the marks of place=claims in that
-file; prints the table. RESULTS/SEED:PATH names an input; RESULTS are the keys of results: in the claims' YAML.
+examples/failure_modes.py; the claims of what is not given are "not run". Writes OUTPUT (claims.json) and prints the
+table. RESULTS/SEED:PATH names an input; RESULTS are the keys of results: in the claims' YAML.
 
     python examples/claims.py output=results/composition/claims.json results=[\
         accuracy/seed0:results/composition/seed0/section41_42/results.parquet,accuracy/seed1:results/composition/seed1/section41_42/results.parquet,\

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from compositionality.data.artefact import Recipe, file_hash, manifest_path, new_artefact, verify
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.file import FOLDER as CLAIMS
+from compositionality.evaluate.claims.model import FOLDER as CLAIMS
 from compositionality.ranges import REQUIRED, NonEmptyStr, OneOf, Seed, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 
@@ -54,7 +54,7 @@ def registration_path(name: str) -> Path:
 
 
 def read_registration(path: Path) -> Registration:
-    """The file's content. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
+    """Read a file. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
     found = validated(Registration, read_yaml_mapping(path), str(path))
     if missing := [entry.name for entry in fields(found) if getattr(found, entry.name) == REQUIRED]:
         raise UserError(f"{path}: no value for {', '.join(sorted(missing))}")
@@ -64,18 +64,17 @@ def read_registration(path: Path) -> Registration:
 
 
 def _faults(found: Registration) -> Iterator[str]:
-    if len(found.primary) > MOST_PRIMARY or not found.primary:
+    if not 1 <= len(found.primary) <= MOST_PRIMARY:
         yield f"primary: {len(found.primary)} claims; one to {MOST_PRIMARY} can be primary"
-    for key, names in (("secondary", found.secondary), ("controls", found.controls)):
-        other = found.primary if key == "secondary" else found.arms
-        if both := sorted(set(names) & set(other)):
-            yield f"{key}: {both[0]} is {'primary' if key == 'secondary' else 'among arms'} too; name it once"
-    if not found.replicates:
-        yield "replicates: none; give SEED: [SPLIT, …]"
+    for key, other, what in (("secondary", found.primary, "primary"), ("controls", found.arms, "among arms")):
+        for name in sorted(set(getattr(found, key)).intersection(other)):
+            yield f"{key}: {name} is {what} too; name it once"
     for key in ("primary", "secondary", "arms", "controls"):
         names = getattr(found, key)
-        if twice := [name for name in names if names.count(name) > 1]:
-            yield f"{key}: {twice[0]} is named twice; name it once"
+        for name in (name for name in names if names.count(name) > 1):
+            yield f"{key}: {name} is named twice; name it once"
+    if not found.replicates:
+        yield "replicates: none; give SEED: [SPLIT, …]"
     owner: dict[int, int] = {}
     for seed, splits in found.replicates.items():
         if seed in TUNING:
@@ -112,7 +111,7 @@ class Frozen:
     @cached_property
     def registration(self) -> Registration:
         """What was registered."""
-        assert self.facts
+        assert self.facts  # the folder is as it was made
         return read_registration(self.folder / FROZEN)
 
     @property
@@ -121,13 +120,13 @@ class Frozen:
         return self.folder / FROZEN_CLAIMS
 
     def changed(self) -> list[str]:
-        """Why each registered file is not as it was, a line each."""
-        files = (
-            (registration_path(self.facts["registration"]), self.folder / FROZEN),
-            (claims_path(self.registration.claims), self.claims),
-        )
-        since = f"changed since results exist under registration {self.facts['registration']}"
-        return [f"{now}: {since}" for now, then in files if not now.is_file() or file_hash(now) != file_hash(then)]
+        """Return why each registered file is not as it was, a line each."""
+        name = self.facts["registration"]
+        files = {registration_path(name): self.folder / FROZEN, claims_path(self.registration.claims): self.claims}
+        since = f"changed since results exist under registration {name}"
+        return [
+            f"{now}: {since}" for now, then in files.items() if not now.is_file() or file_hash(now) != file_hash(then)
+        ]
 
 
 def freeze(name: str, commit: str, folder: Path) -> Frozen:
@@ -135,16 +134,15 @@ def freeze(name: str, commit: str, folder: Path) -> Frozen:
 
     UserError if results exist under another one, or a file has changed since.
     """
-    path = registration_path(name)
-    facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
-    frozen, claims = Frozen(folder), claims_path(read_registration(path).claims)
-    if folder.exists() and frozen.facts:
+    path, frozen = registration_path(name), Frozen(folder)
+    if folder.exists():
         if frozen.facts["registration"] != name:
             raise UserError(f"{folder.parent}: has results of registration {frozen.facts['registration']}, not {name}")
         for line in frozen.changed():
             raise UserError(f"{line}; restore it, or register another study")
         return frozen
-    recipe = Recipe(STEP, facts, {FROZEN: path, FROZEN_CLAIMS: claims})
+    facts = {"registration": name, "sha256": file_hash(path), "commit": commit}
+    recipe = Recipe(STEP, facts, {FROZEN: path, FROZEN_CLAIMS: claims_path(read_registration(path).claims)})
     with new_artefact(folder, recipe) as partial:
         partial.mkdir()
         for file, source in recipe.inputs.items():

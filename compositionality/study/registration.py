@@ -15,8 +15,7 @@ from compositionality.data.git import CODE, changed_files, check_ancestor, commi
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
-from compositionality.evaluate.claims.model import Gate, Sensitive, Shown
+from compositionality.evaluate.claims.model import ClaimsFile, Gate, Sensitive, Shown, read_claims_file
 from compositionality.evaluate.registration import (
     Frozen,
     Registration,

@@ -12,7 +12,7 @@ from compositionality.analysis.predict import LATE, REGIONS, FittedStudy, error_
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import read_claims_file
+from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.results import read_figures
 from compositionality.types import Decision, Metric
 

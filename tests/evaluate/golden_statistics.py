@@ -15,8 +15,8 @@ import pandas as pd
 from claim_studies import Design, answers, results_of, study
 
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.gates import ByName
+from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
 from compositionality.evaluate.passk.curves import budget_factors, crossover, curves, slices
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import contrast, share

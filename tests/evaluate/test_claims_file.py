@@ -1,7 +1,6 @@
 """claims.json from folders: what is missing is not run, what was altered is refused, one seed is called one seed."""
 
 import io
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +16,9 @@ from studies import evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.file import FOLDER
+from compositionality.evaluate.claims.model import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
-from compositionality.evaluate.claims.tables import print_claims
-from compositionality.evaluate.frames import marks
+from compositionality.evaluate.claims.tables import claims_markdown, print_claims
 from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH
 from compositionality.types import FAILURES
@@ -78,10 +76,17 @@ def ungated(tmp_path: Path) -> str:
     return str(path)
 
 
-def content(tmp_path: Path, markdown: str = "", claims: str = "", **results: Sequence[str]) -> dict[str, Any]:
+def content(tmp_path: Path, claims: str = "", **results: Sequence[str]) -> dict[str, Any]:
     given = [f"{name}/{path}" for name, paths in results.items() for path in paths]
-    settings = ClaimsSettings(given, tmp_path / "claims.json", claims or ungated(tmp_path), markdown=markdown)
+    settings = ClaimsSettings(given, tmp_path / "claims.json", claims or ungated(tmp_path))
     return read_claims(decide_claims(settings))
+
+
+def printed(found: dict[str, Any]) -> str:
+    screen = Console(file=io.StringIO(), width=WIDTH)
+    print_claims(found, screen)
+    text: str = screen.file.getvalue()  # type: ignore[attr-defined]
+    return text
 
 
 def decisions(found: dict[str, Any]) -> dict[str, str]:
@@ -110,18 +115,14 @@ def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(tmp_path: Path, 
         f"claims:\n- {{name: H1, origin: paper, text: a, paper: b, {one}}}\n- {{name: X, text: mine, {one}}}\n"
     )
     settings = ClaimsSettings(
-        results=[f"accuracy/{accuracy(tmp_path, problems, 0)}"], output=tmp_path / "claims.json", claims=str(own),
-        markdown=str(tmp_path / "README.md"),
-    )  # fmt: skip
+        results=[f"accuracy/{accuracy(tmp_path, problems, 0)}"], output=tmp_path / "claims.json", claims=str(own)
+    )
     found = read_claims(decide_claims(settings))
     assert [row["origin"] for row in found["claims"]] == ["paper", "own"]
     counted = "1 claim of the paper: 1 supported; 1 claim of this study's own: 1 supported."
-    text = (tmp_path / "README.md").read_text()
-    assert counted in text
-    assert "**X** mine<br>*not in the paper*" in text
-    screen = Console(file=io.StringIO(), width=WIDTH)
-    print_claims(found, screen)
-    assert counted in screen.file.getvalue()  # type: ignore[attr-defined]
+    assert counted in claims_markdown(found)
+    assert "**X** mine<br>*not in the paper*" in claims_markdown(found)
+    assert counted in printed(found)
 
 
 def test_pass_at_k_of_every_seed(tmp_path: Path) -> None:
@@ -220,9 +221,7 @@ def test_p18_a_table_of_another_schema_or_with_rows_twice_is_named(tmp_path: Pat
 def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, n_seeds: int) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(n_seeds)]
     found = content(tmp_path, accuracy=seeds, failures=[failures(tmp_path / "run0")])
-    screen = Console(file=io.StringIO(), width=WIDTH)
-    print_claims(found, screen)
-    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    text = printed(found)
     assert all(len(line) <= WIDTH for line in text.splitlines())
     assert "Not run: H1-trained, H1-composed, H2-deeper" in text
     assert ("these seeds" in text) == (n_seeds > 1)
@@ -232,33 +231,27 @@ def test_the_table_fits_a_screen_of_100_columns(tmp_path: Path, problems: Path, 
 
 def test_what_is_not_testable_says_why_and_primary_claims_stand_after_holm(tmp_path: Path, problems: Path) -> None:
     seeds = [accuracy(tmp_path, problems, seed) for seed in range(3)]
-    found = content(tmp_path, str(tmp_path / "README.md"), "composition", accuracy=seeds)
+    found = content(tmp_path, "composition", accuracy=seeds)
     row = next(row for row in found["claims"] if row["claim"] == "H2")
     reason = "not shown that RL on level 2 gains over 5 points on what it was trained on (not run)"
     assert (row["decision"], row["reason"], row["decision_holm"]) == ("not testable", reason, "not testable")
-    assert f"*not testable: {reason}" in (tmp_path / "README.md").read_text().replace("; not", "*not")
-    plain = content(tmp_path, str(tmp_path / "README.md"), accuracy=seeds)
+    assert f"; not testable: {reason}; after Holm: not testable*" in claims_markdown(found)
+    plain = content(tmp_path, accuracy=seeds)
     row = next(row for row in plain["claims"] if row["claim"] == "H2")
     assert (row["decision"], row["decision_holm"]) == ("supported", "supported")
     assert row["p"] < row["p_holm"] < 0.05
-    text = (tmp_path / "README.md").read_text()
-    assert f"| **supported** | **supported** | supported (p {row['p_holm']:.2g}) |" in text
+    text = claims_markdown(plain)
+    assert f"; after Holm: supported (p {row['p_holm']:.2g})* |  | **supported** | **supported** |" in text
     assert "| heldout L3: rl-level2 − stage1 > 0: +30 +30 +30 | +30.0 |" in text
-    screen = Console(file=io.StringIO(), width=WIDTH)
-    print_claims(plain, screen)
-    assert "after Holm: supported (p " in screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "after Holm: supported (p " in printed(plain)
 
 
-def test_the_markdown_has_the_papers_figures_and_stands_in_its_place(tmp_path: Path, problems: Path) -> None:
-    readme, (begin, end) = tmp_path / "README.md", marks("claims")
-    readme.write_text(f"before\n{begin}\nold\n{end}\nafter\n")
-    content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)], markdown=str(readme))
-    text = readme.read_text()
-    assert text.startswith(f"before\n{begin}\n")
-    assert text.endswith(f"{end}\nafter\n")
+def test_the_markdown_has_the_papers_figures(tmp_path: Path, problems: Path) -> None:
+    found = content(tmp_path, accuracy=[accuracy(tmp_path, problems, 0)])
+    text = claims_markdown(found)
     assert "*paper: level 3: about 5 % before, about 30 % after RL on level 2" in text
     assert "| heldout L3: rl-level2 − stage1 > 0 | +30.0 | [+21, +39] ✓ |" in text
     assert "**not run**" in text
     assert re.search(r"^- \*\*supported\*\*: .*\bH2\b", text, re.MULTILINE)
     assert text.index("- **supported**") < text.index("<details>") < text.index("*paper: ") < text.index("</details>")
-    assert json.loads((tmp_path / "claims.json").read_text())["notes"][0] in text
+    assert found["notes"][0] in text

@@ -9,9 +9,8 @@ import pytest
 from claim_studies import UNTRAINED, Design, study
 
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import read_claims_file
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.model import Claim, Origin
+from compositionality.evaluate.claims.model import Claim, Origin, read_claims_file
 from compositionality.types import Decision, TrainingReport
 
 CATALOGUE = read_claims_file("composition")

@@ -4,8 +4,7 @@ import pytest
 from claim_studies import HARDEST, Design, study
 
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import read_claims_file
-from compositionality.evaluate.claims.model import Shown, words
+from compositionality.evaluate.claims.model import Shown, read_claims_file
 from compositionality.study.model import all_arms
 from compositionality.types import DEEPEST, Decision
 
@@ -52,4 +51,4 @@ def test_p19_with_all_arms_alike_no_gain_is_supported(accuracy: float) -> None:
 def test_the_deepest_level_is_named_where_nothing_was_run() -> None:
     one = CATALOGUE.claims[0].comparisons[0]
     assert one.level == DEEPEST
-    assert words(one).startswith("igsm, deepest level: rl-bridge − sft-bridge, over rl-vanilla − sft-vanilla")
+    assert str(one).startswith("igsm, deepest level: rl-bridge − sft-bridge, over rl-vanilla − sft-vanilla")

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from compositionality.evaluate.claims.decide import by_interval
+from compositionality.evaluate.claims.decide import Outcome, after_holm, by_interval, p_of
 from compositionality.evaluate.claims.model import Comparison, Rule
-from compositionality.evaluate.claims.primary import Primary, after_holm
 from compositionality.stats.estimate import over_splits
 from compositionality.types import NESTED, Decision, Estimate, Interval
 
@@ -70,15 +69,19 @@ def test_decisions_follow_from_the_intervals() -> None:
 
 
 def test_p_values_and_the_decisions_of_holm_follow() -> None:
-    family = {}
-    for claim in (one for one in RECORD["claims"] if one["primary"]):
-        testable = [row for row in claim["comparisons"] if row["decision"] != Decision.NOT_TESTABLE]
-        compared = [(comparison_of(row), estimate_of(row)) for row in testable]
-        family[claim["claim"]] = Primary(Decision(claim["decision"]), compared, len(claim["comparisons"]))
-    found = after_holm(family)
-    assert sum(row["p"] is not None for row in found.values()) >= 4
-    for claim in (one for one in RECORD["claims"] if one["primary"]):
-        row = found[claim["claim"]]
+    primary = [claim for claim in RECORD["claims"] if claim["primary"]]
+    rows: list[dict[str, Any]] = []
+    for claim in primary:
+        compared = ((row, Decision(row["decision"])) for row in claim["comparisons"])
+        outcomes = [
+            Outcome(comparison_of(row), None if decision is Decision.NOT_TESTABLE else estimate_of(row), decision)
+            for row, decision in compared
+        ]
+        decision = Decision(claim["decision"])
+        rows.append({"decision": decision, "p": p_of(decision, outcomes)})
+    after_holm(rows)
+    assert sum(row["p"] is not None for row in rows) >= 4
+    for row, claim in zip(rows, primary, strict=True):
         assert row["decision_holm"] == claim["decision_holm"]
         for key in ("p", "p_holm"):
             assert (row[key] is None) == (claim[key] is None)

@@ -16,7 +16,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import read_claims_file
+from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.ranks import RankSettings, correlation_cell, rank_arms, ranks_of
 from compositionality.evaluate.results import Results, read_results

@@ -11,6 +11,7 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import file_hash
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
+from compositionality.evaluate.claims.tables import claims_markdown
 from compositionality.evaluate.registration import Frozen, freeze, read_registration
 
 LEVEL = "string-heldout-level3"
@@ -95,9 +96,8 @@ def study(tmp_path: Path) -> ClaimsSettings:
     given = registration(tmp_path, controls=["noise"], replicates={0: [61], 1: [62]})
     freeze(str(given), "c0ffee", tmp_path / "registration")
     return ClaimsSettings(
-        seeds, tmp_path / "claims.json", str(tmp_path / "claims.yaml"), str(tmp_path / "table.md"),
-        registration=str(tmp_path / "registration"),
-    )  # fmt: skip
+        seeds, tmp_path / "claims.json", str(tmp_path / "claims.yaml"), registration=str(tmp_path / "registration")
+    )
 
 
 def test_other_replicates_than_the_registered_are_refused(study: ClaimsSettings, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: p
     assert [row["primary"] for row in content["claims"]] == [True, False, False]  # over these Holm's procedure goes
     assert content["registration"]["commit"] == "c0ffee"
     assert content["registration"]["claims_sha256"] == file_hash(Path(study.claims))
-    assert "**gain** (primary) RL gains" in Path(study.markdown).read_text()
+    assert "**gain** (primary) RL gains" in claims_markdown(content)
     assert "gain (primary)" in capsys.readouterr().out
 
 
@@ -146,7 +146,7 @@ def test_changed_claims_are_refused_or_marked(study: ClaimsSettings) -> None:
     content = decided(study)
     assert standings(content) == {"gain": "post hoc", "fewer": "post hoc", "more": "exploratory"}
     assert content["notes"][1] == "Post hoc: claim less was registered and is not decided any more."
-    assert "**gain** (post hoc)" in Path(study.markdown).read_text()
+    assert "**gain** (post hoc)" in claims_markdown(content)
 
 
 def test_claims_of_another_file_are_exploratory(study: ClaimsSettings, tmp_path: Path) -> None:

@@ -7,17 +7,17 @@ the claim fails (``gates``), so that it could not have come out otherwise. ``not
 are missing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from compositionality.evaluate.claims.gates import ByName, Decisions, Judge, not_testable
-from compositionality.evaluate.claims.model import Claim, Comparison, Rule, where_of, words
-from compositionality.evaluate.claims.primary import NOT_PRIMARY, Primary, after_holm
+from compositionality.evaluate.claims.model import Claim, Comparison, Rule
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.summary import columns, contrast, share
-from compositionality.stats.significance import Needed, needed, needed_words
+from compositionality.stats.estimate import CONFIDENCE
+from compositionality.stats.significance import Needed, holm, needed, needed_words, p_value
 from compositionality.types import Decision, Estimate, Interval
 
 
@@ -40,45 +40,14 @@ class Outcome:
     n_problems: int = 0
 
 
-def decide(claim: Claim, results: ByName, judge: Judge | None = None) -> list[Outcome]:
-    """Every comparison of a claim, measured; ``judge`` decides those of the gates."""
-    mine = {arm for comparison in claim.comparisons for arm in comparison.arms}
-    if any(found.with_arms(mine) is not found for found in results.values()):  # a control of some replicates
-        results = {name: found.with_arms(mine) for name, found in results.items()}
-        judge = judge_of(results)
-    judge = judge or judge_of(results)
-    return [_gated(_outcome(comparison, results), results, judge) for comparison in claim.comparisons]
-
-
-def judge_of(results: ByName) -> Judge:
-    """Decides comparisons without their gates, each once."""
-
-    @cache
-    def judge(comparison: Comparison) -> Decisions:
-        outcome = _outcome(comparison, results)
-        return outcome.decision, outcome.these_seeds
-
-    return judge
-
-
-def decide_all_of(decisions: Sequence[Decision]) -> Decision:
-    """The decision on a claim whose comparisons must all hold."""
-    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
-        if decision in decisions:
-            return decision
-    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
-
-
-def claim_rows(claims: Sequence[Claim], results: ByName) -> Iterator[dict[str, Any]]:
-    """The claims with their comparisons, estimates and decisions, as JSON takes them."""
-    judge = judge_of(results)
-    decided = {claim.name: decide(claim, results, judge) for claim in claims}
-    decisions = {name: decide_all_of([one.decision for one in outcomes]) for name, outcomes in decided.items()}
-    family = {claim.name: _tested(decisions[claim.name], decided[claim.name]) for claim in claims if claim.primary}
-    holm = after_holm(family)
+def claim_rows(claims: Sequence[Claim], results: ByName) -> list[dict[str, Any]]:
+    """Return the claims with their comparisons, estimates and decisions, as JSON takes them."""
+    judge, rows = judge_of(results), []
     for claim in claims:
-        outcomes, decision = decided[claim.name], decisions[claim.name]
-        yield {
+        outcomes = decide(claim, results, judge)
+        decision = decide_all_of([one.decision for one in outcomes])
+        reasons = dict.fromkeys(one.reason for one in outcomes if one.reason)
+        row = {
             "claim": claim.name,
             "hypothesis": claim.hypothesis,
             "origin": claim.origin,
@@ -87,83 +56,98 @@ def claim_rows(claims: Sequence[Claim], results: ByName) -> Iterator[dict[str, A
             "source": claim.source,
             "decision": decision,
             "decision_these_seeds": decide_all_of([one.these_seeds for one in outcomes]),
-            "reason": _reason(outcomes) if decision is Decision.NOT_TESTABLE else None,
+            "reason": "; ".join(reasons) if decision is Decision.NOT_TESTABLE else None,
             "primary": claim.primary,
-            **holm.get(claim.name, NOT_PRIMARY),
+            "p": p_of(decision, outcomes) if claim.primary else None,
+            "p_holm": None,
+            "decision_holm": None,
             "needs": _needs(outcomes) if decision is Decision.UNDECIDED else None,
             "comparisons": [_row(one) for one in outcomes],
         }
+        rows.append(row)
+    after_holm([row for row in rows if row["primary"]])
+    return rows
 
 
-def _needs(outcomes: Sequence[Outcome]) -> str:
-    """What would decide every comparison that is undecided."""
-    missing = ", ".join(dict.fromkeys(one.missing for one in outcomes if one.missing))
-    needs = [need for one in outcomes for need in one.needs]
-    parts = [needed_words(needs)] if needs else []
-    return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
+def decide(claim: Claim, results: ByName, judge: Judge | None = None) -> list[Outcome]:
+    """Measure every comparison of a claim; ``judge`` decides those of the gates."""
+    arms = {arm for comparison in claim.comparisons for arm in comparison.arms}
+    narrowed = {name: rows.with_arms(arms) for name, rows in results.items()}
+    if judge is None or any(narrowed[name] is not results[name] for name in results):  # a control of some replicates
+        judge = judge_of(narrowed)
+    outcomes = []
+    for comparison in claim.comparisons:
+        outcome = measure(comparison, narrowed)
+        problems = (
+            narrowed[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
+        )
+        if problems:
+            plain = outcome.decision, outcome.these_seeds
+            reasons = not_testable(outcome.comparison, narrowed, problems, judge, plain)
+            decision, these_seeds = (
+                Decision.NOT_TESTABLE if reason else its for reason, its in zip(reasons, plain, strict=True)
+            )
+            needs = outcome.needs if decision is Decision.UNDECIDED else ()
+            outcome = replace(outcome, decision=decision, these_seeds=these_seeds, needs=needs, reason=reasons[0])
+        outcomes.append(outcome)
+    return outcomes
 
 
-def _tested(decision: Decision, outcomes: Sequence[Outcome]) -> Primary:
-    testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
-    return Primary(decision, [(one.comparison, one.estimate) for one in testable], len(outcomes))
+def judge_of(results: ByName) -> Judge:
+    """Return what decides comparisons without their gates, each once."""
+
+    @cache
+    def judge(comparison: Comparison) -> Decisions:
+        outcome = measure(comparison, results)
+        return outcome.decision, outcome.these_seeds
+
+    return judge
 
 
-def _reason(outcomes: Sequence[Outcome]) -> str:
-    """Why a claim is not testable: each reason once."""
-    return "; ".join(dict.fromkeys(one.reason for one in outcomes if one.reason))
+def decide_all_of(decisions: Sequence[Decision]) -> Decision:
+    """Return the decision on a claim whose comparisons must all hold."""
+    for decision in (Decision.CONTRADICTED, Decision.NOT_TESTABLE):
+        if decision in decisions:
+            return decision
+    return decisions[0] if len(set(decisions)) == 1 else Decision.UNDECIDED
 
 
-def _gated(outcome: Outcome, results: ByName, judge: Judge) -> Outcome:
-    """The outcome, not testable where a gate fails."""
-    comparison = outcome.comparison
-    problems = results[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
-    if problems is None:
-        return outcome
-    plain = (outcome.decision, outcome.these_seeds)
-    reasons = not_testable(comparison, results, problems, judge, plain)
-    decision, these_seeds = (Decision.NOT_TESTABLE if why else its for why, its in zip(reasons, plain, strict=True))
-    needs = outcome.needs if decision is Decision.UNDECIDED else ()
-    return replace(outcome, decision=decision, these_seeds=these_seeds, needs=needs, reason=reasons[0])
-
-
-def _outcome(comparison: Comparison, results: ByName) -> Outcome:
-    found = results.get(comparison.results)
-    problems = found.problem_set(comparison.group, comparison.level) if found else None
-    if found is None or problems is None:
-        return Outcome(comparison, missing=where_of(comparison) if found else str(comparison.metric))
+def measure(comparison: Comparison, results: ByName) -> Outcome:
+    """Estimate a comparison and decide it without its gates."""
+    rows = results.get(comparison.results)
+    problems = rows.problem_set(comparison.group, comparison.level) if rows else None
+    if rows is None or problems is None:
+        return Outcome(comparison, missing=comparison.place if rows else str(comparison.metric))
     comparison = replace(comparison, level=problems.level)
-    absent = [arm for arm in comparison.arms if arm not in found.arms]
-    if absent:
+    if absent := [arm for arm in comparison.arms if arm not in rows.arms]:
         return Outcome(comparison, missing=", ".join(absent))
-    estimate = _estimate(comparison, found, problems)
-    if estimate is None and found.figures is not None:
-        reason = str(found.figures.loc[comparison.model, "reason"])
+    estimate = _estimate(comparison, rows, problems)
+    if estimate is None and rows.figures is not None:
+        reason = str(rows.figures.loc[comparison.model, "reason"])
         return Outcome(comparison, None, Decision.NOT_TESTABLE, Decision.NOT_TESTABLE, reason=reason)
     if estimate is None:
         return Outcome(comparison, missing="as many answers that were judged")
-    return replace(_decided(comparison, found, problems, estimate), n_problems=found.size(problems))
+    if comparison.rule is Rule.EVERY_SEED:
+        outcome = _on_every_seed(comparison, rows, problems, estimate)
+    elif comparison.rule is Rule.APART:
+        outcome = _apart(comparison, rows, problems, estimate)
+    else:
+        decision = by_interval(comparison, estimate.interval)
+        needs = _needed(comparison, [estimate]) if decision is Decision.UNDECIDED else ()
+        outcome = Outcome(comparison, estimate, decision, by_interval(comparison, estimate.over_problems), needs)
+    return replace(outcome, n_problems=rows.size(problems))
 
 
-def _estimate(comparison: Comparison, found: Results, problems: ProblemSet) -> Estimate | None:
+def _estimate(comparison: Comparison, rows: Results, problems: ProblemSet) -> Estimate | None:
     """What is compared with the threshold."""
     if not comparison.base:
-        return share(found, comparison.model, problems, comparison.part)
+        return share(rows, comparison.model, problems, comparison.part)
     parts = comparison.part, comparison.base_part
-    return contrast(found, comparison.model, comparison.base, problems, *parts, comparison.times, comparison.over)
-
-
-def _decided(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
-    if comparison.rule is Rule.EVERY_SEED:
-        return _on_every_seed(comparison, found, problems, estimate)
-    if comparison.rule is Rule.APART:
-        return _apart(comparison, found, problems, estimate)
-    decision, these_seeds = (by_interval(comparison, one) for one in (estimate.interval, estimate.over_problems))
-    needs = _needed(comparison, [estimate]) if decision is Decision.UNDECIDED else ()
-    return Outcome(comparison, estimate, decision, these_seeds, needs)
+    return contrast(rows, comparison.model, comparison.base, problems, *parts, comparison.times, comparison.over)
 
 
 def by_interval(comparison: Comparison, interval: Interval) -> Decision:
-    """The whole interval on the right side of the threshold, on the wrong side, or neither."""
+    """Decide by the whole interval: on the right side of the threshold, on the wrong side, or neither."""
     low, high, threshold = interval.low, interval.high, comparison.threshold
     holds, fails = low > threshold, high <= threshold
     if comparison.rule is Rule.AT_MOST:
@@ -175,29 +159,31 @@ def by_interval(comparison: Comparison, interval: Interval) -> Decision:
 
 def _needed(comparison: Comparison, estimates: Sequence[Estimate]) -> tuple[Needed, ...]:
     """The sample size at which the interval of each no longer holds the threshold."""
-    negative = [comparison.rule is Rule.WITHIN and one.value < 0 for one in estimates]
-    thresholds = [-comparison.threshold if below else comparison.threshold for below in negative]
-    each = [needed(one, threshold) for one, threshold in zip(estimates, thresholds, strict=True)]
+    below = [comparison.rule is Rule.WITHIN and one.value < 0 for one in estimates]
+    each = [
+        needed(one, -comparison.threshold if negative else comparison.threshold)
+        for one, negative in zip(estimates, below, strict=True)
+    ]
     return tuple(need for need in each if need)
 
 
-def _on_every_seed(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
+def _on_every_seed(comparison: Comparison, rows: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """Each seed by its own interval over problems: all must hold, one that does not is enough."""
-    alone = [_estimate(comparison, seed, problems) for seed in map(found.only, found.seeds)]
+    alone = [_estimate(comparison, rows.only(seed), problems) for seed in rows.seeds]
     by_seed = tuple(by_interval(comparison, one.over_problems) if one else Decision.NOT_RUN for one in alone)
     decision = decide_all_of(by_seed)
     undecided = [one for one, its in zip(alone, by_seed, strict=True) if one and its is Decision.UNDECIDED]
     needs = _needed(comparison, undecided) if decision is Decision.UNDECIDED else ()
-    figures = [share(found, arm, problems, comparison.part) for arm in comparison.arms]
-    pairs = zip(*(figure.by_seed for figure in figures if figure), strict=True)
-    ratios = tuple(mine / base if base else None for mine, base in pairs)
+    shares = [share(rows, arm, problems, comparison.part) for arm in comparison.arms]
+    pairs = zip(*(figure.by_seed for figure in shares if figure), strict=True)
+    ratios = tuple(model / base if base else None for model, base in pairs)
     return Outcome(comparison, estimate, decision, decision, needs, by_seed, ratios)
 
 
-def _apart(comparison: Comparison, found: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
+def _apart(comparison: Comparison, rows: Results, problems: ProblemSet, estimate: Estimate) -> Outcome:
     """The model's interval wholly above the base's, of each kind; not so if the difference is wholly below 0."""
-    figures = [share(found, arm, problems, comparison.part) for arm in comparison.arms]
-    model, base = (figure for figure in figures if figure)  # there is a difference, so there are both
+    shares = [share(rows, arm, problems, comparison.part) for arm in comparison.arms]
+    model, base = (figure for figure in shares if figure)  # there is a difference, so there are both
 
     def apart(upper: Interval, lower: Interval, difference: Interval) -> Decision:
         if upper.low > lower.high:
@@ -215,10 +201,56 @@ def _apart(comparison: Comparison, found: Results, problems: ProblemSet, estimat
     return Outcome(comparison, estimate, decision, these_seeds, needs)
 
 
+def p_of(decision: Decision, outcomes: Sequence[Outcome]) -> float | None:
+    """Return the p-value of the decision on a claim, or of the nearer one if it is undecided.
+
+    That the claim holds, all its comparisons must show: the largest of their p-values (intersection-union test). That
+    it fails, one is enough: the smallest times their number (Bonferroni). None: not run, not testable.
+    """
+    if decision not in (Decision.SUPPORTED, Decision.CONTRADICTED, Decision.UNDECIDED):
+        return None
+    testable = [one for one in outcomes if one.decision is not Decision.NOT_TESTABLE]
+    each = [_p_values(one.comparison, one.estimate) if one.estimate else (1.0, 1.0) for one in testable]
+    holds, fails = max(p for p, _ in each), min(1.0, len(outcomes) * min(p for _, p in each))
+    return {Decision.SUPPORTED: holds, Decision.CONTRADICTED: fails}.get(decision, min(holds, fails))
+
+
+def _p_values(comparison: Comparison, estimate: Estimate) -> tuple[float, float]:
+    """Two-sided p-values that the comparison holds and that it fails; 1 where the estimate says the contrary."""
+    value, threshold = estimate.value, comparison.threshold
+    p = p_value(estimate, threshold)
+    if comparison.rule is Rule.WITHIN:
+        nearer = p if value > 0 else p_value(estimate, -threshold)
+        both = max(p, p_value(estimate, -threshold))
+        return (both, 1.0) if abs(value) <= threshold else (1.0, nearer)
+    above, below = (p, 1.0) if value > threshold else (1.0, p)
+    return (below, above) if comparison.rule is Rule.AT_MOST else (above, below)
+
+
+def after_holm(rows: Sequence[dict[str, Any]]) -> None:
+    """Set ``p_holm`` and ``decision_holm`` (the decision or ``undecided``) of the primary claims, a family.
+
+    A claim that was not run or is not testable stays a member of it, with p = 1.
+    """
+    adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
+    for row, p in zip(rows, adjusted, strict=True):
+        open_now = p > 1 - CONFIDENCE and row["decision"] in (Decision.SUPPORTED, Decision.CONTRADICTED)
+        row["p_holm"] = None if row["p"] is None else p
+        row["decision_holm"] = Decision.UNDECIDED if open_now else row["decision"]
+
+
+def _needs(outcomes: Sequence[Outcome]) -> str:
+    """What would decide every comparison that is undecided."""
+    missing = ", ".join(dict.fromkeys(one.missing for one in outcomes if one.missing))
+    needs = [need for one in outcomes for need in one.needs]
+    parts = [needed_words(needs)] if needs else []
+    return " and ".join([*parts, *([f"what was not run ({missing})"] if missing else [])])
+
+
 def _row(outcome: Outcome) -> dict[str, Any]:
     comparison, estimate = outcome.comparison, outcome.estimate
     return {
-        "comparison": words(comparison),
+        "comparison": str(comparison),
         "metric": comparison.metric,
         "part": comparison.part,
         "base_part": comparison.base_part or None,

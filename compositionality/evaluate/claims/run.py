@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,11 @@ from compositionality.data.artefact import Recipe, config_hash, exclusive, file_
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.file import ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.standing import standings_of
-from compositionality.evaluate.claims.tables import claims_markdown, print_claims
-from compositionality.evaluate.frames import INTERVALS, write_between_marks
-from compositionality.evaluate.registration import Frozen, Registration
+from compositionality.evaluate.claims.model import Claim, ClaimsFile, read_claims_file
+from compositionality.evaluate.claims.tables import print_claims
+from compositionality.evaluate.frames import INTERVALS
+from compositionality.evaluate.registration import Frozen, Registration, claims_path
 from compositionality.evaluate.results import Results, read_figures, read_results
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
@@ -28,49 +28,54 @@ ONE_SEED = (
     "One seed was run ({which}): its decisions are about these very models on other problems. How much another "
     "training run would differ is not measured, so a decision may change with another seed; SEEDS=3 measures it."
 )
+UNITS = {
+    Metric.INFLUENCE: "Influence (of a step of rate 1, on the mean reward) and entropy (nats a token) are in "
+    "hundredths.",
+    Metric.SCALING: "Scaling: slopes, shares and differences of log loss are in hundredths; intervals over runs.",
+}
+
+
+class Standing(StrEnum):
+    """What a claim was when the study began."""
+
+    PRIMARY = "primary"
+    SECONDARY = "secondary"
+    POST_HOC = "post hoc"  # added or changed since results exist
+    EXPLORATORY = "exploratory"  # not registered
 
 
 @dataclass
 class ClaimsSettings:
-    """Settings of ``decide_claims``.
+    """Settings of ``decide_claims``."""
 
-    ``results``: RESULTS/SEED:PATH of every seed; RESULTS is a key of ``results:`` in the claims. ``claims``: a file
-    in compositionality/config/claims without its ending, or a path.
-    """
-
-    results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed
+    results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH of every seed; RESULTS: a key of the claims
     output: Path = REQUIRED  # claims.json
     claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
-    markdown: str = ""  # file with a place for the table
-    place: str = "claims"  # name of that place
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     post_hoc: bool = False  # take claims that were changed since results exist, and mark what was changed
     force: bool = False  # replace a result that was made from something else
 
 
 def decide_claims(settings: ClaimsSettings) -> Path:
-    """Write ``output`` (claims.json) and the markdown; print the table. UserError: no results."""
+    """Write ``output`` (claims.json) and print the table. UserError: no results."""
     file = check(settings)
-    results, notes = _read(settings, file)
-    frozen = _frozen(settings)
-    registered = file.with_primary(frozen.registration.primary) if frozen else file
-    content = decisions_of(registered, results, notes)
+    frozen, claims = _registered(settings)
+    results, notes = _read(settings.results, file, frozen.registration if frozen else None)
+    content = decisions_of(file.with_primary(frozen.registration.primary) if frozen else file, results, notes)
     if frozen:
-        standings, changes = standings_of(frozen, _claims_of(settings), file, post_hoc=settings.post_hoc)
+        standings, changes = standings_of(frozen, claims, file, post_hoc=settings.post_hoc)
         facts = {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}
         content |= {"registration": facts, "notes": [*changes, *content["notes"]]}
         for row in (*content["claims"], *content["controls"]):
             row["standing"] = standings[row["claim"]]
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    replicates = [(name, one) for name, found in results.items() for one in found.replicates]
+    replicates = [(name, one) for name, rows in results.items() for one in rows.replicates]
     inputs = {f"{name}/{one.name}/{table}": path for name, one in replicates for table, path in one.tables.items()}
     recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
     with exclusive(output):
         write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
-    if settings.markdown:
-        write_between_marks(Path(settings.markdown), settings.place, claims_markdown(content))
-    print_claims(content, new_console(markup=True))
-    print(f"{output}" + (f"; {settings.markdown}" if settings.markdown else ""))
+    print_claims(content, new_console())
+    print(output)
     return output
 
 
@@ -78,42 +83,17 @@ def check(settings: ClaimsSettings) -> ClaimsFile:
     """Return the claims of the settings. UserError for an output, claims or a registration that cannot be."""
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
-    file, frozen = read_claims_file(_claims_of(settings)), _frozen(settings)
+    frozen, claims = _registered(settings)
+    file = read_claims_file(claims)
     if frozen:
-        standings_of(frozen, _claims_of(settings), file, post_hoc=settings.post_hoc)
+        standings_of(frozen, claims, file, post_hoc=settings.post_hoc)
     elif settings.post_hoc:
         raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
     return file
 
 
-def decisions_of(file: ClaimsFile, results: ByName, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the content of claims.json; the same results give the same bytes."""
-    names = list(dict.fromkeys(one.name for found in results.values() for one in found.replicates))
-    rows = list(claim_rows([*file.claims, *file.controls], results))
-    n_claims = len(file.claims)
-    return {
-        "claims": rows[:n_claims],
-        "controls": rows[n_claims:],
-        "n_seeds": max((found.n_seeds for found in results.values()), default=0),
-        "seeds": names,
-        "confidence": CONFIDENCE,
-        "intervals": INTERVALS,
-        "notes": [*_notes(file, results), *notes],
-    }
-
-
-def _frozen(settings: ClaimsSettings) -> Frozen | None:
-    """The registration that the study ran under, if it did."""
-    return Frozen(Path(settings.registration)) if settings.registration else None
-
-
-def _claims_of(settings: ClaimsSettings) -> str:
-    frozen = _frozen(settings)
-    return settings.claims or (frozen.registration.claims if frozen else "composition")
-
-
 def read_claims(path: Path) -> dict[str, Any]:
-    """A claims.json, checked against its manifest."""
+    """Return a claims.json, checked against its manifest."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; make it with examples/claims.py")
     if verify(path).step != STEP:
@@ -123,33 +103,81 @@ def read_claims(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read(settings: ClaimsSettings, file: ClaimsFile) -> tuple[ByName, list[str]]:
-    """The results that are given, with the arms that all their seeds have; a note on those that only some have."""
-    given: dict[str, list[str]] = {name: [] for name in file.results}
-    for entry in settings.results:
+def decisions_of(file: ClaimsFile, results: ByName, notes: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the content of claims.json; the same results give the same bytes."""
+    rows, n_claims = claim_rows([*file.claims, *file.controls], results), len(file.claims)
+    return {
+        "claims": rows[:n_claims],
+        "controls": rows[n_claims:],
+        "n_seeds": max((found.n_seeds for found in results.values()), default=0),
+        "seeds": list(dict.fromkeys(one.name for found in results.values() for one in found.replicates)),
+        "confidence": CONFIDENCE,
+        "intervals": INTERVALS,
+        "notes": [*_notes(file, results), *notes],
+    }
+
+
+def standings_of(
+    frozen: Frozen, claims: str, now: ClaimsFile, *, post_hoc: bool
+) -> tuple[dict[str, Standing], list[str]]:
+    """Return the standing of every claim of the file called ``claims``, and notes on what was changed.
+
+    UserError for a registered file that changed since the study began, unless ``post_hoc``.
+    """
+    changed, registered = frozen.changed(), frozen.registration
+    if changed and not post_hoc:
+        raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks what was changed")
+    then = read_claims_file(str(frozen.claims))
+    old, new = ({claim.name: claim for claim in (*file.claims, *file.controls)} for file in (then, now))
+    same_file = claims_path(claims).resolve() == claims_path(registered.claims).resolve()
+
+    def standing(claim: Claim) -> Standing:
+        before = old.get(claim.name)
+        if before is None or (before.comparisons, before.primary) != (claim.comparisons, claim.primary):
+            return Standing.POST_HOC if same_file else Standing.EXPLORATORY
+        if claim.name in registered.primary:
+            return Standing.PRIMARY
+        return Standing.SECONDARY if claim.name in registered.secondary else Standing.EXPLORATORY
+
+    lines = (line.partition(": ") for line in changed)
+    notes = [f"Post hoc: {Path(path).name}: {why}; its differences: git diff." for path, _, why in lines]
+    removed = [name for name in old if name not in new] if same_file else []
+    notes += [f"Post hoc: claim {name} was registered and is not decided any more." for name in removed]
+    return {name: standing(claim) for name, claim in new.items()}, notes
+
+
+def _registered(settings: ClaimsSettings) -> tuple[Frozen | None, str]:
+    """Return the registration that the study ran under, if it did, and the name of the claims."""
+    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    return frozen, settings.claims or (frozen.registration.claims if frozen else "composition")
+
+
+def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
+    """Return the given results with the arms that all their seeds have, and notes on the others."""
+    known = ", ".join(file.results)
+    if not given:
+        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {known} as RESULTS")
+    paths: dict[str, list[str]] = {}
+    for entry in given:
         name, _, path = entry.partition("/")
-        if name not in given or not path:
-            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {', '.join(given)} as RESULTS")
-        given[name].append(path)
-    if not settings.results:
-        raise UserError(f"no results: give results=[RESULTS/SEED:PATH,...] with {', '.join(given)} as RESULTS")
+        if name not in file.results or not path:
+            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH with one of {known} as RESULTS")
+        paths.setdefault(name, []).append(path)
     results, notes = dict[str, Results](), list[str]()
-    frozen = _frozen(settings)
-    registered = frozen.registration if frozen else None
-    controls = registered.controls if registered else []
-    for name, kind in file.results.items():
-        if given[name] and kind.metric is Metric.SCALING:
-            results[name] = read_figures(given[name])
-        elif given[name]:
-            found = read_results(given[name], metric=kind.metric)
-            if registered:
-                _check_replicates(name, found, registered)
-            rest = [arm for arm in found.in_some if arm not in controls]
-            notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
-            results[name] = found = found.without(rest)
-            if of_some := found.in_some:
-                n = len(found.with_arms(set(of_some)).replicates)
-                notes += [f"{', '.join(of_some)}: in {n} of {len(found.replicates)} replicates."]
+    for name in (name for name in file.results if name in paths):
+        metric = file.results[name].metric
+        if metric is Metric.SCALING:
+            results[name] = read_figures(paths[name])
+            continue
+        rows = read_results(paths[name], metric=metric)
+        if registered:
+            _check_replicates(name, rows, registered)
+        rest = [arm for arm in rows.in_some if not registered or arm not in registered.controls]
+        notes += [f"Left out of {name}: {', '.join(rest)}; not every seed has it."] if rest else []
+        results[name] = rows = rows.without(rest)
+        if controls := rows.in_some:
+            n = len(rows.with_arms(set(controls)).replicates)
+            notes += [f"{', '.join(controls)}: in {n} of {len(rows.replicates)} replicates."]
     return results, notes
 
 
@@ -164,22 +192,16 @@ def _check_replicates(name: str, results: Results, registered: Registration) -> 
 
 
 def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
-    """What a reader must know: single seeds, how many samples, what was not run."""
-    single = [name for name, found in results.items() if found.n_seeds == 1]
-    if single:
+    """What a reader must know: single seeds, how many samples, units, what was not run."""
+    seeds = {name: rows.n_seeds for name, rows in results.items()}
+    if single := [name for name, n in seeds.items() if n == 1]:
         yield ONE_SEED.format(which=", ".join(single))
-    seeds = {name: found.n_seeds for name, found in results.items()}
     if len(set(seeds.values())) > 1:
         yield f"Seeds: {', '.join(f'{name} {n}' for name, n in seeds.items())}."
-    for name, found in results.items():
+    for name, rows in results.items():
         if file.results[name].metric is Metric.PASS_AT_K:
-            samples = [found.samples(problems) for problems in found.sets]
+            samples = [rows.samples(problems) for problems in rows.sets]
             ends = dict.fromkeys((min(samples), max(samples)))
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
-    if any(of.metric is Metric.INFLUENCE and name in results for name, of in file.results.items()):
-        yield "Influence (of a step of rate 1, on the mean reward) and entropy (nats a token) are in hundredths."
-    if any(of.metric is Metric.SCALING and name in results for name, of in file.results.items()):
-        yield "Scaling: slopes, shares and differences of log loss are in hundredths; intervals over runs."
-    for name, of in file.results.items():
-        if name not in results:
-            yield f"Not run: {name}, by {of.script}."
+    yield from (words for metric, words in UNITS.items() if metric in {file.results[name].metric for name in results})
+    yield from (f"Not run: {name}, by {one.script}." for name, one in file.results.items() if name not in results)
