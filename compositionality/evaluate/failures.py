@@ -1,6 +1,6 @@
 """Section 4.5: what went wrong in every response, found by program; shares by class, function and pair of functions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -138,29 +138,13 @@ def find_failures(settings: FailureSettings) -> Path:
 def check(settings: FailureSettings) -> None:
     """Refuse in a dry run invalid settings, and rollouts and problem files, if all exist, that do not fit them."""
     files = _check_settings(settings)
-    folders = named_paths("rollouts", settings.rollouts) if settings.rollouts else {"": settings.evaluation}
-    if is_to_be_checked(*files.values(), *folders.values(), dry=True):
+    folders = [path for entry in settings.rollouts for path in named_paths("rollouts", [entry]).values()]
+    if is_to_be_checked(*files.values(), *(folders or [settings.evaluation]), dry=True):
         find_sources(settings)
-
-
-def find_sources(settings: FailureSettings) -> list[Source]:
-    """Return the rollouts, model by model. UserError if one is missing or answers another problem file."""
-    files = _check_settings(settings)
-    sources = list(_given(settings, files) if settings.rollouts else _evaluated(settings, files))
-    used = {source.problems for source in sources}
-    levels = {level for path in used for level in read_problems(path)["level"].to_pylist()}
-    if settings.levels and not levels.intersection(settings.levels):
-        raise UserError(
-            f"levels={settings.levels}: the problems have levels {sorted(levels)}; leave levels out for all"
-        )
-    if settings.judge and settings.level not in levels:
-        raise UserError(f"level={settings.level}: the problems have levels {sorted(levels)}; choose one to be judged")
-    return sources
 
 
 def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     """Return the problem files by name. UserError for invalid settings."""
-    files = {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
     if bool(settings.evaluation) == bool(settings.rollouts):
         raise UserError("give one of the two: evaluation=FOLDER, or rollouts=[NAME:FOLDER,...]")
     for name in settings.models:
@@ -168,30 +152,41 @@ def _check_settings(settings: FailureSettings) -> dict[str, Path]:
     check_ranges(settings)
     if settings.judge:
         judge_server(settings)
-    return files
+    return {name: Path(path) for name, path in named_paths("problems", settings.problems).items()}
 
 
-def _given(settings: FailureSettings, files: dict[str, Path]) -> Iterator[Source]:
-    """Yield the folders of ``rollouts``, each with the problem file that it was made from."""
-    names = {file_hash(path): name for name, path in files.items() if path.is_file()}
-    known: set[tuple[str, str]] = set()
-    for entry in settings.rollouts:
-        ((model, path),) = named_paths("rollouts", [entry]).items()
-        if settings.models and model not in settings.models:
-            continue
-        name = names.get(rollout_manifest(Path(path)).inputs.get("problems", ""))
+def find_sources(settings: FailureSettings) -> list[Source]:
+    """Return the rollouts, model by model. UserError if one is missing or answers none of the problem files."""
+    files = _check_settings(settings)
+    for path in files.values():
+        if not path.is_file():
+            raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
+    names = {file_hash(path): name for name, path in files.items()}
+    sources: dict[tuple[str, str], Source] = {}
+    for model, folder in _folders(settings, files):
+        name = names.get(rollout_manifest(folder).inputs.get("problems", ""))
         if name is None:
-            raise UserError(f"{path}: answers none of the files in problems; add the one that it was made from")
-        if (model, name) in known:
-            raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {path}")
-        known.add((model, name))
-        yield Source(model, name, Path(path), files[name])
-    if not known:
-        raise UserError(f"models: {', '.join(settings.models)} unknown among the rollouts; write NAME:FOLDER")
+            raise UserError(f"{folder}: answers none of the files in problems; give the one that it was made from")
+        if (model, name) in sources:
+            raise UserError(f"rollouts: {model} answers {name} twice; write another NAME:FOLDER for {folder}")
+        sources[model, name] = Source(model, name, folder, files[name])
+    levels = {level for source in sources.values() for level in read_problems(source.problems)["level"].to_pylist()}
+    there = f"the problems have levels {sorted(levels)}"
+    if settings.levels and not levels.intersection(settings.levels):
+        raise UserError(f"levels={settings.levels}: {there}; leave levels out for all")
+    if settings.judge and settings.level not in levels:
+        raise UserError(f"level={settings.level}: {there}; choose one to be judged")
+    return list(sources.values())
 
 
-def _evaluated(settings: FailureSettings, files: dict[str, Path]) -> Iterator[Source]:
-    """Yield the rollouts of an evaluation; models in the order of its table, where it has one."""
+def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
+    """Return models with a folder of rollouts; those of an evaluation in the order of its table, where it has one."""
+    if settings.rollouts:
+        entries = [entry for one in settings.rollouts for entry in named_paths("rollouts", [one]).items()]
+        chosen = [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
+        if not chosen:
+            raise UserError(f"models: {', '.join(settings.models)} unknown among the rollouts; write NAME:FOLDER")
+        return chosen
     rollouts = Path(settings.evaluation) / "rollouts"
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
     if not models:
@@ -199,18 +194,11 @@ def _evaluated(settings: FailureSettings, files: dict[str, Path]) -> Iterator[So
     table = read_manifest(rollouts.parent / RESULTS)
     known = table.settings.get("models", []) if table else []
     models.sort(key=lambda model: known.index(model) if model in known else len(known))
-    for model in settings.models or models:
-        for name, path in files.items():
-            folder = rollouts / model / name
-            if not folder.is_dir():
-                raise UserError(
-                    f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems"
-                )
-            if not path.is_file():
-                raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
-            if rollout_manifest(folder).inputs.get("problems") != file_hash(path):
-                raise UserError(f"{folder}: answers other problems than {path}; give the file that it was made from")
-            yield Source(model, name, folder, path)
+    folders = [(model, name, rollouts / model / name) for model in settings.models or models for name in files]
+    for model, name, folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems")
+    return [(model, folder) for model, _, folder in folders]
 
 
 def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:

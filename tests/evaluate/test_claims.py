@@ -1,4 +1,4 @@
-"""Verdicts come from the intervals: known tallies, every rule, every verdict, every section."""
+"""Decisions come from the intervals: every rule, metric and section, Holm's procedure; claims are read or refused."""
 
 import json
 import re
@@ -13,12 +13,13 @@ import pytest
 from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.decide import Outcome, claim_rows, decide, decide_all_of
+from compositionality.evaluate.claims.decide import Outcome, after_holm, claim_rows, decide, decide_all_of, p_of
 from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.model import Claim, Comparison, Rule, read_claims_file
 from compositionality.evaluate.results import Results
 from compositionality.evaluate.table import FAILURE
-from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Metric
+from compositionality.stats.significance import p_value
+from compositionality.types import ALL_SAMPLES, GROWTH, Decision, Estimate, Interval, Metric
 
 N = 400
 CATALOGUE = read_claims_file("composition")
@@ -139,6 +140,59 @@ def test_what_is_not_there_is_not_run() -> None:
         outcome = judge(comparison, found)
         assert (outcome.decision, outcome.these_seeds, outcome.missing) == (NONE, NONE, missing)
     assert {row["decision"] for row in claim_rows(CATALOGUE.claims, {})} == {NONE}
+
+
+UNTESTABLE = Decision.NOT_TESTABLE
+
+
+def gain(value: float) -> Estimate:
+    """± 10 points over 8 seeds and 400 problems."""
+    return Estimate(value, 400, Interval(value - 0.01, value + 0.01), Interval(value - 0.1, value + 0.1), df=7)
+
+
+def outcome(value: float, rule: Rule = Rule.ABOVE, threshold: float = 0.0) -> Outcome:
+    return Outcome(Comparison("heldout", 3, "a", "b", rule, threshold), gain(value), YES)
+
+
+OTHER = Outcome(Comparison("heldout", 3, "a", "b"), None, UNTESTABLE)
+
+
+def test_a_family_is_corrected_and_keeps_what_was_not_run() -> None:
+    p = p_value(gain(0.12), 0.0)
+    assert 0.01 < p < 0.05 < 3 * p
+    family = [(YES, [outcome(0.5)]), (YES, [outcome(0.12)]), (UNTESTABLE, [OTHER]), (NONE, [])]
+    rows = [{"decision": decision, "p": p_of(decision, outcomes)} for decision, outcomes in family]
+    after_holm(rows)
+    assert [row["decision_holm"] for row in rows] == [YES, OPEN, UNTESTABLE, NONE]
+    assert (rows[1]["p"], rows[1]["p_holm"]) == (pytest.approx(p), pytest.approx(3 * p))
+    assert (rows[2]["p"], rows[2]["p_holm"]) == (None, None)
+    after_holm(rows[1:2])
+    assert rows[1]["decision_holm"] == YES
+
+
+@pytest.mark.parametrize(
+    ("decision", "outcomes", "times", "value"),
+    [
+        (YES, [outcome(0.5), outcome(0.12)], 1, 0.12),
+        (NO, [outcome(-0.5), outcome(0.5)], 2, -0.5),
+        (NO, [outcome(-0.5), outcome(0.5), OTHER], 3, -0.5),
+        (OPEN, [outcome(0.5), outcome(-0.05)], 2, -0.05),
+    ],
+)
+def test_a_claim_of_several_comparisons_is_as_sure_as_its_weakest(
+    decision: Decision, outcomes: list[Outcome], times: int, value: float
+) -> None:
+    assert p_of(decision, outcomes) == pytest.approx(times * p_value(gain(value), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "decision"),
+    [(-0.2, Rule.AT_MOST, YES), (0.3, Rule.AT_MOST, NO), (0.0, Rule.WITHIN, YES), (-0.3, Rule.WITHIN, NO)],
+)
+def test_p_values_of_every_rule_agree_with_its_decision(value: float, rule: Rule, decision: Decision) -> None:
+    small = p_of(decision, [outcome(value, rule, 0.15 if rule is Rule.WITHIN else 0.05)])
+    assert small is not None
+    assert small < 0.05
 
 
 @pytest.mark.parametrize(

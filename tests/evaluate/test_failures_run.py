@@ -139,5 +139,5 @@ def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:
     with pytest.raises(UserError, match="no answers of best to heldout"):
         find_failures(settings(home, models=["best"]))
     problem_file(home / "heldout.parquet.new", seed=9).replace(home / "heldout.parquet")
-    with pytest.raises(UserError, match="answers other problems than"):
+    with pytest.raises(UserError, match="answers none of the files in problems"):
         find_failures(settings(home))

@@ -277,14 +277,15 @@ class _Reader:
     def read_gates(self, where: str, entry: Any) -> tuple[Gate, ...]:
         """Return the gates that an entry names or is."""
         if isinstance(entry, list | tuple):
-            for name in entry:
+            names = [str(name) for name in entry]
+            for name in names:
                 if name not in self.gates:
                     raise UserError(f"{where}: no gate {name}; there are: {', '.join(self.gates) or 'none'}")
-            return tuple(dict.fromkeys(gate for name in entry for gate in self.gates[name]))
+            return tuple(dict.fromkeys(gate for name in names for gate in self.gates[name]))
         if isinstance(entry, dict) and entry.get("kind") == "shown":
             own = {key: value for key, value in entry.items() if key in ("kind", "text")}
             compared = {key: value for key, value in entry.items() if key not in (*own, "results")}
-            entry = {**own, "comparisons": self.listed(where, [compared], entry.get("results", "accuracy"))}
+            entry = {**own, "comparisons": self.expand(where, compared, entry.get("results", "accuracy"))}
         gate = _parsed(Annotated[Gate, Field(discriminator="kind")], entry, where)
         for comparison in gate.comparisons if isinstance(gate, Shown) else ():
             _check(where, comparison)
@@ -294,8 +295,9 @@ class _Reader:
         """Return an entry of claims or controls as a claim."""
         if isinstance(entry, dict):
             where = f"claim {entry['name']}" if "name" in entry else where
-            compared = self.listed(where, entry.get("comparisons", []), entry.get("results", "accuracy"))
-            entry = {**entry, "comparisons": compared}
+            name, listed = entry.get("results", "accuracy"), entry.get("comparisons")
+            if isinstance(listed, list):
+                entry = {**entry, "comparisons": [one for each in listed for one in self.expand(where, each, name)]}
         claim: Claim = _parsed(Claim, entry, where)
         if claim.name in self.claims:
             raise UserError(f"{where}: there twice")
@@ -315,22 +317,18 @@ class _Reader:
         self.claims[claim.name] = _with_p_value(replace(claim, comparisons=tuple(comparisons)))
         return self.claims[claim.name]
 
-    def listed(self, where: str, entries: Any, name: Any) -> Any:
-        """Return one entry for each group, level, model and base that entries list, the last varying fastest."""
-        compared: list[Any] = []
-        for entry in entries if isinstance(entries, list) else ():
-            if not isinstance(entry, dict):
-                return entries
-            if str(name) not in self.results:
-                raise UserError(f"{where}: results {name} unknown; known: {', '.join(self.results)}")
-            for key in ("metric", "results", "gates"):
-                if key in entry:
-                    raise UserError(f"{where}: unknown key {key}; {EXPLAINED}")
-            axes = {key: entry[key] for key in ("group", "level", "model", "base") if key in entry}
-            lists = [value if isinstance(value, list) else [value] for value in axes.values()]
-            given = {"metric": self.results[name].metric, "results": name}
-            compared += [{**entry, **dict(zip(axes, values, strict=True)), **given} for values in product(*lists)]
-        return compared if isinstance(entries, list) else entries
+    def expand(self, where: str, entry: Any, name: Any) -> list[Any]:
+        """Return one comparison for each group, level, model and base that an entry lists, the last varying fastest."""
+        if not isinstance(entry, dict):
+            return [entry]
+        if str(name) not in self.results:
+            raise UserError(f"{where}: results {name} unknown; known: {', '.join(self.results)}")
+        given = {"metric": self.results[name].metric, "results": name}
+        if unknown := [key for key in entry if key in (*given, "gates")]:
+            raise UserError(f"{where}: unknown key {unknown[0]}; {EXPLAINED}")
+        axes = {key: entry[key] for key in ("group", "level", "model", "base") if key in entry}
+        lists = [value if isinstance(value, list) else [value] for value in axes.values()]
+        return [{**entry, **dict(zip(axes, values, strict=True)), **given} for values in product(*lists)]
 
 
 def _check(where: str, comparison: Comparison) -> None:

@@ -109,6 +109,7 @@ def _frame(content: Row, claims: Sequence[Row], *, markdown: bool = False) -> pd
     lines = []
     for claim in claims:
         decisions = [f"**{claim[key]}**" if markdown else claim[key] for *_, key in kinds.values()]
+        lines += [[""] * (2 + len(kinds))] if lines and not markdown else []
         lines.append([_title(claim, markdown=markdown), "", *decisions])
         for one in claim["comparisons"] if claim["decision"] != Decision.NOT_RUN else ():
             factors = " ".join(f"×{ratio:.1f}" if ratio is not None else "–" for ratio in one["ratios"] or ())
@@ -118,7 +119,8 @@ def _frame(content: Row, claims: Sequence[Row], *, markdown: bool = False) -> pd
             name = ("" if markdown else "  ") + one["comparison"] + (f": {values}" if values else "")
             cells = [_interval_cell(one, *keys) for keys in kinds.values()]
             lines.append([name, "" if one["by_seed"] else points, *cells])
-    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
+    titles = [title if markdown else title.replace(", ", ",\n") for title in kinds]
+    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *titles])
 
 
 def _title(claim: Row, *, markdown: bool) -> str:
