@@ -78,8 +78,8 @@ Row = dict[str, Any]
 
 
 @dataclass
-class FailureSettings(JudgeSettings):
-    """Settings of ``find_failures``: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
+class SourceSettings:
+    """What is classified: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
 
     problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
     output: Path = REQUIRED  # folder of the results
@@ -87,6 +87,11 @@ class FailureSettings(JudgeSettings):
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
     models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
     levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
+
+
+@dataclass
+class FailureSettings(JudgeSettings, SourceSettings):  # a dataclass has the fields of its last base first
+    """Settings of ``find_failures``."""
 
 
 class Source(NamedTuple):

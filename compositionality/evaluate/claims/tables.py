@@ -106,7 +106,7 @@ def _heading(content: Row) -> str:
 def _frame(content: Row, claims: Sequence[Row], *, markdown: bool = False) -> pd.DataFrame:
     """Return a line for each claim, in markdown with the paper's figures, then one for each of its comparisons."""
     kinds = _kinds(content)
-    lines = []
+    lines: list[list[str]] = []
     for claim in claims:
         decisions = [f"**{claim[key]}**" if markdown else claim[key] for *_, key in kinds.values()]
         lines += [[""] * (2 + len(kinds))] if lines and not markdown else []
