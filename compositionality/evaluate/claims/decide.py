@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from compositionality.evaluate.claims.gates import ByName, Decisions, Judge, not_testable
+from compositionality.evaluate.claims.gates import ByName, Decisions, Judge, why_not_testable
 from compositionality.evaluate.claims.model import Claim, Comparison, Rule
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.summary import columns, contrast, share
@@ -78,17 +78,17 @@ def decide(claim: Claim, results: ByName, judge: Judge | None = None) -> list[Ou
     outcomes = []
     for comparison in claim.comparisons:
         outcome = measure(comparison, narrowed)
-        problems = (
-            narrowed[comparison.results].problem_set(comparison.group, comparison.level) if outcome.estimate else None
-        )
-        if problems:
-            plain = outcome.decision, outcome.these_seeds
-            reasons = not_testable(outcome.comparison, narrowed, problems, judge, plain)
-            decision, these_seeds = (
-                Decision.NOT_TESTABLE if reason else its for reason, its in zip(reasons, plain, strict=True)
+        if outcome.estimate and (
+            problems := narrowed[comparison.results].problem_set(comparison.group, comparison.level)
+        ):
+            reason, other = (
+                why_not_testable(outcome.comparison, narrowed, problems, judge, plain, kind)
+                for kind, plain in enumerate((outcome.decision, outcome.these_seeds))
             )
-            needs = outcome.needs if decision is Decision.UNDECIDED else ()
-            outcome = replace(outcome, decision=decision, these_seeds=these_seeds, needs=needs, reason=reasons[0])
+            if reason:
+                outcome = replace(outcome, decision=Decision.NOT_TESTABLE, reason=reason, needs=())
+            if other:
+                outcome = replace(outcome, these_seeds=Decision.NOT_TESTABLE)
         outcomes.append(outcome)
     return outcomes
 

@@ -31,51 +31,40 @@ DENIALS = (Rule.AT_MOST, Rule.WITHIN)
 """Rules of claims that there is no effect."""
 
 
-def not_testable(
-    comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge, plain: Decisions
-) -> tuple[str, str]:
-    """Return why a comparison that was run is not testable, for either kind of interval: the first gate that fails.
+def why_not_testable(
+    comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge, plain: Decision, kind: int
+) -> str:
+    """Return the phrase of the first gate that fails a comparison that was run, by one ``kind`` of interval.
 
     An effect that the ``plain`` decision finds, where the claim is that there is none, needs no gate that asks whether
     one could be found.
     """
-    reasons = [(gate, _reasons(gate, comparison, results, problems, judge)) for gate in comparison.gates]
-
-    def first(kind: int) -> str:
-        effect = comparison.rule in DENIALS and plain[kind] is Decision.CONTRADICTED
-        asked = (each[kind] for gate, each in reasons if not (effect and isinstance(gate, Sensitive | Kept)))
-        return next(filter(None, asked), "")
-
-    return first(0), first(1)
+    effect = comparison.rule in DENIALS and plain is Decision.CONTRADICTED
+    gates = [gate for gate in comparison.gates if not (effect and isinstance(gate, Sensitive | Kept))]
+    return next(filter(None, (_reason(gate, comparison, results, problems, judge, kind) for gate in gates)), "")
 
 
-def _reasons(
-    gate: Gate, comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge
-) -> tuple[str, str]:
-    rows, denial, reason = results[comparison.results], comparison.rule in DENIALS, ""
+def _reason(gate: Gate, comparison: Comparison, results: ByName, problems: ProblemSet, judge: Judge, kind: int) -> str:
+    rows, denial = results[comparison.results], comparison.rule in DENIALS
     match gate:
         case Headroom():
-            reason = _headroom(gate, comparison, rows, problems)
+            return _headroom(gate, comparison, rows, problems)
         case Trained():
-            reason = _untrained(gate, comparison, results)
+            return _untrained(gate, comparison, results)
         case Kept() if denial and comparison.base:
-            reason = _lost(gate, comparison, rows)
+            return _lost(gate, comparison, rows)
         case Sensitive() if denial:
             other = replace(
                 comparison, model=gate.model, base=gate.base, part=gate.part or comparison.part, base_part="",
                 rule=Rule.ABOVE, times=1.0, gates=(),
             )  # fmt: skip
-            return _unless_supported(f"no effect is shown to be possible: {other}", judge(other))
+            text, decisions = f"no effect is shown to be possible: {other}", judge(other)
         case Shown():
-            decisions = (judge(one) for one in gate.comparisons)
-            run = next((one for one in decisions if one[0] is not Decision.NOT_RUN), (Decision.NOT_RUN,) * 2)
-            return _unless_supported(f"not shown that {gate.text}", run)
-    return reason, reason
-
-
-def _unless_supported(text: str, decisions: Decisions) -> tuple[str, str]:
-    first, second = ("" if one is Decision.SUPPORTED else f"{text} ({one})" for one in decisions)
-    return first, second
+            run = (each for one in gate.comparisons if (each := judge(one))[0] is not Decision.NOT_RUN)
+            text, decisions = f"not shown that {gate.text}", next(run, (Decision.NOT_RUN, Decision.NOT_RUN))
+        case _:
+            return ""
+    return "" if decisions[kind] is Decision.SUPPORTED else f"{text} ({decisions[kind]})"
 
 
 def _headroom(gate: Headroom, comparison: Comparison, rows: Results, problems: ProblemSet) -> str:
