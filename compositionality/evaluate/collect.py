@@ -1,19 +1,19 @@
 """From models and problem files to ``results.parquet``: sample what is missing, one engine a model, and count."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from compositionality.data.artefact import (
-    MANIFEST,
     Recipe,
     exclusive,
     is_done,
@@ -27,12 +27,12 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import RowSettings, iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.replicate import replicate_of
-from compositionality.evaluate.table import RESULTS, SCHEMA, HandsOn, count, problem_columns, write
+from compositionality.evaluate.results import replicate_of
+from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, write
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import Chat, Engine, SamplingOptions, Tick, no_tick
+from compositionality.rollout.engines.base import Engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
@@ -41,10 +41,8 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
-from compositionality.types import Completion, Problem
+from compositionality.types import Problem, Reason
 
-Folders = Mapping[tuple[str, str], Path]
-"""Rollout folders by (model name, problem file name)."""
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -71,48 +69,43 @@ class SampledProblems:
     rows: Counts
     table: pa.Table
 
-    def rows_of(self, problems_hash: str) -> Counts | None:
-        """Row numbers of these problems in the file of that hash; None if it is neither this file nor its source."""
-        if problems_hash == tree_hash(self.path):
-            return np.arange(len(self.rows))
-        return self.rows if problems_hash == tree_hash(self.source) else None
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is asked of whom: models by name, rollouts by name, problems by the name of their file."""
+    """What is asked of whom: ``jobs``, what to collect; ``folders`` of these and of given rollouts.
+
+    Problems by the name of their file, jobs and folders by the names of model and file.
+    """
 
     settings: EvaluationSettings
     models: Mapping[str, str]
-    rollouts: Mapping[str, str]
     problems: Mapping[str, SampledProblems]
+    jobs: Mapping[tuple[str, str], CollectSettings]
+    folders: Mapping[tuple[str, str], Path]
 
-    def jobs(self, model: str) -> dict[str, CollectSettings]:
-        """What to collect of one model, by problem file: ``output``/rollouts/MODEL/FILE."""
-        output = self.settings.output / "rollouts" / model
-        return {
-            name: _job(self.settings, self.models[model], problems.path, output / name)
-            for name, problems in self.problems.items()
-        }
-
-    def missing(self) -> dict[str, dict[str, CollectSettings]]:
-        """The jobs of each model of which no answers are there, or a part."""
-        jobs = {model: self.jobs(model) for model in self.models}
-        open_jobs = {
-            model: {name: job for name, job in mine.items() if not (job.output / MANIFEST).is_file()}
-            for model, mine in jobs.items()
-        }
-        return {model: mine for model, mine in open_jobs.items() if mine}
+    def jobs_of(self, model: str) -> dict[str, CollectSettings]:
+        """Return the jobs of one model, by file."""
+        return {file: job for (name, file), job in self.jobs.items() if name == model}
 
 
 def open_evaluation(settings: EvaluationSettings) -> Evaluation:
-    """Check settings and names and read the problems. UserError if levels or problems are lacking."""
+    """Check settings and names and read the problems; parts of files are written to ``output``/problems/.
+
+    UserError if levels or problems are lacking.
+    """
     models, rollouts, files = names_of(settings)
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
-    for model in models.values():
-        check_settings(settings.collection(model, settings.problems[0], settings.output))
+    for path in models.values():
+        check_settings(settings.collection(path, settings.problems[0], settings.output))
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
-    return Evaluation(settings, models, rollouts, problems)
+    jobs = {}
+    for (model, path), (file, asked) in product(models.items(), problems.items()):
+        job = settings.collection(path, str(asked.path), settings.output / "rollouts" / model / file)
+        # A part of a file is in our columns, whatever those of the file are.
+        jobs[model, file] = job if asked.path == asked.source else replace(job, **vars(RowSettings()))
+    given = {(name, file): Path(folder) for name, folder in rollouts.items() for file in files}
+    folders = {key: job.output for key, job in jobs.items()} | given
+    return Evaluation(settings, models, problems, jobs, folders)
 
 
 def check(settings: EvaluationSettings) -> None:
@@ -131,7 +124,7 @@ def check(settings: EvaluationSettings) -> None:
 
 
 def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Models, rollouts and problem files by name. UserError for settings that do not go together."""
+    """Return models, rollouts and problem files by name. UserError for settings that do not go together."""
     check_ranges(settings)
     if not settings.models and not settings.rollouts:
         raise UserError("models, rollouts: give at least one, as models=[NAME:PATH,...] or rollouts=[NAME:FOLDER,...]")
@@ -151,23 +144,21 @@ def _read(settings: EvaluationSettings, path: Path) -> pa.Table:
 
 
 def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledProblems:
-    """The problems that are asked of one file; a part of its levels is written to ``output``/problems/NAME.parquet."""
+    """Return the problems that are asked of one file; a part of its levels is written as a file of its own."""
     table = _read(settings, source)
-    if settings.limit:
-        table = table.slice(0, settings.limit)
     if not settings.levels and not settings.per_level:
+        table = table.slice(0, settings.limit or None)
         return SampledProblems(source, source, np.arange(table.num_rows), table)
     rows, target = _rows(settings, source, table), settings.output / "problems" / f"{name}.parquet"
-    recipe = Recipe(
-        "passk_problems", {"levels": settings.levels, "per_level": settings.per_level}, {"problems": source}
-    )
+    part = {"levels": settings.levels, "per_level": settings.per_level}
+    recipe = Recipe("passk_problems", part, {"problems": source})
     with exclusive(target, wait=600):  # several processes may ask these problems at the same time
         write_derived(target, recipe, lambda path: write_table(table.take(rows), path))
     return SampledProblems(target, source, rows, table.take(rows))
 
 
 def _rows(settings: EvaluationSettings, source: Path, table: pa.Table) -> Counts:
-    """Row numbers of the chosen levels' first problems, in file order. UserError if there are too few."""
+    """Return row numbers of the chosen levels' first problems, in file order. UserError if there are too few."""
     problems, most = problem_columns(table), settings.per_level
     known = sorted(set(problems["level"]))
     if lacking := sorted(set(settings.levels) - set(known)):
@@ -181,94 +172,53 @@ def _rows(settings: EvaluationSettings, source: Path, table: pa.Table) -> Counts
     return rows
 
 
-def _job(settings: EvaluationSettings, model: str, problems: Path, output: Path) -> CollectSettings:
-    """A part of a file is in our columns, whatever those of the file are."""
-    own = {} if problems.parent != settings.output / "problems" else {
-        entry.name: getattr(RowSettings(), entry.name) for entry in fields(RowSettings)
-    }  # fmt: skip
-    return replace(settings.collection(model, str(problems), output), **own)
+def sample(evaluation: Evaluation) -> None:
+    """Ask every model; answers that are there stay.
 
-
-def sample(evaluation: Evaluation) -> dict[tuple[str, str], Path]:
-    """Ask every model; answers that are there stay. Folders of rollouts that were given come last."""
-    folders: dict[tuple[str, str], Path] = {}
+    ``force`` replaces answers of another model or with other settings, and only those.
+    """
     for model in evaluation.models:
-        jobs = evaluation.jobs(model)
-        with SharedEngine(list(jobs.values())) as engine:
-            for name, job in jobs.items():
-                folders[model, name] = collected(job, engine, force=evaluation.settings.force)
-    file = next(iter(evaluation.problems))  # with rollouts there is one
-    return folders | {(model, file): Path(folder) for model, folder in evaluation.rollouts.items()}
+        jobs = list(evaluation.jobs_of(model).values())
+        with shared_engine(jobs) as engine:
+            for job in jobs:
+                try:
+                    collect(job, engine)
+                except UserError:
+                    if not evaluation.settings.force:
+                        raise
+                    collect(replace(job, force=True), engine)
 
 
-def collected(job: CollectSettings, engine: Engine, *, force: bool) -> Path:
-    """Collect; ``force`` replaces answers of another model or with other settings, and only those."""
-    try:
-        return collect(job, engine)
-    except UserError:
-        if not force:
-            raise
-    return collect(replace(job, force=True), engine)
+@contextmanager
+def shared_engine(jobs: Sequence[CollectSettings]) -> Iterator[Callable[[], Engine]]:
+    """Yield what opens the engine of one model's jobs, when it is first called, for the prompts of all their files."""
+    with ExitStack() as held:
+        yield cache(lambda: held.enter_context(closing(open_engine(jobs[0], longest_prompt(jobs)))))
 
 
-class SharedEngine:
-    """Opens the engine of a model's jobs at the first question, wide enough for the prompts of all their files."""
-
-    def __init__(self, jobs: Sequence[CollectSettings]) -> None:
-        self._jobs = jobs
-        self._engine: Engine | None = None
-
-    @property
-    def parallel_calls(self) -> int:
-        """As the engine behind it."""
-        return self._opened().parallel_calls
-
-    def generate(
-        self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
-    ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
-        return self._opened().generate(prompts, seeds, options, tick)
-
-    def close(self) -> None:
-        """Close the engine if it was opened."""
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _opened(self) -> Engine:
-        if self._engine is None:
-            self._engine = open_engine(self._jobs[0], self._longest_prompt())
-        return self._engine
-
-    def _longest_prompt(self) -> int:
-        """In tokens; a server checks its own (0)."""
-        if self._jobs[0].engine == "openai":
-            return 0
-        tokenizer = load_tokenizer(Path(self._jobs[0].model))
-        chats = (chat for job in self._jobs for chat in read_problems(job.problems, job.form())["prompt"].to_pylist())
-        return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
+def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
+    """Return the tokens of the longest prompt of one model's jobs; a server checks its own (0)."""
+    if jobs[0].engine == "openai":
+        return 0
+    tokenizer = load_tokenizer(Path(jobs[0].model))
+    chats = (chat for job in jobs for chat in read_problems(job.problems, job.form())["prompt"].to_pylist())
+    return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 
-def write_results(
-    evaluation: Evaluation, folders: Folders, step: str, kept: Mapping[str, Any], *, hands_on: bool
-) -> Path:
+def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, hands_on: bool) -> Path:
     """Write ``output``/results.parquet from the rollouts; one that is there may grow, not lose models, unless forced.
 
-    UserError unless all were sampled alike and every sample is there exactly once.
+    ``hands_on``: count too the responses that hand each result on. UserError unless all were sampled alike and every
+    sample is there exactly once.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
+    folders, n_samples = evaluation.folders, evaluation.settings.n_samples
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": sampled.path for name, sampled in problems.items()}
     settings = {
-        "models": [*evaluation.models, *evaluation.rollouts],
+        "models": list(dict.fromkeys(model for model, _ in folders)),
         "problems": list(problems),
-        "sampling": _sampling(folders, evaluation.settings.n_samples),
+        "sampling": _sampling(folders, n_samples),
         "columns": SCHEMA.names,
         "replicate": replicate_of(folders.values(), [sampled.source for sampled in problems.values()]),
         **kept,
@@ -277,31 +227,36 @@ def write_results(
     if is_done(table, recipe, force=evaluation.settings.force or _grows(table, recipe)):
         print(f"{table} is already there")
         return table
+    tables = []
     with new_artefact(table, recipe) as path:
-        write(pd.concat(_counts(evaluation, folders, hands_on=hands_on)), path)
+        for file, sampled in problems.items():
+            described = problem_columns(sampled.table)
+            asked = list(iterate_problems(sampled.table)) if hands_on else None
+            for model in (model for model, name in folders if name == file):
+                counts = count_samples(folders[model, file], sampled, n_samples, asked)
+                tables.append(pd.concat([described, counts], axis=1).assign(arm=model, file=file))
+        write(pd.concat(tables), path)
     return table
 
 
-def _sampling(folders: Folders, n_samples: int) -> dict[str, Any]:
-    """How all of them were sampled."""
-    first: tuple[str, dict[str, Any]] | None = None
-    for (model, _), folder in folders.items():
-        settings = rollout_manifest(folder).settings
-        if settings.get("n_samples", n_samples) != n_samples:
-            found = settings["n_samples"]
-            raise UserError(f"{folder}: holds {found} samples of each problem; give n_samples of that many")
-        first = first or (model, settings)
+def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[str, Any]:
+    """Return how all folders were sampled. UserError for one of other sampling, or other than ``n_samples``."""
+    each = [(model, folder, rollout_manifest(folder).settings) for (model, _), folder in folders.items()]
+    first, _, same = each[0]
+    for model, folder, settings in each:
+        if (n := settings.get("n_samples", n_samples)) != n_samples:
+            raise UserError(f"{folder}: holds {n} samples of each problem; give n_samples of that many")
         for name in SAME_IN_ALL:
-            if settings.get(name) != first[1].get(name):
+            if settings.get(name) != same.get(name):
                 raise UserError(
-                    f"{model} and {first[0]}: sampled differently ({name}: {settings.get(name)} and "
-                    f"{first[1].get(name)}); only models that were sampled alike can be compared"
+                    f"{model} and {first}: sampled differently ({name}: {settings.get(name)} and {same.get(name)}); "
+                    "only models that were sampled alike can be compared"
                 )
-    return {name: value for name, value in first[1].items() if name != "model"} if first else {}
+    return {name: value for name, value in same.items() if name != "model"}
 
 
 def _grows(table: Path, recipe: Recipe) -> bool:
-    """True if the table there is made from a part of the same rollouts, or by another version: nothing is lost."""
+    """Return whether the table there has a part of the same rollouts, or is by another version: nothing is lost."""
     old = read_manifest(table) if table.is_file() else None
     if old is None or old.step != recipe.step:
         return False
@@ -310,56 +265,50 @@ def _grows(table: Path, recipe: Recipe) -> bool:
     return not same and old.inputs.items() <= inputs.items()
 
 
-def _counts(evaluation: Evaluation, folders: Folders, *, hands_on: bool) -> Iterator[pd.DataFrame]:
-    """Rows of every file and model, one shard in memory at a time."""
-    for name, sampled in evaluation.problems.items():
-        problems = problem_columns(sampled.table)
-        asked = list(iterate_problems(sampled.table)) if hands_on else []
-        for model in dict.fromkeys(model for model, file in folders if file == name):
-            check = partial(_hands_on, asked) if hands_on else None
-            counts = count_samples(folders[model, name], sampled, evaluation.settings.n_samples, check)
-            yield pd.concat([problems, counts], axis=1).assign(arm=model, file=name)
-
-
-def _hands_on(problems: Sequence[Problem], number: int, text: str) -> bool | None:
-    problem = problems[number]
-    return known_task(problem.data_source).composed(problem, text)
-
-
 def count_samples(
-    folder: Path, sampled: SampledProblems, n_samples: int, hands_on: HandsOn | None = None
+    folder: Path, sampled: SampledProblems, n_samples: int, problems: Sequence[Problem] | None = None
 ) -> pd.DataFrame:
-    """Count the completions of the sampled problems. UserError for rollouts of another file, or samples that are
-    missing or there twice."""
-    rows = sampled.rows_of(rollout_manifest(folder).inputs.get("problems", ""))
-    if rows is None:
+    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of those that hand on, too.
+
+    UserError for rollouts of another file, or samples that are missing or there twice.
+    """
+    made = rollout_manifest(folder)
+    whole, part = tree_hash(sampled.source), tree_hash(sampled.path)
+    if (answered := made.inputs.get("problems", "")) not in (whole, part):
         raise UserError(f"{folder}: answers other problems than those of {sampled.source}; collect them for that file")
-    seen = np.zeros((len(rows), n_samples), np.uint8)
-    counts = count(_chosen(folder, rows, seen, texts=hands_on is not None), len(rows), hands_on)
-    if not seen.all():
-        place, number = np.argwhere(seen == 0)[0]
+    rows = sampled.rows if answered == whole else np.arange(len(sampled.rows))
+    places = pd.Series(np.arange(len(rows)), rows)
+    samples = pd.concat([_read_samples(folder / name, n_samples, places, problems) for name in sorted(made.files)])
+    units = samples["problem"] * n_samples + samples["sample"]
+    if not (twice := units[units.duplicated()]).empty:
+        place, number = divmod(int(twice.iloc[0]), n_samples)
+        raise UserError(f"{folder}: problem {rows[place]} has sample {number} more than once; collect them again")
+    if len(missing := np.setdiff1d(np.arange(len(rows) * n_samples), units)):
+        place, number = divmod(int(missing[0]), n_samples)
         raise UserError(
-            f"{folder}: problem {rows[place]} has no sample {number}, and {np.count_nonzero(seen == 0)} samples are "
-            "missing in all; collect them again"
+            f"{folder}: problem {rows[place]} has no sample {number}, and {len(missing)} samples are missing in all; "
+            "collect them again"
         )
-    return counts
+    return count(samples, len(rows))
 
 
-def _chosen(folder: Path, rows: Counts, seen: NDArray[np.uint8], *, texts: bool) -> Iterator[pa.Table]:
-    """Shards with the rows of these problems only, renumbered; ``seen`` (P, N) marks every sample."""
-    columns = ["problem", "sample", "n_tokens", "reason", *(["response"] if texts else [])]
-    place = np.full(int(rows.max(initial=-1)) + 1, -1, np.int64)
-    place[rows] = np.arange(len(rows))
-    for name in sorted(rollout_manifest(folder).files):
-        shard = read_table(folder / name, columns, types=ROLLOUT_SCHEMA)
-        problem, number = shard["problem"].to_numpy(), shard["sample"].to_numpy()
-        if len(number) and (number.min() < 0 or number.max() >= seen.shape[1] or problem.min() < 0):
-            raise UserError(f"{folder / name}: names a sample or a problem that is none; collect them again")
-        places = np.where(problem < len(place), place[np.minimum(problem, len(place) - 1)], -1)
-        kept = places >= 0
-        places, number = places[kept], number[kept]
-        np.add.at(seen, (places, number), 1)
-        if len(twice := np.flatnonzero(seen[places, number] > 1)):
-            which = f"problem {rows[places[twice[0]]]} has sample {number[twice[0]]}"
-            raise UserError(f"{folder}: {which} more than once; collect them again")
-        yield shard.filter(pa.array(kept)).set_column(0, "problem", pa.array(places))
+def _read_samples(
+    shard: Path, n_samples: int, places: "pd.Series[int]", problems: Sequence[Problem] | None
+) -> pd.DataFrame:
+    """Return the samples of the problems that have a place, ``problem``; ``handed_on``: 1, 0, NaN if none can tell."""
+    texts = ["response"] if problems else []
+    samples = read_table(shard, ["problem", "sample", "n_tokens", "reason", *texts], types=ROLLOUT_SCHEMA).to_pandas()
+    if not samples["sample"].between(0, n_samples - 1).all() or (samples["problem"] < 0).any():
+        raise UserError(f"{shard}: names a sample or a problem that is none; collect them again")
+    samples = samples.assign(problem=samples["problem"].map(places)).dropna(subset="problem")
+    samples = samples.astype({"problem": np.int64, "reason": pd.CategoricalDtype(REASONS)})
+    if not problems:
+        return samples
+    judged = samples[samples["reason"] != Reason.ERROR]
+    asked = [problems[number] for number in judged["problem"]]
+    handed_on = [
+        known_task(problem.data_source).composed(problem, text)
+        for problem, text in zip(asked, judged["response"], strict=True)
+    ]
+    known = pd.Series(handed_on, judged.index, dtype=float).reindex(samples.index, fill_value=0.0)
+    return samples.assign(handed_on=known).drop(columns="response")

@@ -34,8 +34,7 @@ from compositionality.evaluate.llm_judge import (
     print_agreement,
 )
 from compositionality.evaluate.naming import check_name, named_paths
-from compositionality.evaluate.replicate import replicate_of
-from compositionality.evaluate.results import LABELS, Results, read_results
+from compositionality.evaluate.results import LABELS, Results, read_results, replicate_of
 from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, REASONS, RESULTS, SCHEMA, write

@@ -1,6 +1,6 @@
 """Pandas frames of cells, printed by rich or written as markdown between marks in a file."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ INTERVALS = {
 
 
 def grid(rows: Iterable[Row], down: Cell, cell: Cell, across: str = "model") -> pd.DataFrame:
-    """Cells with ``down`` as lines and the values of ``across`` as columns, each in order of first appearance."""
+    """Return cells with ``down`` as lines and the values of ``across`` as columns, in order of first appearance."""
     cells = [(down(row), row[across], cell(row)) for row in rows]
     frame = pd.DataFrame(cells, columns=["down", "across", "cell"])
     wide = frame.drop_duplicates(["down", "across"], keep="last").pivot(index="down", columns="across", values="cell")
@@ -35,7 +35,7 @@ def grid(rows: Iterable[Row], down: Cell, cell: Cell, across: str = "model") -> 
 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
-    """The frame's index on the left, under ``title``; all other columns aligned right."""
+    """Return the frame with its index on the left, under ``title``; all other columns aligned right."""
     table = new_table()
     table.add_column(title, overflow="fold")
     for name in frame.columns:
@@ -46,19 +46,14 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
 
 
 def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
-    """The frame as a table, its index under ``title``."""
+    """Return the lines of the frame as a table, its index under ``title``."""
     heads = [title, *map(str, frame.columns)]
     lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
     return [f"| {' | '.join(cells)} |".replace("\n", "<br>") for cells in lines]
 
 
-def in_blocks(names: Sequence[str], at_once: int) -> list[Sequence[str]]:
-    """So many columns at a time."""
-    return [names[start : start + at_once] for start in range(0, len(names), at_once)]
-
-
 def marks(place: str) -> tuple[str, str]:
-    """The lines before and after tables made by a script; a file with several such places has names for them."""
+    """Return the lines before and after tables made by a script; several places in a file have names."""
     what = f"tables of {place}" if place else "tables"
     return f"<!-- {what}: made by a script -->", f"<!-- end of {what} -->"
 

@@ -4,7 +4,7 @@ A measure returns two arrays (P,): counts or values, and out of how many; Σ val
 problems together. A new one is one decorated function here. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
 samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right.
 """
-# ruff: noqa: N803, N806
+# ruff: noqa: N806
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from compositionality.evaluate.table import FAILURE
-from compositionality.stats.estimate import Counts, Floats, Values
+from compositionality.stats.estimate import Floats, Values
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
 from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES
 
@@ -34,24 +34,24 @@ def measure(name: str) -> Callable[[Measure], Measure]:
 
 @measure(CORRECT)
 def right(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Right answers among those with a verdict."""
+    """Return right answers among those with a verdict."""
     return rows["right"].to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
 
 
 @measure(COMPOSED)
 def handed_on(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Responses that hand each result on, of problems whose task can tell."""
+    """Return responses that hand each result on, of problems whose task can tell."""
     return _known(rows["handed_on"], rows["judged"])
 
 
 @measure(MIXED)
 def mixed(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Queries with right and wrong completions."""
+    """Return queries with right and wrong completions."""
     return ((rows["right"] > 0) & (rows["right"] < rows["n"])).to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
 
 
 def _known(counts: "pd.Series[float]", n: "pd.Series[int]") -> tuple[Values, Values]:
-    """Counts out of ``n``, both 0 where there is no count."""
+    """Return counts out of ``n``, both 0 where there is no count."""
     return counts.fillna(0).to_numpy(np.int64), n.where(counts.notna(), 0).to_numpy(np.int64)
 
 
@@ -60,7 +60,7 @@ def measure_of(name: str, n_samples: int) -> Measure:
     if ks := ks_of(name, n_samples):
         return lambda rows: passed(rows, ks, n_samples)
     if match := ALL_OF.fullmatch(name):
-        return lambda rows: all_passed(rows, int(match[1]), n_samples)
+        return lambda rows: passed(rows, [int(match[1])], n_samples, pass_hat_k)
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
     if name in FAILURES and name != CORRECT:
@@ -80,22 +80,15 @@ def is_pass_at_k(name: str) -> bool:
     return bool(ks_of(name, 1))
 
 
-def passed(rows: pd.DataFrame, ks: list[int], n_samples: int) -> tuple[Values, Values]:
-    """pass@k of every problem (less that of the second k), out of N samples; of none with fewer judged than k."""
-    known, value_PK = _over_samples(rows, max(ks), lambda right_P, judged_P: pass_at_k(right_P, judged_P, ks))
-    value_P = value_PK[:, 0] - value_PK[:, 1] if len(ks) > 1 else value_PK[:, 0]
-    return n_samples * value_P * known, n_samples * known
+def passed(
+    rows: pd.DataFrame, ks: list[int], n_samples: int, estimator: Callable[..., Floats] = pass_at_k
+) -> tuple[Values, Values]:
+    """Return pass@k of every problem (less that of the second k), out of N samples; of none with fewer judged than k.
 
-
-def all_passed(rows: pd.DataFrame, k: int, n_samples: int) -> tuple[Values, Values]:
-    """pass^k of every problem, the chance that k samples are all right, out of N samples."""
-    known, value_PK = _over_samples(rows, k, lambda right_P, judged_P: pass_hat_k(right_P, judged_P, [k]))
-    return n_samples * value_PK[:, 0] * known, n_samples * known
-
-
-def _over_samples(rows: pd.DataFrame, k: int, values: Callable[[Counts, Counts], Floats]) -> tuple[Counts, Floats]:
-    """Whether a problem has k judged samples, and its values; 0 or 1 where it has not."""
-    judged_P = rows["judged"].to_numpy(np.int64)
-    known = judged_P >= k
-    right_P = np.where(known, rows["right"].to_numpy(np.int64), k)
-    return known.astype(np.int64), values(right_P, np.where(known, judged_P, k))
+    With ``pass_hat_k`` for ``estimator``: the chance that k samples are all right.
+    """
+    judged_P, most = rows["judged"].to_numpy(np.int64), max(ks)
+    known_P = (judged_P >= most).astype(np.int64)
+    right_P = np.where(known_P, rows["right"].to_numpy(np.int64), most)
+    value_PK = estimator(right_P, np.where(known_P, judged_P, most), ks)
+    return n_samples * (value_PK[:, 0] - value_PK[:, 1:].sum(axis=1)) * known_P, n_samples * known_P

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from compositionality.errors import UserError
 
-_NAMED = re.compile(r"([\w.-]+)[=:](.+)")
+_NAMED = re.compile(r"[\w.-]+[=:].+")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
 # Folders in which a checkpoint lies inside its run: the run's name tells more than theirs.
 _INNER_FOLDERS = ("final", "best")
 
 
 def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
-    """Names → paths from ``name=path``, ``name:path`` or a bare path; a name is one of a folder below the results.
+    """Return paths by name, from ``name=path``, ``name:path`` or bare paths; a name is one of a folder of the results.
 
     UserError if two have the same name, or one is more than letters, digits and ``. _ -``.
     """
@@ -21,10 +21,10 @@ def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
         raise UserError(f"{kind}: give at least one, as {kind}=[NAME:PATH,...]")
     named: dict[str, str] = {}
     for entry in entries:
-        match = _NAMED.fullmatch(entry)
-        if not match and re.search("[=:]", entry) and not Path(entry).exists():
-            match = re.fullmatch("([^=:]*)[=:](.*)", entry)
-        name, path = match.groups() if match else (_name_of(Path(entry)), entry)
+        if _NAMED.fullmatch(entry) or (re.search("[=:]", entry) and not Path(entry).exists()):
+            name, path = re.split("[=:]", entry, maxsplit=1)
+        else:
+            name, path = _name_of(Path(entry)), entry
         if not path:
             raise UserError(f"{kind}: {entry}: no path behind the name; write NAME:PATH")
         check_name(kind, name)
@@ -35,13 +35,13 @@ def named_paths(kind: str, entries: Sequence[str]) -> dict[str, str]:
 
 
 def check_name(kind: str, name: str) -> None:
-    """UserError for a name that could lead out of the folder in which a file or folder is called so."""
+    """Raise UserError for a name that could lead out of the folder in which a file or folder is called so."""
     if not _PLAIN.fullmatch(name):
         raise UserError(f"{kind}: name {name!r}: letters, digits, . _ - only, no . in front; write NAME:PATH")
 
 
 def _name_of(path: Path) -> str:
-    """``run`` for run/final, ``folder-test`` for folder/test.parquet, else the last part of the path; plain."""
+    """Return ``run`` for run/final, ``folder-test`` for folder/test.parquet, else the path's last part; plain."""
     if path.suffix == ".parquet":
         parts = [part for part in (path.parent.name, path.stem) if part]
     else:
@@ -50,10 +50,10 @@ def _name_of(path: Path) -> str:
 
 
 def with_run_names(entries: Sequence[str]) -> list[str]:
-    """NAME:PATH for every entry; a bare path is named after the run's folder, RUN/SECTION/results.parquet."""
-    return [entry if _NAMED.fullmatch(entry) else f"{_run_of(Path(entry))}:{entry}" for entry in entries]
-
-
-def _run_of(path: Path) -> str:
-    folder = path.parent if path.suffix else path
-    return re.sub(r"[^\w.-]", "-", folder.absolute().parent.name) or "run"
+    """Return NAME:PATH for every entry; a bare path is named after its run, RUN/SECTION/results.parquet."""
+    named = []
+    for entry in entries:
+        folder = Path(entry).parent if Path(entry).suffix else Path(entry)
+        run = re.sub(r"[^\w.-]", "-", folder.absolute().parent.name) or "run"
+        named.append(entry if _NAMED.fullmatch(entry) else f"{run}:{entry}")
+    return named

@@ -4,7 +4,7 @@ A replicate is a seed, or a seed with one of its divisions of the functions. Eit
 problems (crossed), or every replicate has a division, and so problems, of its own (nested in seeds).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import file_hash, tree_hash, verify
+from compositionality.data.artefact import file_hash, read_manifest, tree_hash, verify
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.table import RESULTS, joined, read
+from compositionality.rollout.store import rollout_manifest
 from compositionality.train.common.training_report import report_from
 from compositionality.types import ALL_LEVELS, DEEPEST, QUERY_VALUES, Metric, TrainingReport
 
@@ -26,6 +27,7 @@ TRAINING = "training.json"
 """Beside the table: the training report of each model that has one."""
 LABELS = "labels.parquet"
 SPLIT = "function_split"
+"""The option of a task that divides its functions, as the manifest of a problem file holds it."""
 MAKERS = {
     Metric.ACCURACY: "examples/evaluate.py",
     Metric.PASS_AT_K: "examples/passk.py",
@@ -160,11 +162,6 @@ class Results:
         """Return N, the samples that every model and replicate has of every problem that was judged at all."""
         return self._samples.get(tuple(problems), 0)
 
-    @cached_property
-    def largest(self) -> dict[str, float]:
-        """Largest size of each value that is no share."""
-        return {name: float(self.rows[name].abs().max()) for name in QUERY_VALUES if self.rows[name].notna().any()}
-
     def only(self, replicates: Sequence[str]) -> "Results":
         """Return the results of some replicates."""
         kept = tuple(one for one in self.replicates if one.name in replicates)
@@ -202,11 +199,8 @@ def read_results(inputs: Sequence[str], arms: Sequence[str] = (), metric: Metric
     UserError if the evaluations cannot be compared, or a table is missing, altered or stale.
     """
     places = {name: Path(path) for name, path in named_paths("inputs", with_run_names(inputs)).items()}
-    tables, replicates = {}, []
-    for name, path in places.items():
-        tables[name], replicate = _read(name, path, metric)
-        replicates.append(replicate)
-    results = Results.of(tables, replicates)
+    tables, replicates = zip(*(_read(name, path, metric) for name, path in places.items()), strict=True)
+    results = Results.of(dict(zip(places, tables, strict=True)), replicates)
     _check_comparable(results)
     return results.choose(arms) if arms else results
 
@@ -217,8 +211,7 @@ def read_figures(inputs: Sequence[str]) -> Results:
     if len(named) != 1:
         raise UserError(f"{', '.join(inputs)}: one fit has the runs of all seeds; give one scaling.json")
     ((name, given),) = named.items()
-    path = Path(given)
-    again = f"run {FIT} again"
+    path, again = Path(given), f"run {FIT} again"
     if not path.is_file():
         raise UserError(f"{path}: missing; run {FIT}")
     if verify(path).step != "fit_scaling":
@@ -226,85 +219,90 @@ def read_figures(inputs: Sequence[str]) -> Results:
     content = read_json_object(path, again)
     check_shape(content, {"runs_of_a_size": int, "quantities": {"name": str, "reason": str}}, path, again)
     figures = pd.DataFrame(content["quantities"]).set_index("name")
-    replicate = ReplicateTables(name, {path.name: path})
-    empty = joined([]).assign(replicate="")
-    return Results(empty, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])
+    rows, replicate = joined([]).assign(replicate=""), ReplicateTables(name, {path.name: path})
+    return Results(rows, (replicate,), tuple(figures.index), figures, content["runs_of_a_size"])
 
 
 def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, ReplicateTables]:
-    """UserError if a table is missing, altered, or older than the answers that it was made from."""
+    """Read the table of a replicate. UserError if one is missing, altered, or older than what it was made from."""
     maker = MAKERS[metric]
     if not path.exists():
         raise UserError(f"{path}: missing; run {maker}")
     folder = path if path.is_dir() else path.parent
     if metric is Metric.INFLUENCE:
         return _read_influence(name, folder, maker)
-    table = folder / RESULTS
-    if not table.is_file():
-        raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
+    places = {RESULTS: folder / RESULTS}
+    if metric is Metric.ACCURACY:
+        places[TRAINING] = folder / TRAINING
+    for table in places.values():
+        if not table.is_file():
+            raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
+    table, training = places[RESULTS], dict[str, TrainingReport]()
     made = verify(table)
     for rollouts, value in made.inputs.items():
         if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
             raise UserError(f"{folder / rollouts}: newer than {table.name}; run {maker} again")
     if metric is Metric.FAILURES:
-        labels = folder / LABELS
-        verify(labels)
-        if made.inputs.get("labels") != file_hash(labels):
+        inputs, made = made.inputs, verify(folder / LABELS)
+        if inputs.get("labels") != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
-        made = verify(labels)
-    of = made.settings.get("replicate", {})
+    elif metric is Metric.ACCURACY:
+        path = places[TRAINING]
+        if verify(path).inputs.get("table") != file_hash(table):
+            raise UserError(f"{path}: comes from another evaluation than {table.name} beside it; run {maker} again")
+        reports = read_json_object(path, f"run {maker} again")
+        training = {arm: report_from(report, f"{path}: {arm}") for arm, report in reports.items()}
+    replicate = made.settings.get("replicate", {})
     sampling = {key: value for key, value in made.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
-    places, training = {RESULTS: table}, {}
-    if metric is Metric.ACCURACY:
-        places[TRAINING] = folder / TRAINING
-        training = _read_training(places[TRAINING], table, maker)
-    seed, split = int(of.get("seed", 0)), int(of.get(SPLIT, 0))
+    seed, split = int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))
     return read(table), ReplicateTables(name, places, seed, split, sampling, made.inputs, training)
 
 
-def _read_training(path: Path, table: Path, maker: str) -> dict[str, TrainingReport]:
-    if not path.is_file():
-        raise UserError(f"{path}: missing; run {maker} again (it keeps the answers that are there)")
-    if verify(path).inputs.get("table") != file_hash(table):
-        raise UserError(f"{path}: comes from another evaluation than {table.name} beside it; run {maker} again")
-    content = read_json_object(path, f"run {maker} again")
-    return {arm: report_from(report, f"{path}: {arm}") for arm, report in content.items()}
+def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
+    """Return ``seed`` (of sampling) and ``function_split`` of an evaluation, 0 where nothing says one.
+
+    UserError for problems of two splits.
+    """
+    seeds = [rollout_manifest(folder).settings.get("seed", 0) for folder in rollouts]
+    splits: dict[int, Path] = {}
+    for path in problems:
+        manifest = read_manifest(path)
+        if split := manifest.settings.get(SPLIT, 0) if manifest else 0:
+            splits.setdefault(split, path)
+    if len(splits) > 1:
+        (first, path), (second, other), *_ = splits.items()
+        raise UserError(f"{path} and {other}: of function splits {first} and {second}; evaluate those of one split")
+    return {"seed": seeds[0] if seeds else 0, SPLIT: next(iter(splits), 0)}
 
 
 def _check_comparable(results: Results) -> None:
-    """UserError unless the replicates differ in nothing but their seed and their division of the functions."""
+    """Raise UserError unless the replicates differ in nothing but their seed and their division of functions."""
     first, *others = results.replicates
+    keys = [*ProblemSet._fields, "replicate"]
+    sizes = results.rows.groupby(keys, sort=False)["problem"].nunique().unstack(fill_value=0)
     for other in others:
-        _check_same(results, first, other)
-    owners: dict[int, str] = {}
-    for one in results.replicates if results.nested else ():
-        if (owner := owners.setdefault(one.split, one.name)) != one.name:
-            raise UserError(
-                f"{owner} and {one.name}: both of function split {one.split}, beside others; give every "
-                "replicate a split of its own (SPLIT), or all the same one"
-            )
-
-
-def _check_same(results: Results, first: ReplicateTables, other: ReplicateTables) -> None:
-    both = f"{first.name} and {other.name}"
-    changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
-    if changed and first.split == other.split:
-        raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same test files")
-    rows = results.rows[results.rows["replicate"].isin([first.name, other.name])]
-    sizes = rows.groupby([*ProblemSet._fields, "replicate"], sort=False)["problem"].nunique().unstack(fill_value=0)
-    for key, one, two in zip(sizes.index, sizes[first.name], sizes[other.name], strict=True):
-        if one != two:
+        both = f"{first.name} and {other.name}"
+        changed = sorted(name for name in first.files | other.files if first.files.get(name) != other.files.get(name))
+        if changed and first.split == other.split:
+            raise UserError(f"{both}: other problems in {', '.join(changed)}; evaluate every seed on the same files")
+        for key, *n in sizes[sizes[first.name] != sizes[other.name]][[first.name, other.name]].itertuples():
             problems = ProblemSet(*key)
             raise UserError(
-                f"{both}: {one} and {two} problems of {problems} in {problems.file}; make as many for every split"
+                f"{both}: {n[0]} and {n[1]} problems of {problems} in {problems.file}; make as many for every split"
             )
-    for key in sorted(first.sampling.keys() | other.sampling):
-        if first.sampling.get(key) != other.sampling.get(key):
+        for key in sorted(first.sampling.keys() | other.sampling):
+            here, there = first.sampling.get(key), other.sampling.get(key)
+            if here != there:
+                raise UserError(f"{both}: sampled differently ({key}: {here} and {there})")
+        if first.inputs == other.inputs:
+            raise UserError(f"{both}: the same answers twice; give each seed once")
+    owners: dict[int, str] = {}
+    for replicate in results.replicates if results.nested else ():
+        if (owner := owners.setdefault(replicate.split, replicate.name)) != replicate.name:
             raise UserError(
-                f"{both}: sampled differently ({key}: {first.sampling.get(key)} and {other.sampling.get(key)})"
+                f"{owner} and {replicate.name}: both of function split {replicate.split}, beside others; give every "
+                "replicate a split of its own (SPLIT), or all the same one"
             )
-    if first.inputs == other.inputs:
-        raise UserError(f"{both}: the same answers twice; give each seed once")
 
 
 _INFLUENCE_TYPES = pa.schema(
@@ -321,27 +319,24 @@ def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, 
     paths = {path.parent.name: path for path in sorted(folder.glob(f"*/{INFLUENCE}"))}
     if not paths:
         raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")
-    tables, inputs = [], dict[str, str]()
-    first: tuple[object, list[int]] | None = None
+    tables, inputs, first = [], dict[str, str](), dict[str, Any]()
     for model, path in paths.items():
-        made = verify(path)
-        rollouts = path.parent / "rollouts"
+        made, rollouts = verify(path), path.parent / "rollouts"
         if rollouts.is_dir() and tree_hash(rollouts) != made.inputs["rollouts"]:
             raise UserError(f"{rollouts}: newer than {path.name}; run {maker} again")
-        if inputs.setdefault(f"problems/{QUERIES}", made.inputs["problems"]) != made.inputs["problems"]:
-            raise UserError(f"{path}: made from other problems than the models beside it; run {maker} again")
         rows = read_table(path, _INFLUENCE_TYPES.names, types=_INFLUENCE_TYPES, gaps=["entropy"]).to_pandas()
-        measured = made.settings, rows["problem"].tolist()
+        measured = {
+            "problems": made.inputs["problems"],
+            "settings": made.settings,
+            "queries": rows["problem"].tolist(),
+        }
         first = first or measured
-        for what, value, expected in zip(("settings", "queries"), measured, first, strict=True):
-            if value != expected:
-                raise UserError(f"{path}: measured with other {what} than the models beside it; run {maker} again")
-        inputs[model] = made.inputs["rollouts"]
-        tables.append(
-            rows.rename(columns={"correct": "right", "samples": "n"}).assign(
-                arm=model, file=QUERIES, level=0, data_source="", cluster=rows["problem"].astype(str),
-                judged=rows["entropy"].notna().astype(int),  # a query without completions is no measurement
-            )
-        )  # fmt: skip
+        if changed := [what for what in first if measured[what] != first[what]]:
+            raise UserError(f"{path}: measured with other {changed[0]} than the models beside it; run {maker} again")
+        inputs |= {f"problems/{QUERIES}": made.inputs["problems"], model: made.inputs["rollouts"]}
+        # A query without completions is no measurement.
+        known = {"file": QUERIES, "level": 0, "data_source": "", "judged": rows["entropy"].notna().astype(int)}
+        rows = rows.rename(columns={"correct": "right", "samples": "n"}).assign(arm=model, **known)
+        tables.append(rows.assign(cluster=rows["problem"].astype(str)))
     places = {f"{model}/{INFLUENCE}": path for model, path in paths.items()}
     return joined(tables), ReplicateTables(name, places, inputs=inputs)

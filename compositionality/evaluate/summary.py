@@ -1,7 +1,7 @@
 """Shares and differences of models, with their intervals, from the rows of the results; the tables of a study."""
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def contrast(
     if len(known) < len(terms):
         return None
     factors = [factor for factor, *_ in terms]
-    largest = 2 * results.largest.get(measure, 0.0) or 1.0 if measure in QUERY_VALUES else 1.0
+    largest = 2 * float(results.rows[measure].fillna(0.0).abs().max()) or 1.0 if measure in QUERY_VALUES else 1.0
     low, high = (largest * sum(factor for factor in factors if factor * sign > 0) for sign in (-1, 1))
     differences = [
         [difference(factors, replicate) for replicate in zip(*splits, strict=True)]
@@ -65,7 +65,7 @@ def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProble
 
 
 def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]] | None:
-    """By seed and split; None where a replicate has no answers, or no problem as many samples as k asks for."""
+    """Return values by seed and split; None if a replicate has no answers, or no problem with k samples."""
     n = results.samples(problems) if is_pass_at_k(measure) else 1
     seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
     rows = [split for splits in seeds for split in splits]
@@ -90,42 +90,32 @@ def columns(estimate: Estimate | None, value: str) -> Row:
 
     None where there is no estimate; ``splits`` where every replicate has problems of its own.
     """
+    names = (value, "low", "high", "interval", "problems_low", "problems_high", "values", "splits")
     if estimate is None:
-        return dict.fromkeys((value, "low", "high", "interval", "problems_low", "problems_high", "values", "splits"))
+        return dict.fromkeys(names)
     splits = [list(values) for values in estimate.by_replicate] if estimate.nested else None
-    return {
-        value: estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "interval": estimate.source,
-        "problems_low": estimate.over_problems.low,
-        "problems_high": estimate.over_problems.high,
-        "values": list(estimate.by_seed),
-        "splits": splits,
-    }
+    figures = (estimate.value, *estimate.interval, estimate.source, *estimate.over_problems)
+    return dict(zip(names, (*figures, list(estimate.by_seed), splits), strict=True))
 
 
 def shares(results: Results, measure: str, value: str) -> list[Row]:
-    """A row for each set of problems and model; none for a set of which the measure is known of no model."""
-    return [row for problems in results.sets for row in _of_set(results, problems, measure, value)]
-
-
-def _of_set(results: Results, problems: ProblemSet, measure: str, value: str) -> Iterator[Row]:
-    for arm in results.arms:
+    """Return a row for each set of problems and model; without a figure only of ``CORRECT``."""
+    rows = []
+    for problems, arm in product(results.sets, results.arms):
         estimate = share(results, arm, problems, measure)
         if estimate or measure == CORRECT:
-            yield {"model": arm, **labels(results, problems), "part": measure, **columns(estimate, value)}
+            rows.append({"model": arm, **labels(results, problems), "part": measure, **columns(estimate, value)})
+    return rows
 
 
 def differences(results: Results, measure: str) -> list[Row]:
-    """A row for each set of problems and pair of models: the later one − the earlier one."""
+    """Return a row for each set of problems and pair of models, the later one − the earlier one; as ``shares``."""
     rows = []
-    for problems in results.sets:
-        for base, arm in combinations(results.arms, 2):
-            estimate = contrast(results, arm, base, problems, measure)
-            if estimate or measure == CORRECT:
-                names = {"model": arm, "base": base, **labels(results, problems), "part": measure}
-                rows.append({**names, **columns(estimate, "difference")})
+    for problems, (base, arm) in product(results.sets, combinations(results.arms, 2)):
+        estimate = contrast(results, arm, base, problems, measure)
+        if estimate or measure == CORRECT:
+            names = {"model": arm, "base": base, **labels(results, problems), "part": measure}
+            rows.append({**names, **columns(estimate, "difference")})
     return rows
 
 

@@ -4,13 +4,12 @@ One file per evaluation of one replicate (a seed, or a seed with a division of t
 those of a study together and refuses what cannot be compared.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from compositionality.data.problems import iterate_problems
@@ -51,8 +50,6 @@ SCHEMA = pa.schema(
         ("entropy", pa.float64()),  # of the policy, nats a token
     ]
 )
-HandsOn = Callable[[int, str], bool | None]
-"""Whether a response to a problem (row number) hands each result on; None: the task cannot tell."""
 
 
 def problem_columns(problems: pa.Table) -> pd.DataFrame:
@@ -70,27 +67,23 @@ def problem_columns(problems: pa.Table) -> pd.DataFrame:
     )
 
 
-def count(shards: Iterable[pa.Table], n_problems: int, hands_on: HandsOn | None = None) -> pd.DataFrame:
-    """Count the completions of one rollout folder, shard by shard, for each of P problems; columns of ``SCHEMA``."""
+def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
+    """Count the samples of each of P problems; columns of ``SCHEMA``.
+
+    ``samples``: problem (0 … P − 1), reason, n_tokens and, where it is known, handed_on (1, 0, NaN: cannot tell).
+    """
+    problem, reason = samples["problem"].to_numpy(), pd.Categorical(samples["reason"], REASONS).codes
+    if len(samples) and (reason.min() < 0 or not 0 <= problem.min() <= problem.max() < n_problems):
+        raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
     reasons = np.zeros((n_problems, len(REASONS)), np.int64)
-    tokens = np.zeros(n_problems, np.int64)
-    handed_on = np.full(n_problems, 0.0 if hands_on else np.nan)
-    for shard in shards:
-        problem = shard["problem"].to_numpy()
-        reason = pc.index_in(shard["reason"], pa.array(REASONS))
-        if reason.null_count or (len(problem) and not 0 <= problem.min() <= problem.max() < n_problems):
-            raise UserError("the rollouts name a problem or a verdict that is unknown; collect them again")
-        np.add.at(reasons, (problem, reason.to_numpy()), 1)
-        np.add.at(tokens, problem, shard["n_tokens"].to_numpy())
-        if hands_on:
-            judged = shard.filter(pc.not_equal(shard["reason"], Reason.ERROR))
-            for number, text in zip(judged["problem"].to_pylist(), judged["response"].to_pylist(), strict=True):
-                answer = hands_on(number, text)
-                handed_on[number] += np.nan if answer is None else answer
+    np.add.at(reasons, (problem, reason), 1)
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
-    n = reasons.sum(axis=1)
-    right, failed = (counts[REASON + reason] for reason in (Reason.CORRECT, Reason.ERROR))
-    return counts.assign(n=n, judged=n - failed, right=right, handed_on=handed_on, tokens=tokens)
+    n, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
+    counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT], handed_on=np.nan)
+    for column, name in {"n_tokens": "tokens", "handed_on": "handed_on"}.items():
+        if column in samples:
+            counts[name] = np.bincount(problem, samples[column].to_numpy(float), n_problems)
+    return counts.astype({"tokens": np.int64})
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
@@ -114,17 +107,14 @@ def read(path: Path) -> pd.DataFrame:
     if not found.equals(SCHEMA):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
     rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name not in LISTS]).to_pandas()
-    for arm, file in _incomplete(rows):
+    problems = rows.groupby(["file", "arm"], sort=False)["problem"]
+    sizes = problems.size()
+    whole = problems.agg(lambda numbers: numbers.is_monotonic_increasing and numbers.is_unique)
+    whole &= sizes == sizes.groupby("file").transform("first")
+    if not whole.all():
+        file, arm = whole.idxmin()
         raise UserError(f"{path}: {arm} on {file}: rows missing or twice; make it again with --force")
     return rows
-
-
-def _incomplete(rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    sizes: dict[str, int] = {}
-    for (arm, file), part in rows.groupby(["arm", "file"], sort=False):
-        size = sizes.setdefault(file, len(part))
-        if len(part) != size or part["problem"].tolist() != sorted(set(part["problem"])):
-            yield arm, file
 
 
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -39,10 +39,10 @@ MIN_ROWS_PER_SHARD = 1024
 MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2
 
 
-def collect(settings: CollectSettings, engine: Engine | None = None) -> Path:
+def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | None = None) -> Path:
     """Make the rollout folder ``settings.output`` and return it; nothing is done if it exists from the same inputs.
 
-    ``engine``: an open one to use for many problem files with one model; it is not closed.
+    ``engine``: one for many problem files with one model, or what opens it; it is not closed.
     """
     settings = settle_engine(settings)
     output, console = settings.output, new_console()
@@ -123,16 +123,15 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
 
 
 @contextlib.contextmanager
-def _opened(settings: CollectSettings, longest_prompt: int, engine: Engine | None) -> Iterator[Engine]:
+def _opened(
+    settings: CollectSettings, longest_prompt: int, engine: Engine | Callable[[], Engine] | None
+) -> Iterator[Engine]:
     """The given engine, or one opened for this run alone."""
     if engine is not None:
-        yield engine
+        yield engine() if callable(engine) else engine
         return
-    own = open_engine(settings, longest_prompt)
-    try:
+    with contextlib.closing(open_engine(settings, longest_prompt)) as own:
         yield own
-    finally:
-        own.close()
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class SamplingSettings:
         return SamplingOptions(self.temperature, self.top_p, self.top_k, self.max_tokens)
 
     def collection(self, model: str, problems: str, output: Path) -> "CollectSettings":
-        """How one model answers one problem file; never forced (see ``evaluate.collect.collected``)."""
+        """How one model answers one problem file; never forced (see ``evaluate.collect.sample``)."""
         names = {entry.name for entry in fields(CollectSettings)} - {"problems", "output", "model", "force"}
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)

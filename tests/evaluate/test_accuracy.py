@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
 from compositionality.rollout.engines.base import Chat, SamplingOptions
-from compositionality.rollout.settings import CollectSettings
 from compositionality.types import Completion, Problem
 
 
@@ -67,7 +65,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Models whose engine was asked, in order. No model folder needs to be one."""
     KnowingEngine.asked = []
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.collect.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.collect.longest_prompt", lambda _: 1)
     monkeypatch.setattr(
         "compositionality.evaluate.collect.open_engine",
         lambda settings, _: KnowingEngine(Path(settings.model).name),
@@ -160,23 +158,10 @@ def test_several_samples_and_a_limit(tmp_path: Path, problems: Path, asked: list
     assert read(output / "results.parquet")["n"].tolist() == [3, 3]
 
 
-def test_every_setting_of_collect_is_one_of_evaluate_with_the_same_default() -> None:
-    mine = {entry.name: (entry.default, entry.default_factory) for entry in fields(EvaluateSettings)}
-    for entry in fields(CollectSettings):
-        if entry.name not in ("model", "problems", "output"):
-            assert mine[entry.name] == (entry.default, entry.default_factory), entry.name
-
-
 def test_columns_of_ones_own_reach_the_collection(tmp_path: Path) -> None:
     words = ["models=[base:a/b]", "problems=[x.jsonl]", "output=out", "truth_key=[target,nums]", "source=countdown"]
     collection = parse(EvaluateSettings, words).collection("a/b", "x.jsonl", tmp_path)
     assert (collection.truth_key, collection.form().source) == (["target", "nums"], "countdown")
-
-
-def test_models_are_named_on_the_command_line() -> None:
-    words = ["models=[base:a/b,rl:c/d]", "problems=[x/test.parquet]", "output=out"]
-    assert parse(EvaluateSettings, words).models == ["base:a/b", "rl:c/d"]
-    assert parse(EvaluateSettings, ["models=['base=a/b','rl=c/d']", *words[1:]]).models == ["base=a/b", "rl=c/d"]
 
 
 def test_composed_responses_are_counted_where_the_task_can_tell(

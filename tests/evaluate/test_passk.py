@@ -7,31 +7,62 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from claim_studies import answers, results_of
-from passk_folders import problem_file, rollout_folder, rows_of
 from rich.console import Console
 
-from compositionality.config.cli import parse
-from compositionality.data.artefact import tree_hash, verify
-from compositionality.data.parquet import read_table
-from compositionality.data.problems import COLUMNS, read_problems
+from compositionality.data.artefact import Recipe, new_artefact, tree_hash, verify
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import COLUMNS, read_problems, to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.collect import open_evaluation
 from compositionality.evaluate.measures import passed
-from compositionality.evaluate.passk.curves import curves
+from compositionality.evaluate.passk.curves import curves, print_curves
 from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
-from compositionality.evaluate.passk.tables import print_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
 from compositionality.rollout.engines.base import Chat, SamplingOptions
-from compositionality.rollout.store import read_by_problem
-from compositionality.types import Completion, Metric, TrainingReport
+from compositionality.rollout.store import SCHEMA, STEP, read_by_problem
+from compositionality.types import Completion, Metric, Problem, TrainingReport
 
 LEVELS = [1, 2, 1, 2, 1, 2]
 N = 4
+
+
+SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}
+
+
+def problem_file(path: Path, levels: Sequence[int]) -> Path:
+    made = [
+        Problem(f"string-heldout-level{level}", level, "heldout", f"func_3:{row}", '{"ref_output": "ab"}', row)
+        for row, level in enumerate(levels)
+    ]
+    write_table(to_table(made, "test"), path)
+    return path
+
+
+def rows_of(correct: Sequence[int], n_samples: int) -> list[dict[str, Any]]:
+    """Rows of a rollout folder; the first so many samples of each problem are right."""
+    answer = {"response": "ab", "answer": "ab", "n_tokens": 3, "finish_reason": "stop"}
+    return [
+        {**answer, "problem": problem, "sample": sample, "score": float(sample < count),
+         "reason": "correct" if sample < count else "wrong"}
+        for problem, count in enumerate(correct)
+        for sample in range(n_samples)
+    ]  # fmt: skip
+
+
+def rollout_folder(path: Path, problems: Path, rows: Sequence[dict[str, Any]], **settings: Any) -> Path:
+    recipe = Recipe(STEP, {**SAMPLING, **settings}, {"problems": problems})
+    with new_artefact(path, recipe) as partial:
+        for shard, part in enumerate(np.array_split(np.arange(len(rows)), 2)):
+            table = pa.Table.from_pylist([rows[row] for row in part], schema=SCHEMA)
+            write_table(table, partial / f"shard-{shard:05d}.parquet")
+    return path
 
 
 @pytest.fixture
@@ -80,19 +111,6 @@ def test_curves_of_two_checkpoints_by_level_and_pooled(
     shown = capsys.readouterr().out
     for words in ("base on test: pass@k in %", "rl − base on test", "k=4", "crosses at k"):
         assert words in shown
-
-
-def test_a_second_run_changes_nothing_and_one_with_fewer_models_needs_force(
-    tmp_path: Path, problems: Path, two: list[str]
-) -> None:
-    output = passk(settings(tmp_path, problems, two))
-    before = tree_hash(output)
-    passk(settings(tmp_path, problems, two))
-    assert tree_hash(output) == before
-    with pytest.raises(UserError, match=r"results.parquet: was made from other inputs"):
-        passk(settings(tmp_path, problems, two[:1]))
-    passk(settings(tmp_path, problems, two[:1], force=True))
-    assert set(read(output / "results.parquet")["arm"]) == {"base"}
 
 
 def test_some_levels_and_the_first_problems_of_each(tmp_path: Path, problems: Path, two: list[str]) -> None:
@@ -209,7 +227,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> None:
         return HalfRight()
 
     monkeypatch.setattr("compositionality.rollout.collect._check_prompts", lambda *_: 1)
-    monkeypatch.setattr("compositionality.evaluate.collect.SharedEngine._longest_prompt", lambda _: 1)
+    monkeypatch.setattr("compositionality.evaluate.collect.longest_prompt", lambda _: 1)
     monkeypatch.setattr("compositionality.evaluate.collect.open_engine", opened)
 
 
@@ -227,7 +245,7 @@ def test_the_plan_says_what_can_be_seen_and_what_it_costs(
     output = passk(asked(tmp_path, problems, plan=True))
     shown = " ".join(capsys.readouterr().out.split())
     assert "16 samples of each problem. The smallest paired difference" in shown
-    assert "192 answers to collect: about 1.34 k tokens" in shown
+    assert "192 answers to collect: about 1,344 tokens" in shown
     assert not (output / "rollouts").exists()
 
 
@@ -262,12 +280,6 @@ def test_models_are_asked_once_and_the_plan_comes_first(
     capsys.readouterr()
     passk(prior)
     assert "k=16*" in capsys.readouterr().out
-
-
-def test_settings_on_the_command_line() -> None:
-    words = ["models=[a:x,b:y]", "problems=[t:p.parquet]", "output=o", "levels=[1,2]", "pairs=[b:a]", "plan=true"]
-    found = parse(PasskSettings, words)
-    assert (found.n_samples, found.pairs, found.levels, found.plan) == (1000, ["b:a"], [1, 2], True)
 
 
 @pytest.mark.parametrize(

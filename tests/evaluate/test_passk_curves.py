@@ -11,7 +11,7 @@ from claim_studies import answers, results_of
 
 from compositionality.errors import UserError
 from compositionality.evaluate.passk.curves import Pairs, budget_factors, crossover, curves, largest_k
-from compositionality.evaluate.passk.plan import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
+from compositionality.evaluate.passk.run import WORST_SPREAD, beta_of, smallest_difference, unrelated_spread
 from compositionality.evaluate.results import Results
 from compositionality.stats.estimate import band
 

@@ -114,7 +114,7 @@ def test_models_with_other_queries_and_empty_folders_are_refused(tmp_path: Path)
     other = tmp_path / "others"
     other.write_text("others")
     influence_file(tmp_path / "seed0/influence/sft-odd/influence.parquet", 1.0, 3, 0.1, other)
-    with pytest.raises(UserError, match=r"sft-odd/influence.parquet: made from other problems than"):
+    with pytest.raises(UserError, match=r"sft-odd/influence.parquet: measured with other problems than"):
         read_results([first], metric=Metric.INFLUENCE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"empty: no MODEL/influence.parquet; run bash/behavior_injection/influence.sh"):

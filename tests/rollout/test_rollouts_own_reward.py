@@ -63,7 +63,7 @@ def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -
     settings = accuracy.EvaluateSettings(
         **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
     )
-    for job in open_evaluation(settings).jobs("fake").values():
+    for job in open_evaluation(settings).jobs.values():
         collect(job, FakeEngine())
     accuracy.evaluate(settings)
     printed = capsys.readouterr().out

@@ -1,31 +1,45 @@
-"""pass@k from models or rollout folders to a table of counts: sample, count, compute."""
+"""pass@k from models or rollout folders: which differences will show and what sampling costs, then sample and count."""
 
-from collections.abc import Mapping
+import io
+import math
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rich.console import Console
+from rich.filesize import decimal
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, write_derived
+from compositionality.data.artefact import MANIFEST, Recipe, exclusive, is_to_be_checked, write_derived
+from compositionality.data.parquet import read_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate import collect
-from compositionality.evaluate.collect import Evaluation, EvaluationSettings, Folders, SharedEngine, open_evaluation
-from compositionality.evaluate.passk.curves import Pairs
-from compositionality.evaluate.passk.plan import detectable, print_detectable, probe
-from compositionality.evaluate.passk.tables import print_curves, table_ks
-from compositionality.evaluate.results import read_results
+from compositionality.evaluate.collect import Evaluation, EvaluationSettings, open_evaluation, shared_engine
+from compositionality.evaluate.frames import rich_table
+from compositionality.evaluate.passk.curves import Pairs, print_curves, table_ks
+from compositionality.evaluate.results import ProblemSet, read_results
 from compositionality.evaluate.table import RESULTS, problem_columns, read
 from compositionality.ranges import NonNegativeInt, PositiveInt
-from compositionality.rollout.store import read_by_problem
+from compositionality.rollout.engines.base import Engine, request_seed
+from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.store import read_by_problem, shard_table
+from compositionality.stats.estimate import CONFIDENCE, Counts
+from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.train.common.training_report import run_until
-from compositionality.types import Metric
+from compositionality.types import Metric, Reason, Verdict
 
 STEP = "passk"
 ALL = "all.parquet"
+POWER = 0.8
+SIMULATED = 4000
+WORST_SPREAD = math.sqrt(0.5)
 
 
 @dataclass
@@ -46,18 +60,19 @@ def passk(settings: PasskSettings) -> Path:
     models, rollouts, _ = collect.names_of(settings)
     pairs = _pairs(settings.pairs, [*models, *rollouts])
     evaluation = open_evaluation(settings)
-    if settings.plan or (evaluation.missing() and not settings.answers_only):
-        _print_plan(settings, evaluation)
+    missing = [key for key, job in evaluation.jobs.items() if not (job.output / MANIFEST).is_file()]
+    if settings.plan or (missing and not settings.answers_only):
+        _print_plan(settings, evaluation, missing)
     if settings.plan:
         return settings.output
-    folders = collect.sample(evaluation)
+    collect.sample(evaluation)
     for model in evaluation.models:
-        _write_responses(evaluation, model, folders)
+        _write_responses(evaluation, model)
     if settings.answers_only:
         return settings.output
     with exclusive(settings.output):
         kept = {"pairs": [list(pair) for pair in pairs]}
-        table = collect.write_results(evaluation, folders, STEP, kept, hands_on=False)
+        table = collect.write_results(evaluation, STEP, kept, hands_on=False)
     runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
     results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
     print_curves(results, pairs, settings.ks, runs, new_console())
@@ -87,7 +102,7 @@ def check(settings: PasskSettings) -> None:
 
 
 def _pairs(entries: list[str], known: list[str]) -> Pairs:
-    """From MODEL:BASE; by default every model with the first one."""
+    """Return pairs from MODEL:BASE; by default every model with the first one."""
     if not entries:
         return [(model, known[0]) for model in known[1:]]
     pairs = [tuple(entry.split(":")) for entry in entries]
@@ -97,23 +112,20 @@ def _pairs(entries: list[str], known: list[str]) -> Pairs:
     return [(model, base) for model, base in pairs]
 
 
-def _print_plan(settings: PasskSettings, evaluation: Evaluation) -> None:
-    """The power note, and what sampling will cost, going by the first model that is not sampled yet."""
-    console = new_console()
+def _print_plan(settings: PasskSettings, evaluation: Evaluation, missing: Sequence[tuple[str, str]]) -> None:
+    """Print which differences will show, and what the ``missing`` answers (model, file) cost, by the first model."""
+    console, n_samples = new_console(), settings.n_samples
     prior = read_prior(settings.prior) if settings.prior else None
     problems = pd.concat(
         problem_columns(sampled.table).assign(file=name) for name, sampled in evaluation.problems.items()
     )
-    rows = list(detectable(problems, settings.n_samples, table_ks(settings.ks, settings.n_samples), prior))
-    print_detectable(rows, settings.n_samples, console)
-    missing = evaluation.missing()
-    if not missing or not settings.probe:
-        return
-    sizes = {name: sampled.rows.size * settings.n_samples for name, sampled in evaluation.problems.items()}
-    planned = sum(sizes[name] for jobs in missing.values() for name in jobs)
-    first = list(evaluation.jobs(next(iter(missing))).values())
-    with SharedEngine(first) as engine:
-        console.print(probe(engine, first, settings.probe).words(planned))
+    differences = detectable(problems, n_samples, table_ks(settings.ks, n_samples), prior)
+    print_detectable(differences, n_samples, console)
+    if missing and settings.probe:
+        planned = sum(evaluation.problems[file].rows.size * n_samples for _, file in missing)
+        jobs = list(evaluation.jobs_of(missing[0][0]).values())
+        with shared_engine(jobs) as engine:
+            console.print(cost(engine(), jobs, settings.probe, planned))
 
 
 def read_prior(given: str) -> pd.DataFrame:
@@ -126,17 +138,110 @@ def read_prior(given: str) -> pd.DataFrame:
     return read(table)
 
 
-def _write_responses(evaluation: Evaluation, model: str, folders: Folders) -> None:
-    """All answers of one model in one file beside their folders."""
-    jobs = evaluation.jobs(model)
-    problems = {folders[model, name]: read_problems(job.problems, job.form()) for name, job in jobs.items()}
-    inputs = {f"{model}/{name}": folders[model, name] for name in jobs}
+def cost(engine: Engine, jobs: Sequence[CollectSettings], answers: int, planned: int) -> str:
+    """Say what ``planned`` answers will cost: sample ``answers`` of them, spread over the problems, and drop them."""
+    prompts, seeds, units = [], [], []
+    for job in jobs:
+        chats = read_table(job.problems, ["prompt"])["prompt"].to_pylist()
+        share = min(-(-answers // len(jobs)), len(chats) * job.n_samples)
+        for unit in np.linspace(0, len(chats) * job.n_samples - 1, share).astype(int).tolist():
+            problem, sample = divmod(unit, job.n_samples)
+            prompts.append(chats[problem])
+            seeds.append(request_seed(job.seed, problem, sample))
+            units.append((problem, sample))
+    engine.generate(prompts[:1], seeds[:1], jobs[0].sampling())  # the first call may compile
+    begin = time.perf_counter()
+    completions = engine.generate(prompts, seeds, jobs[0].sampling())
+    seconds, tokens = time.perf_counter() - begin, sum(completion.n_tokens for completion in completions)
+    verdicts, disk = [Verdict(0.0, Reason.WRONG)] * len(units), io.BytesIO()
+    pq.write_table(shard_table(units, [(0, "")] * len(units), completions, verdicts), disk, compression="zstd")
+    times = planned / len(units)
+    duration, size = timedelta(seconds=round(times * seconds)), decimal(round(times * disk.tell()))
+    return (
+        f"{planned:,} answers to collect: about {times * tokens:,.0f} tokens, {duration} (h:mm:ss) and {size} of disk, "
+        f"going by {len(units)} answers at once ({tokens / seconds:,.0f} tok/s; larger batches are faster, judging is "
+        "extra)"
+    )
+
+
+def smallest_difference(spread: float, n_problems: int) -> float:
+    """Return that of a mean over ``n_problems`` paired differences with this standard deviation; 1: none would show."""
+    from scipy.stats import t
+
+    if n_problems < 2:
+        return 1.0
+    quantiles = float(t.ppf(0.5 + CONFIDENCE / 2, n_problems - 1) + t.ppf(POWER, n_problems - 1))
+    return min(1.0, quantiles * spread / math.sqrt(n_problems))
+
+
+def detectable(problems: pd.DataFrame, n_samples: int, ks: Sequence[int], prior: pd.DataFrame | None) -> pd.DataFrame:
+    """Return, for each set of problems, their number n and the smallest difference that shows at ``any k``.
+
+    ``problems`` has the columns of ``ProblemSet``. Where ``prior``, rows of an earlier evaluation, has the same level,
+    a column for each k says what shows if the problems are as hard as they were there.
+    """
+    lines = {}
+    for key, rows in problems.groupby([*ProblemSet._fields], sort=False):
+        name, n = ProblemSet(*key), len(rows)
+        line = lines[f"{name.file} {name}"] = {"n": n, "any k": smallest_difference(WORST_SPREAD, n)}
+        if prior is not None:
+            same = prior[(prior[list(name._fields[1:])] == name[1:]).all(axis=1)]
+            if same["judged"].sum():
+                counts = (same[column].to_numpy(np.int64) for column in ("right", "judged"))
+                spreads = unrelated_spread(*beta_of(*counts), n_samples, ks)
+                line |= {f"k={k}*": smallest_difference(spread, n) for k, spread in zip(ks, spreads, strict=True)}
+    return pd.DataFrame.from_dict(lines, "index")
+
+
+def beta_of(correct: Counts, judged: Counts) -> tuple[float, float]:
+    """Return the beta distribution of how hard problems are, by moments; a limit where the counts do not say."""
+    mean = (float(correct.sum()) + 0.5) / (float(judged.sum()) + 1)
+    several = judged > 1
+    within = 0.999
+    if several.sum() > 1:
+        n = judged[several]
+        both = float((correct[several] * (correct[several] - 1) / (n * (n - 1))).mean())
+        within = min(max((both - mean**2) / (mean * (1 - mean)), 0.001), 0.999)
+    total = 1 / within - 1
+    return mean * total, (1 - mean) * total
+
+
+def unrelated_spread(alpha: float, beta: float, n_samples: int, ks: Sequence[int]) -> list[float]:
+    """Return the standard deviation of the difference of two unrelated checkpoints on one problem, for every k."""
+    random = np.random.default_rng(0)
+    correct = random.binomial(n_samples, random.beta(alpha, beta, SIMULATED))
+    values = pass_at_k(correct, np.full(SIMULATED, n_samples), ks)
+    return [float(spread) for spread in math.sqrt(2) * values.std(axis=0)]
+
+
+def print_detectable(differences: pd.DataFrame, n_samples: int, console: Console) -> None:
+    """Print what ``detectable`` returns, in points."""
+    console.print(
+        f"\n{n_samples} samples of each problem. The smallest paired difference of pass@k that would show (two-sided "
+        "5 %, power 80 %), in points, if a problem is solved always or never and the checkpoints are unrelated; "
+        "checkpoints that find the same problems hard show smaller ones.",
+        highlight=False,
+    )
+    points = (100 * differences.drop(columns="n")).map(lambda value: "–" if pd.isna(value) else f"{value:.0f}")
+    console.print(rich_table(differences[["n"]].join(points), "problems"))
+    if points.shape[1] > 1:
+        console.print(
+            "* if problems are as hard as in the earlier evaluation (one sample of each: always or never solved)",
+            highlight=False,
+        )
+
+
+def _write_responses(evaluation: Evaluation, model: str) -> None:
+    """Write all answers of one model to one file beside their folders."""
+    jobs = evaluation.jobs_of(model)
+    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
+    inputs = {f"{model}/{file}": job.output for file, job in jobs.items()}
     target, recipe = next(iter(problems)).parent / ALL, Recipe(STEP, {}, inputs)
     write_derived(target, recipe, lambda path: _write_rows(problems, path), force=evaluation.settings.force)
 
 
 def _write_rows(problems: Mapping[Path, pa.Table], target: Path) -> None:
-    """The rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
+    """Write the rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
 
     A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
     """

@@ -8,10 +8,9 @@ from typing import Any
 
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.evaluate.passk.tables import factor_text
+from compositionality.evaluate.passk.curves import factor_text
 from compositionality.evaluate.table import RESULTS
-from compositionality.evaluate.tables import plural
-from compositionality.evaluate.training import Reports, training_frame, warnings
+from compositionality.evaluate.tables import Reports, plural, training_frame, warnings
 from compositionality.report.figures import sizes
 from compositionality.report.page.claims import claims_files, claims_table, points
 from compositionality.report.page.inputs import (
