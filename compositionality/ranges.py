@@ -1,15 +1,14 @@
 """Types of settings that hold their range, and the check of values against a dataclass of them by pydantic."""
 
 import difflib
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Interval, MinLen
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
 from compositionality.errors import UserError
@@ -56,6 +55,7 @@ NEEDED = {
     bool: "true or false",
     str: "one text, in quotes if it looks like a number",
 }
+UNKNOWN = "unexpected_keyword_argument"
 
 
 def check_ranges(settings: object) -> None:
@@ -69,11 +69,11 @@ def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "
     Raises UserError for an unknown key and for the first value that its type does not allow; the message begins with
     ``source``, a file, and ``prefix``, what stands before the keys there.
     """
-    fault = next(_not_by_pydantic(schema, values), "")
+    fault = next(_truth_values(schema, values), "")
     if not fault:
         try:
-            found: Settings = _adapter(schema).validate_python(_given(values))  # type: ignore[arg-type]
-            return found
+            (settings,) = _adapter(schema).validate_python([_given(values)])  # type: ignore[arg-type]
+            return cast("Settings", settings)
         except ValidationError as error:
             fault = _fault(schema, error)
     raise UserError(f"{source}: {prefix}{fault}" if source else f"{prefix}{fault}")
@@ -81,62 +81,58 @@ def validated(schema: type[Settings], values: Mapping[str, Any], source: str = "
 
 @cache
 def _adapter(schema: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(schema)
+    """Of a tuple, as pydantic takes no configuration for a dataclass itself; those inside inherit it."""
+    return TypeAdapter(tuple[schema], config=ConfigDict(extra="forbid", allow_inf_nan=False))
 
 
 def _given(values: Any) -> Any:
-    """``values`` without what is REQUIRED."""
+    """Return ``values`` without what is REQUIRED."""
     if not isinstance(values, Mapping):
         return values
     return {key: _given(value) for key, value in values.items() if not (isinstance(value, str) and value == REQUIRED)}
 
 
-def _not_by_pydantic(kind: Any, value: Any, key: str = "") -> Iterator[str]:
-    """Faults that pydantic would pass over: unknown keys, numbers that are not finite, truth values as numbers."""
+def _truth_values(kind: Any, value: Any, key: str = "") -> Iterator[str]:
+    """Yield faults that pydantic passes over: true and false where a number is needed."""
     plain: Any = _plain(kind)
-    inner, kinds = get_args(plain), _kinds(plain) if hasattr(plain, "__dataclass_fields__") else None
-    if kinds is not None and isinstance(value, Mapping):
+    inner = get_args(plain)[-1] if get_args(plain) else Any
+    if isinstance(value, Mapping):
+        kinds = _kinds(plain) if is_dataclass(plain) else dict.fromkeys(value, inner)  # type: ignore[arg-type]
         for name, part in value.items():
-            at = f"{key}.{name}" if key else str(name)
-            if name in kinds:
-                yield from _not_by_pydantic(kinds[name], part, at)
-            else:
-                yield f"{at}: {no_such_setting(plain, str(name))}"
-    elif get_origin(plain) is dict and isinstance(value, Mapping):
-        for name, part in value.items():
-            yield from _not_by_pydantic(inner[1], part, f"{key}.{name}")
-    elif get_origin(plain) is list and isinstance(value, list):
+            yield from _truth_values(kinds.get(name, Any), part, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
         for part in value:
-            yield from _not_by_pydantic(inner[0], part, key)
+            yield from _truth_values(inner, part, key)
     elif isinstance(value, bool) and plain in (int, float):
-        yield f"{key}={_shown(value)}: give {NEEDED[plain]}"
-    elif isinstance(value, float) and not math.isfinite(value):
-        limits = range_of(kind).removeprefix("be ")
-        yield f"{key}={value}: must be finite{' and ' + limits if limits else ''}"
+        yield f"{key}={typed_text(value)}: give {NEEDED[plain]}"
 
 
 def _fault(schema: Any, error: ValidationError) -> str:
     """Return the first fault of a validation in one line: key, value, what it must be."""
-    first = error.errors(include_url=False)[0]
-    kind, key, value, element = schema, "", first["input"], isinstance(first["loc"][-1], int)
-    for part in first["loc"]:
-        inner = get_args(_plain(kind))
-        kind = _kinds(_plain(kind))[str(part)] if is_dataclass(_plain(kind)) else inner[-1] if inner else Any
+    first = min(error.errors(include_url=False), key=lambda one: one["type"] != UNKNOWN)
+    kind, key, value = schema, "", first["input"]
+    for part in first["loc"][1:]:
+        schema, inner = _plain(kind), get_args(_plain(kind))
+        kind = _kinds(schema).get(str(part)) if is_dataclass(schema) else inner[-1] if inner else Any  # type: ignore[arg-type]
         key += "" if isinstance(part, int) else f".{part}" if key else str(part)
+    if first["type"] == UNKNOWN:
+        return f"{key}: {no_such_setting(schema, str(part))}"
     if first["type"] == "missing":
         return f"no value for {key}"
-    plain, limits = _plain(kind), range_of(kind)
+    plain, must = _plain(kind), f"must {range_of(kind)}"
     if value is None:
         return f"{key}=null: may not be null; leave it out or give a value"
-    if is_dataclass(plain) or get_origin(plain) is dict or plain is dict:
-        return f"{key}={_shown(value)}: holds several keys; give {key}.KEY=VALUE"
+    if is_dataclass(plain) or dict in (plain, get_origin(plain)):
+        return f"{key}={typed_text(value)}: holds several keys; give {key}.KEY=VALUE"
     if get_origin(plain) is list:
-        return f"{key}={_shown(value)}: a list is needed: {key}=[{_shown(value)}]"
-    other_type = first["type"].endswith(("_type", "_parsing", "_from_float"))
-    why = f"give {NEEDED.get(plain, first['msg'])}" if other_type else ""
-    if element:
-        return f"{key}: {_shown(value)}: {f'each: {why}' if why else f'each must {limits}'}"
-    return f"{key}={_shown(value)}: {why or f'must {limits}'}"
+        return f"{key}={typed_text(value)}: a list is needed: {key}=[{typed_text(value)}]"
+    if first["type"] == "finite_number":
+        must = f"must be finite{range_of(kind).replace('be', ' and', 1)}"
+    elif first["type"].endswith(("_type", "_parsing", "_from_float")):
+        must = f"give {NEEDED.get(plain, first['msg'])}"
+    if isinstance(part, int):
+        return f"{key}: {typed_text(value)}: each{': ' if must.startswith('give') else ' '}{must}"
+    return f"{key}={typed_text(value)}: {must}"
 
 
 def no_such_setting(schema: Any, key: str) -> str:
@@ -175,20 +171,20 @@ def kind_of(schema: Any, key: str) -> Any:
 
 @cache
 def _kinds(schema: Any) -> dict[str, Any]:
-    """Types by field, with their ranges."""
+    """Return types by field, with their ranges."""
     hints = get_type_hints(schema, include_extras=True)
     return {entry.name: hints[entry.name] for entry in fields(schema)}
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
-    """The members of a union, without None, else the type itself."""
+    """Return the members of a union, without None, else the type itself."""
     if get_origin(kind) in (Union, UnionType):
         return tuple(part for part in get_args(kind) if part is not type(None))
     return (kind,)
 
 
 def _plain(kind: Any) -> Any:
-    """A type without its None and its range."""
+    """Return a type without its None and its range."""
     part = _parts(kind)[0]
     return _plain(get_args(part)[0]) if get_origin(part) is Annotated else part
 
@@ -205,12 +201,12 @@ def _words(bound: Any) -> str:
             return f"be at least {low}"
         case Gt(gt=low):
             return f"be more than {low}"
-        case Interval():
-            low = f"be from {bound.ge}" if bound.ge is not None else f"be more than {bound.gt} and"
-            high = f"to {bound.le}" if bound.gt is None else f"at most {bound.le}"
-            if bound.lt is not None:
-                high = f"to less than {bound.lt}"
-            return f"{low} {high}"
+        case Interval(gt=None, ge=low, lt=None, le=high):
+            return f"be from {low} to {high}"
+        case Interval(gt=None, ge=low, lt=high):
+            return f"be from {low} to less than {high}"
+        case Interval(gt=low, le=high):
+            return f"be more than {low} and at most {high}"
         case MinLen():
             return "not be empty"
         case OneOf(choices=choices):
@@ -218,7 +214,8 @@ def _words(bound: Any) -> str:
     raise TypeError(f"no such range: {bound!r}")
 
 
-def _shown(value: Any) -> str:
+def typed_text(value: Any) -> str:
+    """Return a value as a person types it."""
     if isinstance(value, list):
-        return f"[{','.join(map(_shown, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return f"[{','.join(map(typed_text, value))}]"
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

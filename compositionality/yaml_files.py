@@ -12,6 +12,8 @@ from yaml import MarkedYAMLError, YAMLError
 
 from compositionality.errors import UserError
 
+PLAIN = re.compile("[A-Za-z0-9_./:-]+")
+
 
 class Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML with plain scalars as in version 1.2: 1e-4 is a number; no dates, no numbers to other bases, no ``on``."""
@@ -30,12 +32,12 @@ for tag, pattern, first in (
 
 
 def yaml_path(folder: Path, name: str) -> Path:
-    """The file that a name in ``folder``, or a path that ends in .yaml, stands for."""
+    """Return the file that a name in ``folder``, or a path that ends in .yaml, stands for."""
     return Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
 
 
 def named_yaml(folder: Path, key: str, name: str) -> Path:
-    """The same. UserError that names what ``folder`` has if there is no such file."""
+    """Return the same. UserError that names what ``folder`` has if there is no such file."""
     path = yaml_path(folder, name)
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
@@ -44,7 +46,7 @@ def named_yaml(folder: Path, key: str, name: str) -> Path:
 
 
 def read_yaml(path: Path) -> Any:
-    """What ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
+    """Return what ``path`` holds, a mapping or a list; UserError that names line and column where it is no YAML."""
     try:
         content = _parsed(path.read_text(encoding="utf-8"))
         return {} if content is None else deepcopy(content)
@@ -52,15 +54,18 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}: no such file") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    except RecursionError as error:
-        raise UserError(f"{path}: not readable as YAML: nested too deeply") from error
-    except (YAMLError, OSError, ValueError) as error:
-        raise UserError(f"{path}: not readable as YAML: {_reason(error)}") from error
+    except (YAMLError, OSError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        if isinstance(error, RecursionError):
+            why = "nested too deeply"
+        elif isinstance(error, MarkedYAMLError) and (mark := error.problem_mark):
+            why = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+        raise UserError(f"{path}: not readable as YAML: {why}") from error
 
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> Any:
-    """The content of a YAML text; a plan of a hundred steps reads its profile as often."""
+    """Return the content of a YAML text; a plan of a hundred steps reads its profile as often."""
     _refuse_repeated_keys(yaml.compose(text, Loader), [])
     return yaml.load(text, Loader)
 
@@ -75,7 +80,7 @@ def read_yaml_mapping(path: Path) -> dict[str, Any]:
 
 def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
     """MarkedYAMLError for a key that a mapping has twice, of which YAML would keep the last."""
-    if node is None or any(node is one for one in above) or isinstance(node.value, str):
+    if node is None or any(node is parent for parent in above) or isinstance(node.value, str):
         return
     known: set[str] = set()
     for entry in node.value:
@@ -87,21 +92,10 @@ def _refuse_repeated_keys(node: Any, above: list[Any]) -> None:
         _refuse_repeated_keys(value, [*above, node])
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, MarkedYAMLError) and error.problem_mark:
-        mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    return " ".join(str(error).split())
-
-
-PLAIN = re.compile("[A-Za-z0-9_./:-]+")
-
-
 def flow_list(words: Iterable[str]) -> str:
-    """``[a,b]`` for the value of a key; a word with more than the letters of a plain path is quoted."""
-    return (
-        "[" + ",".join(word if PLAIN.fullmatch(word) else "'" + word.replace("'", "''") + "'" for word in words) + "]"
-    )
+    """Return ``[a,b]`` for the value of a key; a word with more than the letters of a plain path is quoted."""
+    quoted = (word if PLAIN.fullmatch(word) else "'" + word.replace("'", "''") + "'" for word in words)
+    return f"[{','.join(quoted)}]"
 
 
 def as_yaml(values: Any) -> str:

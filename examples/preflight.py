@@ -6,7 +6,7 @@ lower, and one prompt as the model will see it. Exit code 2 if something does no
 """
 
 from compositionality.config.cli import run
-from compositionality.study.preflight import PreflightSettings, planned, preflight
+from compositionality.study.preflight import PreflightSettings, forecast_of, preflight
 
 if __name__ == "__main__":
-    run(PreflightSettings, preflight, __doc__, check=planned)
+    run(PreflightSettings, preflight, __doc__, check=forecast_of)

@@ -9,7 +9,7 @@ written: refused is what the study's start would refuse, and else printed is the
 """
 
 from compositionality.config.cli import run
-from compositionality.study.register import RegisterSettings, register_study
+from compositionality.study.registered import RegisterSettings, register_study
 
 if __name__ == "__main__":
     run(RegisterSettings, register_study, __doc__)

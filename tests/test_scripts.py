@@ -10,7 +10,7 @@ import pytest
 from bash_runs import ROOT, dry, planned, run, values
 
 from compositionality.config.makers import maker
-from compositionality.study.scripts import STEP_VARIABLES, read_script, script_names, words_of
+from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
 
 SECTION = "bash/section41_42"
 EXEMPT = {
@@ -19,7 +19,8 @@ EXEMPT = {
     "behavior_injection/run_qwen2.5_1.5b",
 }
 """Scripts that are not one step of a study."""
-STEPS = [name for name in script_names() if name not in EXEMPT]
+SCRIPTS = sorted(path.relative_to(ROOT / "bash").with_suffix("").as_posix() for path in ROOT.glob("bash/**/*.sh"))
+STEPS = [name for name in SCRIPTS if name not in EXEMPT]
 OF_A_RUN = {"PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "DATA", "CKPT", "RESULTS", "PROBLEMS", "OWN"}
 OF_A_STUDY = {"BASE_MODEL", "CHAT_TEMPLATE", "N_GPUS"}
 

@@ -25,13 +25,14 @@ from compositionality.config.profile import (
     leaves,
     load_profile,
     merge,
+    missing_keys,
     named_layer,
     use_device,
     with_files,
 )
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
-from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, validated
+from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, typed_text, validated
 from compositionality.yaml_files import Loader, as_yaml
 
 Settings = TypeVar("Settings")
@@ -58,7 +59,26 @@ def run(
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
         with_errors_in_one_line(lambda: print(help_text(schema, doc or "")))
-    with_errors_in_one_line(lambda: _run(schema, step, arguments, show, check))
+
+    def body() -> None:
+        words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
+        keys = {entry.name for entry in fields(schema)}  # type: ignore[arg-type]
+        overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", Path(sys.argv[0]).stem))
+        profile = next((word[8:] for word in reversed(words) if word.startswith("profile=")), "")
+        if profile and "profile" not in keys:
+            use_device(load_profile(profile))
+        dry = "--dry-run" in arguments
+        if dry and "dry_run" in keys:
+            overrides.append("dry_run=true")
+        settings = parse(schema, overrides, layers)
+        if "--cfg" in arguments:
+            print(without_secrets((show(settings) if show else "") or with_sources(settings, overrides, layers)))
+        elif not dry or "dry_run" in keys:
+            step(settings)
+        elif check is not None:
+            check(settings)
+
+    with_errors_in_one_line(body)
 
 
 def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
@@ -88,7 +108,7 @@ def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
 
 
 def on_one_line(text: str) -> str:
-    """``text`` with line breaks and other control characters as escapes: it may quote a path or a server."""
+    """Return ``text`` with line breaks and other control characters as escapes: it may quote a path or a server."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -102,7 +122,7 @@ def of_the_machine(error: OSError | MemoryError) -> str:
 
 
 def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Layer] = ()) -> Settings:
-    """Settings of type ``schema``: its defaults, then ``layers``, then ``overrides``, each ``key=value``.
+    """Return settings of type ``schema``: its defaults, then ``layers``, then ``overrides``, each ``key=value``.
 
     A field of type ``dict`` takes any key below it. UserError for an unknown key, a bad or a missing value, a value out
     of its type's range.
@@ -118,9 +138,8 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
         for name in reversed(key.split(".")):
             value = {name: value}
         values = merge(values, value)
-    missing = sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED)
-    if missing:
-        raise UserError(f"no value for {', '.join(missing)}; give it as key=value")
+    if missing := missing_keys(values):
+        raise UserError(f"no value for {missing}; give it as key=value")
     return validated(schema, values)
 
 
@@ -130,7 +149,12 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
     plain = re.sub("^[+~]+|@.*", "", key)
     kind = kind_of(schema, plain)
     if kind is None:
-        raise UserError(f"{plain}: {_verls(schema, plain) or no_such_setting(schema, plain)}")
+        instead = ""
+        if "." in plain:
+            from compositionality.train.verl.names import answer
+
+            instead = answer(schema, plain)
+        raise UserError(f"{plain}: {instead or no_such_setting(schema, plain)}")
     if key.lstrip("+").startswith("verl."):  # verl's users write a + before keys that are new
         key = key.lstrip("+")
     if key != plain:
@@ -161,17 +185,8 @@ def _read_value(word: str, text: str, loader: Any) -> Any:
         raise UserError(f'{word}: {problem}; quote what has letters of YAML: key=["a, b",c]') from error
 
 
-def _verls(schema: type[Any], key: str) -> str:
-    """What to give instead of a ``key`` of verl's; empty for others."""
-    if "." not in key:
-        return ""
-    from compositionality.train.verl.names import answer
-
-    return answer(schema, key)
-
-
 def help_text(schema: type[Any], doc: str) -> str:
-    """The entry point's docstring, then its keys with type, default and phrase, those of nested dataclasses too.
+    """Return the entry point's docstring, then its keys with type, default and phrase, those of nested dataclasses too.
 
     The phrase of a key is its field's metadata ``help``, else the comment behind the field.
     """
@@ -182,31 +197,23 @@ def help_text(schema: type[Any], doc: str) -> str:
 
 
 def _help_rows(schema: type[Any], values: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
-    comments = phrases(schema)
+    """Yield key, type with its default, and phrase of every setting."""
+    comments, kinds = phrases(schema), get_type_hints(schema, include_extras=True)
     for entry in fields(schema):
         value, key = values[entry.name], prefix + entry.name
         if is_dataclass(value) and not isinstance(value, type):
             yield from _help_rows(type(value), vars(value), f"{key}.")
         else:
-            default = "required" if str(value) == REQUIRED else f"default {_as_typed(value)}"
-            yield key, f"{_type_name(schema, entry.name)}, {default}", comments.get(entry.name, "")
+            default = "required" if str(value) == REQUIRED else f"default {typed_text(value)}"
+            limits = range_of(kinds[entry.name]).removeprefix("be ").replace("not be", "not")
+            kind = _type_name(get_type_hints(schema)[entry.name])
+            yield key, ", ".join(filter(None, (kind, limits, default))), comments.get(entry.name, "")
 
 
-def _as_typed(value: Any) -> str:
-    """A default as a person would give it on the command line."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _type_name(schema: type[Any], name: str) -> str:
-    """The type of a field and the range of its values, such as ``int | null, at least 1``."""
-    kind = get_type_hints(schema)[name]
-    members = get_args(kind) if type(None) in get_args(kind) else (kind,)
-    words = " | ".join("null" if member is type(None) else _class_name(member) for member in members)
-    limits = range_of(get_type_hints(schema, include_extras=True)[name]).removeprefix("be ").replace("not be", "not")
-    return f"{words}, {limits}" if limits else words
-
-
-def _class_name(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
+    """Return ``int | null``."""
+    if type(None) in get_args(kind):
+        return " | ".join("null" if part is type(None) else _type_name(part) for part in get_args(kind))
     return kind.__name__ if isinstance(kind, type) and get_origin(kind) is None else str(kind)
 
 
@@ -223,76 +230,41 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
     ``KEY=FOLDER/@NAME`` stands for the problem files that the profile lists as NAME.
     """
     own = {entry.name for entry in fields(schema)}
-    named: dict[str, list[str]] = {name: [] for name in ("profile", "step") if name not in own}
-    named |= {ALGORITHM: []} if ALGORITHM in own else {}
+    names = [*({"profile", "step"} - own), *({ALGORITHM} & own)]
+    named: dict[str, list[str]] = {name: [] for name in ("profile", "step", ALGORITHM)}
     overrides = []
     for argument in arguments:
         name, _, value = argument.partition("=")
-        if name in named and not value.startswith("{"):
+        if name in names and not value.startswith("{"):
             named[name].append(value)
         else:
             overrides.append(argument)
-    steps = named.get("step", [])
-    profile = next(reversed(named.get("profile", [])), "")
+    profile, steps = next(reversed(named["profile"]), ""), named["step"]
     if steps and not profile and "profile" not in own:
         raise UserError(f"step={steps[0]}: give profile=NAME too; it says what differs in that step")
     layers = layers_of(profile, entry_point, steps) if profile else []
     if profile and any("/@" in word for word in overrides):
         loaded = load_profile(profile)
         overrides = [with_files(loaded, word) for word in overrides]
-    return overrides, layers + [named_layer(ALGORITHM, name) for name in named.get(ALGORITHM, [])[-1:] if name]
-
-
-def entry_point() -> str:
-    """The name of the running command: ``train_grpo`` for examples/train_grpo.py."""
-    return Path(sys.argv[0]).stem
+    return overrides, layers + [named_layer(ALGORITHM, name) for name in named[ALGORITHM][-1:] if name]
 
 
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
-    """The settings as YAML, each with a comment on where its value comes from."""
+    """Return the settings as YAML, each with a comment on where its value comes from."""
     sources = {key: layer.source for layer in layers for key, _ in leaves(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
     return "\n".join(_yaml_lines(asdict(settings), sources))  # type: ignore[call-overload]
 
 
-def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "") -> Iterator[str]:
+def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "", above: str = "default") -> Iterator[str]:
+    """Yield the lines of ``with_sources``; ``above``: where the mapping ``node`` comes from as a whole."""
     for key, value in node.items():
-        name = f"{prefix}{key}"
-        indent = "  " * prefix.count(".")
+        name, indent = f"{prefix}{key}", "  " * prefix.count(".")
+        source = sources.get(name, above)
         if isinstance(value, Mapping) and value:
             yield f"{indent}{key}:"
-            yield from _yaml_lines(value, sources, f"{name}.")
+            yield from _yaml_lines(value, sources, f"{name}.", source)
         else:
             text = json.dumps(value, default=str, ensure_ascii=False)
             shown = as_yaml({key: value}).rstrip() if isinstance(value, str) else f"{key}: {text}"
-            yield f"{indent}{shown:<48}  # {_source(name, sources)}"
-
-
-def _source(key: str, sources: Mapping[str, str]) -> str:
-    """Where a key's value comes from: its own source, or that of a mapping that holds it."""
-    parts = key.split(".")
-    names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
-    return next((sources[name] for name in names if name in sources), "default")
-
-
-def _run(
-    schema: type[Any],
-    step: Callable[[Any], object],
-    arguments: Sequence[str],
-    show: Callable[[Any], str] | None = None,
-    check: Callable[[Any], object] | None = None,
-) -> None:
-    words = [word for word in arguments if word not in ("--cfg", "--dry-run")]
-    overrides, layers = split_layers(schema, words, getattr(schema, "entry_point", entry_point()))
-    profile = next((word[8:] for word in reversed(words) if word.startswith("profile=")), "")
-    if profile and "profile" not in {entry.name for entry in fields(schema)}:
-        use_device(load_profile(profile))
-    if "--dry-run" in arguments and "dry_run" in {entry.name for entry in fields(schema)}:
-        overrides.append("dry_run=true")
-    settings = parse(schema, overrides, layers)
-    if "--cfg" in arguments:
-        print(without_secrets((show(settings) if show else "") or with_sources(settings, overrides, layers)))
-    elif "--dry-run" not in arguments or "dry_run=true" in overrides:
-        step(settings)
-    elif check is not None:
-        check(settings)
+            yield f"{indent}{shown:<48}  # {source}"

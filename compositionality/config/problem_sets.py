@@ -44,81 +44,86 @@ class OfSet:
     per_level: PositiveInt | None = None  # problems of each level, in every file
 
 
-@dataclass(frozen=True)
+@dataclass
 class ProblemFiles:
     """A task in one of its modes, and the keys of every file. ``source`` names the YAML."""
 
-    source: str
     task: str
     mode: str
-    files: Mapping[str, Mapping[str, Any]]
+    files: dict[str, dict[str, Any]]
+    source: str = ""
 
+    @property
     def schema(self) -> type[CreateProblems]:
         """Of the settings of one file."""
         return problem_settings([f"task={self.task}", f"mode={self.mode}"])
 
     def count(self, *names: str) -> int:
-        """Problems in these files. UserError if the set has no such file."""
+        """Return how many problems are in these files. UserError if the set has no such file."""
         return sum(_count(self.files[name], f"{self.source}: {name}") for name in self.choose(names))
 
     def choose(self, patterns: Sequence[str]) -> list[str]:
-        """The files that names or patterns stand for (none: all). UserError for one that stands for none."""
-        chosen = [name for name in self.files if not patterns or any(fnmatch.fnmatch(name, one) for one in patterns)]
-        if absent := [one for one in patterns if not chosen or not ("*" in one or one in chosen)]:
+        """Return the files that names or patterns stand for (none: all). UserError for one that stands for none."""
+        chosen = [
+            name for name in self.files if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+        ]
+        if absent := [pattern for pattern in patterns if not chosen or not ("*" in pattern or pattern in chosen)]:
             raise UserError(f"{self.source}: no file {absent[0]}; there are: {', '.join(self.files)}")
         return chosen
 
 
 def read_set(name: str, profile: Profile | None) -> ProblemFiles:
-    """The set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
+    """Return the set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
     changes = dict(profile.problems.get(name) or {}) if profile else {}
     path = named_yaml(FOLDER, "set", str(changes.pop("base", name)))
-    source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
-    content = read_yaml_mapping(path)
-    if content.keys() != {"task", "mode", "files"} or not isinstance(content["files"], dict):
-        raise UserError(f"{shown(path)}: give task, mode and files (a mapping of names to options), and nothing else")
-    files = content["files"]
+    of_set = validated(ProblemFiles, read_yaml_mapping(path), shown(path))
+    of_set.source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
     for pattern, change in changes.items():
-        if not (names := fnmatch.filter(files, pattern)):
-            raise UserError(f"{source}: no file {pattern}; there are: {', '.join(files)}")
-        for name in names:
-            files[name] = None if change is None else files[name] | _mapping(change, f"{source}: {name}")
-    kept = {name: _mapping(entry, f"{source}: {name}") for name, entry in files.items() if entry is not None}
-    of_set = ProblemFiles(source, content["task"], content["mode"], kept)
-    for name, entry in kept.items():
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise UserError(f"{source}: {name}: give a name below the output folder")
-        validated(of_set.schema(), {key: one for key, one in entry.items() if key not in OWN}, source, f"{name}.")
+        if not (names := fnmatch.filter(of_set.files, pattern)):
+            raise UserError(f"{of_set.source}: no file {pattern}; there are: {', '.join(of_set.files)}")
+        if not isinstance(change, dict | None):
+            raise UserError(f"{of_set.source}: {pattern}: not a mapping of keys to values")
+        for file in names:
+            if change is None:
+                del of_set.files[file]
+            else:
+                of_set.files[file] |= change
+    schema = of_set.schema
+    for file, entry in of_set.files.items():
+        if Path(file).is_absolute() or ".." in Path(file).parts:
+            raise UserError(f"{of_set.source}: {file}: give a name below the output folder")
+        options = {key: value for key, value in entry.items() if key not in OWN}
+        validated(schema, options, of_set.source, f"{file}.")
     return of_set
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:
-    """The settings that ``words`` (key=value) are for: of a set (``set=``), or of one file (``task=``)."""
+    """Return the settings that ``words`` (key=value) are for: of a set (``set=``), or of one file (``task=``)."""
     if not any(word.startswith("set=") for word in words):
         return problem_settings(words)
-    found = _set_of(words)
-    about = f"{OfSet.__doc__} Files: {', '.join(found.files)}."
-    return make_dataclass("CreateProblemSet", [], bases=(OfSet, found.schema()), namespace={"__doc__": about})
+    problems = _set_of(words)
+    about = f"{OfSet.__doc__} Files: {', '.join(problems.files)}."
+    return make_dataclass("CreateProblemSet", [], bases=(OfSet, problems.schema), namespace={"__doc__": about})
 
 
 def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
     """The settings of every file that the ``words`` of a set choose, by its name; options among the words come last."""
-    found, schema = _set_of(words), set_settings(words)
-    of_file = found.schema()
+    problems, schema = _set_of(words), set_settings(words)
+    of_file = problems.schema
     given = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, given, schema.entry_point)
     run: Any = parse(schema, overrides, layers)
-    chosen, own = found.choose(run.files), {"task", "mode", *(entry.name for entry in fields(OfSet))}
+    chosen, own = problems.choose(run.files), {"task", "mode", *(entry.name for entry in fields(OfSet))}
     if run.task or run.mode:
         raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
-    if run.function_split and not any(found.files[name].get("per_split") for name in chosen):
+    if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
         raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
     options = [word for word in overrides if word.partition("=")[0] not in own]
-    return {name: parse(of_file, options, [*layers, _layer(found, name, run, chosen)]) for name in chosen}
+    return {name: parse(of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen}
 
 
 def check_problem_set(words: Sequence[str]) -> list[CreateProblems]:
-    """The settings of each file. UserError for what the task, or the place of one of them, refuses."""
+    """Return the settings of each file. UserError for what the task, or the place of one of them, refuses."""
     return [settings for settings in file_settings(words).values() if check(settings)]
 
 
@@ -133,12 +138,6 @@ def _set_of(words: Sequence[str]) -> ProblemFiles:
     return read_set(given["set"], load_profile(profile) if profile else None)
 
 
-def _mapping(entry: Any, where: str) -> dict[str, Any]:
-    if isinstance(entry, dict):
-        return entry
-    raise UserError(f"{where}: not a mapping of keys to values")
-
-
 def _count(entry: Mapping[str, Any], where: str) -> int:
     sizes = [entry[key] for key in ("count", "per_level") if key in entry]
     if len(sizes) != 1 or type(sizes[0]) is not int or ("per_level" in entry and not entry.get("levels")):
@@ -146,19 +145,19 @@ def _count(entry: Mapping[str, Any], where: str) -> int:
     return sizes[0] * (len(entry["levels"]) if "per_level" in entry else 1)
 
 
-def _layer(found: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:
-    """What the set says of a file in this run."""
-    where = f"{found.source}: {name}"
-    entry = {**found.files[name], **({"per_level": run.per_level} if run.per_level else {})}
+def _layer(problems: ProblemFiles, name: str, run: Any, chosen: Sequence[str]) -> Layer:
+    """Return what the set says of a file in this run."""
+    where = f"{problems.source}: {name}"
+    entry = {**problems.files[name], **({"per_level": run.per_level} if run.per_level else {})}
     values = {key: value for key, value in entry.items() if key not in OWN}
-    values |= {"task": found.task, "mode": found.mode, "count": _count(entry, where)}
+    values |= {"task": problems.task, "mode": problems.mode, "count": _count(entry, where)}
     if (stream := entry.get("stream", 0)) != TEST and type(stream) is not int:
         raise UserError(f"{where}: stream: {stream}: give a whole number, or {TEST}")
-    if "seed" in find_task(found.task).modes[found.mode].uses:
+    if "seed" in find_task(problems.task).modes[problems.mode].uses:
         values["seed"] = run.test_seed if stream == TEST else run.seed + stream
     if entry.get("per_split"):
         values["function_split"] = run.function_split
-    paths = {file: Path(run.output, f"{file}.parquet") for file in found.files}
+    paths = {file: Path(run.output, f"{file}.parquet") for file in problems.files}
     if absent := [file for file in entry.get("avoid", []) if file not in paths]:
         raise UserError(f"{where}: avoid: {absent[0]}: no file of this set")
     avoided = [file for file in entry.get("avoid", []) if file in chosen or paths[file].is_file()]

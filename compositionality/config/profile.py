@@ -22,6 +22,8 @@ from compositionality.yaml_files import flow_list, named_yaml, read_yaml_mapping
 FOLDER = Path(__file__).parent / "profile"
 ENGINES = ("single", "verl")
 TRAINERS = ("train_grpo", "train_sft", "pretrain_tiny")
+Keys = dict[str, Any]
+"""Keys and values, nested."""
 EntryPoint = tuple[type[Any], Callable[[Any], object], Callable[[Any], object] | None]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = {
@@ -36,11 +38,6 @@ CREATE = "create_problems/"
 """Settings of ``create_problems`` are held by task: ``create_problems/string``."""
 
 
-def in_training(engine: str) -> str:
-    """The rollout engine of RL where ``engine`` answers problems: Ray only spreads vLLM's work."""
-    return "vllm" if engine == "ray" else engine
-
-
 @dataclass
 class Sampling:
     """How problems are answered, in training and in evaluation: the rollout engine, limits in tokens."""
@@ -50,19 +47,14 @@ class Sampling:
     max_tokens: PositiveInt = REQUIRED
 
     def settings(self, entry_point: str) -> dict[str, Any]:
-        """The same as keys of an entry point."""
+        """Return these as keys of an entry point."""
         if entry_point in ("collect_rollouts", "evaluate", "passk"):
-            return {
-                "engine": self.engine,
-                "max_prompt_tokens": self.max_prompt_tokens,
-                "max_tokens": self.max_tokens,
-            }
-        if entry_point == "train_grpo":
-            return {
-                "data": {"max_prompt_tokens": self.max_prompt_tokens},
-                "rollout": {"engine": in_training(self.engine), "max_tokens": self.max_tokens},
-            }
-        return {}
+            return asdict(self)
+        if entry_point != "train_grpo":
+            return {}
+        engine = "vllm" if self.engine == "ray" else self.engine  # Ray only spreads vLLM's work
+        rollout = {"engine": engine, "max_tokens": self.max_tokens}
+        return {"data": {"max_prompt_tokens": self.max_prompt_tokens}, "rollout": rollout}
 
 
 @dataclass
@@ -98,13 +90,13 @@ class Profile:
     sampling: Sampling = field(default_factory=Sampling)
     files: dict[str, list[str]] = field(default_factory=lambda: {**FILES})
     passk: list[str] = REQUIRED
-    problems: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    steps: dict[str, Any] = field(default_factory=dict)
-    engines: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, Keys | None] = field(default_factory=dict)
+    settings: dict[str, Keys | None] = field(default_factory=dict)
+    steps: dict[str, dict[str, Keys | None] | None] = field(default_factory=dict)
+    engines: dict[str, Keys | None] = field(default_factory=dict)
 
     def of_study(self, name: str) -> "Profile":
-        """With the base model and the arms of this study."""
+        """Return the profile with the base model and the arms of this study."""
         own = self.studies.get(name)
         if own is None:
             return self
@@ -121,34 +113,33 @@ class Layer:
 
 
 def profile_names(folder: Path = FOLDER) -> list[str]:
-    """The profiles that there are."""
+    """Return the profiles that there are."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
-    """The profile ``name``, or NAME/ENGINE, with the overrides of ``engine`` (empty: its own).
+    """Return the profile ``name``, or NAME/ENGINE, with the overrides of ``engine`` (empty: its own).
 
     UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
     profile has no numbers for.
     """
     name, _, given = name.partition("/")
-    engine = engine or given
     files = _files(name, folder)
-    path = files[-1][0]
-    chosen = engine or str(next((data["engine"] for _, data in reversed(files) if "engine" in data), ""))
-    if chosen not in ENGINES:
-        raise UserError(f"no engine {chosen}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
-    if not any(chosen in (data.get("engines") or {}) for _, data in files):
-        raise UserError(f"{path}: engines: profile {name} has no numbers for {chosen}; give PROFILE={name}")
+    path, defaults = folder / f"{name}.yaml", [data["engine"] for data in files.values() if "engine" in data]
+    engine = engine or given or str(defaults[-1] if defaults else "")
+    if engine not in ENGINES:
+        raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
+    engines = [data.get("engines") or {} for data in files.values()]
+    if not any(engine in numbers for numbers in engines):
+        raise UserError(f"{path}: engines: profile {name} has no numbers for {engine}; give PROFILE={name}")
     values = asdict(Profile())
-    for file, data in files:
-        for where, part in (("", data), (f"engines.{chosen}.", (data.get("engines") or {}).get(chosen) or {})):
-            validated(Profile, part, shown(file), where)
-            values = merge(values, part)
-    values |= {"engine": chosen, "engines": {key: {} for _, data in files for key in data.get("engines") or {}}}
-    missing = sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED)
-    if missing:
-        raise UserError(f"{path}: no value for {', '.join(missing)}")
+    for file, data in files.items():
+        own = (data.get("engines") or {}).get(engine) or {}
+        validated(Profile, own, shown(file), f"engines.{engine}.")
+        values = merge(merge(values, data), own)
+    values |= {"engine": engine, "engines": {key: {} for numbers in engines for key in numbers}}
+    if missing := missing_keys(values):
+        raise UserError(f"{path}: no value for {missing}")
     profile = validated(Profile, values, shown(path))
     _check_names(profile, path)
     return profile
@@ -158,18 +149,18 @@ def layers_of(word: str, entry_point: str, steps: Sequence[str] = (), folder: Pa
     """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for these ``steps`` alone."""
     profile = load_profile(word, folder=folder)
     file = shown(folder / f"{word.partition('/')[0]}.yaml")
-    found = [
-        Layer(f"{file}: device, engine", of_machine(profile, entry_point)),
-        Layer(f"{file}: sampling", profile.sampling.settings(entry_point)),
-        Layer(f"{file}: settings.{entry_point}", profile.settings.get(entry_point) or {}),
-        Layer("N_GPUS", of_gpus(entry_point)),
-        *(Layer(f"{file}: steps.{step}", profile.steps.get(step, {}).get(entry_point) or {}) for step in steps),
-    ]
-    return [layer for layer in found if layer.values]
+    parts = {
+        f"{file}: device, engine": of_machine(profile, entry_point),
+        f"{file}: sampling": profile.sampling.settings(entry_point),
+        f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
+        "N_GPUS": of_gpus(entry_point),
+        **{f"{file}: steps.{step}": (profile.steps.get(step) or {}).get(entry_point) for step in steps},
+    }
+    return [Layer(source, values) for source, values in parts.items() if values]
 
 
 def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
-    """Keys of an entry point that say where and with what it computes."""
+    """Return keys of an entry point that say where and with what it computes."""
     cores, run = len(os.sched_getaffinity(0)), {"run": {"device": profile.device}} if profile.device else {}
     if entry_point in ("train_grpo", "train_sft"):
         return {**run, "engine": profile.engine}
@@ -182,7 +173,7 @@ def of_machine(profile: Profile, entry_point: str) -> dict[str, Any]:
 
 
 def of_gpus(entry_point: str) -> dict[str, Any]:
-    """The processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
+    """Return the processes of a training, where $N_GPUS says how many GPUs it may take. UserError for no number."""
     given = os.environ.get("N_GPUS", "")
     if given and not (given.isdecimal() and int(given)):
         raise UserError(f"N_GPUS={given}: give a whole number from 1, or leave it out")
@@ -211,7 +202,7 @@ def with_files(profile: Profile, word: str) -> str:
 
 
 def named_layer(key: str, name: str) -> Layer:
-    """What a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
+    """Return what a file of ``config/KEY`` says, given by its name or by a path that ends in .yaml."""
     path = named_yaml(FOLDER.with_name(key), key, name)
     return Layer(shown(path), read_yaml_mapping(path))
 
@@ -231,14 +222,14 @@ def entry_point(name: str) -> EntryPoint:
 
 
 def schema_of(name: str) -> type[Any]:
-    """The dataclass of an entry point's keys."""
+    """Return the dataclass of an entry point's keys."""
     if name.startswith(CREATE):
         return problem_settings([f"task={name.removeprefix(CREATE)}"])
     return entry_point(name)[0]
 
 
 def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested ``values`` with those of ``above`` on top; a list takes the place of a list."""
+    """Return nested ``values`` with those of ``above`` on top; a list takes the place of a list."""
     merged = dict(values)
     for key, value in above.items():
         under = merged.get(key)
@@ -247,7 +238,7 @@ def merge(values: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of nested mappings."""
+    """Yield dotted keys and values of nested mappings."""
     if isinstance(node, Mapping) and node:
         for key, value in node.items():
             yield from leaves(value, f"{prefix}.{key}" if prefix else str(key))
@@ -255,51 +246,37 @@ def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield prefix, node
 
 
-def _files(name: str, folder: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """The files of a profile and of those that it builds on, the first base first."""
-    files: list[tuple[Path, dict[str, Any]]] = []
+def missing_keys(values: Mapping[str, Any]) -> str:
+    """Return the dotted keys that have no value yet, in words."""
+    return ", ".join(sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED))
+
+
+def _files(name: str, folder: Path) -> dict[Path, Keys]:
+    """Return the files of a profile and of those that it builds on, the first base first, and the keys of each."""
+    files: dict[Path, Keys] = {}
     while name:
         path = folder / f"{name}.yaml"
         if not path.is_file():
             raise UserError(f"no profile {name}; there are: {' '.join(profile_names(folder))}")
-        if any(path == known for known, _ in files):
+        if path in files:
             raise UserError(f"{path}: base: {name} builds on itself")
-        files.insert(0, (path, _read(path)))
-        name = str(files[0][1].get("base") or "")
+        files = {path: read_yaml_mapping(path), **files}
+        name = validated(Profile, files[path], shown(path)).base
     return files
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The file's keys; UserError where settings by entry point, step or engine are no mappings."""
-    data = read_yaml_mapping(path)
-    nested = [(key, data.get(key)) for key in ("problems", "settings", "steps", "engines")]
-    nested += [(f"{key}.{name}", one) for key, node in nested if isinstance(node, dict) for name, one in node.items()]
-    nested += [
-        (f"{key}.{name}", one)
-        for key, node in nested
-        if key.startswith("steps.") and isinstance(node, dict)
-        for name, one in node.items()
-    ]
-    for key, node in nested:
-        if not isinstance(node, dict | None):
-            raise UserError(f"{shown(path)}: {key}: not a mapping of keys to values")
-    if not isinstance(data.get("base") or "", str):
-        raise UserError(f"{shown(path)}: base: not the name of a profile")
-    return data
 
 
 def _check_names(profile: Profile, path: Path) -> None:
     """UserError for a section of something that is no entry point, or a value that is none of a closed list."""
-    sections = [(f"settings.{name}", name) for name in profile.settings]
-    sections += [(f"steps.{step}.{name}", name) for step, parts in profile.steps.items() for name in parts]
     names = sorted(path.stem for path in EXAMPLES.glob("*.py"))
-    for where, name in sections:
-        if name not in names and not name.startswith(CREATE):
-            known = ", ".join([*names, f"{CREATE}TASK"])
-            raise UserError(f"{shown(path)}: {where}: no entry point; there are: {known}")
+    sections = {"settings": profile.settings, **{f"steps.{step}": parts for step, parts in profile.steps.items()}}
+    for where, section in sections.items():
+        for name in section or ():
+            if name not in names and not name.startswith(CREATE):
+                known = ", ".join([*names, f"{CREATE}TASK"])
+                raise UserError(f"{shown(path)}: {where}.{name}: no entry point; there are: {known}")
 
 
 def shown(path: Path) -> str:
-    """The file from the package's folder on."""
+    """Return the file from the package's folder on."""
     root = FOLDER.parents[2]
     return str(path.relative_to(root)) if path.is_absolute() and path.is_relative_to(root) else str(path)

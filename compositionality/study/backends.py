@@ -48,33 +48,34 @@ class Local:
 
     async def run(self, step: Step, lane: int, write: Write | None) -> int:
         """See Backend."""
-        alone_here = step.one_lane and self.lanes != 1
-        own = self.variables(step, lane)
-        command = (*BOUND, *command_of(step, in_lane=alone_here))
-        return await run_command(command, {**os.environ, **step.variables, **own}, write)
+        variables = {**os.environ, **step.variables, **self.variables(step, lane)}
+        return await run_command(command_of(step, in_lane=step.one_lane and self.lanes != 1), variables, write)
 
     def variables(self, step: Step, lane: int) -> dict[str, str]:
-        """Variables of a step: in a lane one thread, one GPU, and how many lanes share that."""
-        if not step.one_lane or self.lanes == 1:
+        """Return variables of a step: in a lane one thread, one GPU, and how many lanes share that."""
+        if self.lanes == 1:
             return {}
-        if not self.gpus:
+        if not step.one_lane or not self.gpus:
             return alone(step)
         sharing = -(-(self.lanes or 1) // len(self.gpus))
         return alone(step) | {VISIBLE: self.gpus[lane % len(self.gpus)], LANES_PER_GPU: str(sharing)}
 
 
 def command_of(step: Step, *, in_lane: bool) -> tuple[str, ...]:
-    """The command of a step, from the repository's root; a training in a lane has one process."""
-    one = in_lane and step.entry_point in TRAINERS and not step.ray
-    return (*step.command(os.environ.get("PYTHON") or sys.executable), *(["run.processes=1"] if one else []))
+    """Return the command of a step, from the repository's root; a training in a lane has one process."""
+    command = step.command(os.environ.get("PYTHON") or sys.executable)
+    return (*command, "run.processes=1") if in_lane and step.entry_point in TRAINERS and not step.ray else command
 
 
 async def run_command(command: Sequence[str], variables: Mapping[str, str], write: Write | None) -> int:
-    """Run a command in the repository's root, its output line by line to ``write``; its exit code."""
+    """Run a command in the repository's root, its output line by line to ``write``; its exit code.
+
+    It ends when this process does.
+    """
     piped = asyncio.subprocess.PIPE if write else None
     merged = asyncio.subprocess.STDOUT if write else None
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=ROOT, env=dict(variables), stdin=asyncio.subprocess.DEVNULL, stdout=piped, stderr=merged,
+        *BOUND, *command, cwd=ROOT, env=dict(variables), stdin=asyncio.subprocess.DEVNULL, stdout=piped, stderr=merged,
         limit=2**24,
     )  # fmt: skip
     try:
@@ -116,9 +117,8 @@ class Ray:
         variables = {**workers, **given, **step.variables}
         if step.ray:
             variables["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
-        reference: Any = task.remote(
-            (*BOUND, *command_of(step, in_lane=step.one_lane)), {**variables, **alone(step)}, str(ROOT)
-        )
+        command = (*BOUND, *command_of(step, in_lane=step.one_lane))
+        reference: Any = task.remote(command, {**variables, **alone(step)}, str(ROOT))
         try:
             code: int = await reference
         except asyncio.CancelledError:
@@ -126,9 +126,8 @@ class Ray:
             raise
         except ray.exceptions.RayError as error:
             said = " ".join(str(error).split())[:200]
-            raise UserError(
-                f"{step.key}: its node left the Ray cluster, or Ray failed ({said}); run it again"
-            ) from error
+            why = f"{step.key}: its node left the Ray cluster, or Ray failed ({said}); run it again"
+            raise UserError(why) from error
         return code
 
 
@@ -163,21 +162,21 @@ class Slurm:
                 write(f"Slurm job {line}, log {log}")
 
         try:
-            return await run_command((*BOUND, *command), {**os.environ, **step.variables, **alone(step)}, note)
+            return await run_command(command, {**os.environ, **step.variables, **alone(step)}, note)
         except asyncio.CancelledError:
             subprocess.run(["scancel", *ids[:1]], check=False)
             raise
 
 
 def alone(step: Step) -> dict[str, str]:
-    """Variables of a step in a lane: one thread, one GPU (verl takes those of the machine)."""
+    """Return variables of a step in a lane: one thread, one GPU (verl takes those of the machine)."""
     if not step.one_lane or step.ray:
         return {}
     return dict.fromkeys(("OMP_NUM_THREADS", *(("N_GPUS",) if os.environ.get("N_GPUS") else ())), "1")
 
 
 def needs_of(step: Step) -> tuple[int, int]:
-    """CPUs and GPUs of a step on a cluster: one of both in a lane, else two CPUs, or one and N_GPUS GPUs."""
+    """Return CPUs and GPUs of a step on a cluster: one of both in a lane, else two CPUs, or one and N_GPUS GPUs."""
     if step.gpu:
         return 1, (1 if step.one_lane and not step.ray else int(os.environ.get("N_GPUS") or 1))
     return (1 if step.one_lane else 2), 0
@@ -192,7 +191,7 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
 def choose_backend(
     name: str, lanes: int, gpus: Sequence[str], ray_address: str, slurm_options: Sequence[str]
 ) -> Backend:
-    """The backend of this name. UserError for one that there is not, or that is not installed here."""
+    """Return the backend of this name. UserError for one that there is not, or that is not installed here."""
     if name == "local":
         return Local(lanes, gpus)
     if name == "ray":

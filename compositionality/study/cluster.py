@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line of the module's docstring."""
+    """Return a parser of the module's docstring's command line."""
     whole = argparse.ArgumentParser(prog="python -m compositionality.study.cluster", description=__doc__)
     questions = whole.add_subparsers(dest="question", required=True)
     for name in ("address", "wait", "check"):
@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def own_address(others: Sequence[str]) -> str:
-    """The address of this machine on the way to the ``others``; UserError if none of them can be reached.
+    """Return the address of this machine on the way to the ``others``; UserError if none of them can be reached.
 
     A machine's own name is often 127.0.1.1 to itself, or stands for several networks. Without others: 127.0.0.1.
     """
@@ -90,7 +90,7 @@ def wait(asked: argparse.Namespace) -> None:
 
 
 def late(asked: argparse.Namespace, there: Sequence[ClusterNode], ready: Sequence[ClusterNode]) -> str:
-    """Which nodes have not come, or came with too few GPUs."""
+    """Return which nodes have not come, or came with too few GPUs."""
     came = {node.host.partition(".")[0] for node in there}
     absent = [host for host in asked.hosts if host.partition(".")[0] not in came]
     few = [f"{node.host} has {node.gpus} GPUs" for node in there if node not in ready]

@@ -15,7 +15,7 @@ PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "verl", "vllm", "vllm-c
 
 
 def machine() -> dict[str, Any]:
-    """Hardware and Python version, without the host's name."""
+    """Return hardware and Python version, without the host's name."""
     info = Path("/proc/cpuinfo")
     models = re.findall(r"^model name\s*: (.+)$", info.read_text(), re.MULTILINE) if info.is_file() else []
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -30,6 +30,6 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of those of ``PACKAGES`` that are installed."""
+    """Return versions of those of ``PACKAGES`` that are installed."""
     found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
     return {name: package.version for name, package in found.items() if package}

@@ -1,12 +1,12 @@
-"""What is compared: a study of ``config/study/NAME.yaml``, its arms, and the replicates that repeat it."""
+"""A study of ``config/study/NAME.yaml``, its arms, the replicates that repeat it, and what is asked of it."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from compositionality.config.profile import merge
+from compositionality.config.profile import Profile, load_profile, merge
 from compositionality.errors import UserError
 from compositionality.ranges import validated
 from compositionality.yaml_files import read_yaml_mapping
@@ -62,17 +62,24 @@ class Arm:
         """Whether something else than the stages makes its model."""
         return bool(self.script or self.steps or self.rft)
 
+    def words_of(self, part: str) -> list[str]:
+        """Return those of its words that are for one of its steps; of an arm that is one step, all."""
+        return [word.removeprefix(f"{part}:") for word in self.words if not part or word.startswith(f"{part}:")]
+
 
 @dataclass
 class Study:
     """The stages before the arms in order, and the arms in the order of the tables.
 
-    ``name``: of its folders, with -PROFILE where that is not the default one. ``trained``: the arms that are trained
-    unless others are asked for, the longest first (empty: the profile's); ``evaluated``: those that are not, but
-    evaluated all the same. ``evaluate``: scripts that make the tables of a replicate; completions for the first are
-    collected arm by arm. ``reported``: what else a report reads of each replicate (passk, failure_modes, influence),
-    ``compared`` of all (fits, ranks). ``owns``: tasks whose settings in a profile it alone reads. ``variants``: instead
-    of one study several, each in a folder of its own, with words STEP:key=value; ``words``: of every replicate.
+    ``name``: of its folders, with -PROFILE where that is not the default one; ``seeds``: how many, unless SEEDS says.
+    ``trained``: the arms that are trained unless others are asked for, the longest first (empty: the profile's);
+    ``evaluated``: those that are not, but evaluated all the same. ``evaluate``: scripts that make the tables of a
+    replicate; completions for the first are collected arm by arm. ``reported``: what else a report reads of each
+    replicate (passk, failure_modes, influence), ``compared`` of all (fits, ranks); ``claimed``: files of a replicate
+    that claims read, by the name of results there, behind ``NAME:`` those of another study; ``tested``: of the page,
+    the profile's list of test files, ``learned`` the files that are trained on. ``owns``: tasks whose settings in a
+    profile it alone reads. ``variants``: instead of one study several, each in a folder of its own, with words
+    STEP:key=value; ``words``: of every replicate.
     """
 
     title: str
@@ -86,7 +93,11 @@ class Study:
     owns: list[str] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
     compared: list[str] = field(default_factory=list)
+    seeds: int = 1
     claims: str = ""
+    claimed: dict[str, str] = field(default_factory=dict)
+    tested: str = ""
+    learned: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     variants: dict[str, list[str]] = field(default_factory=dict)
 
@@ -104,14 +115,13 @@ class Replicate(NamedTuple):
         return f"seed{self.seed}" + (f"-split{self.split}" if self.split else "")
 
     def folder(self, root: str) -> str:
-        """``data/STUDY/seedN``: below the root data, checkpoints or results."""
+        """Return ``data/STUDY/seedN``: below the root data, checkpoints or results."""
         return f"{study_folder(root, self.study)}/{self.name}"
 
-    def filled(self, text: str, names: Mapping[str, str] | None = None) -> str:
-        """``text`` with its folders and ``names`` in the place of ``{data}``, ``{ckpt}``, ``{results}``, ``{NAME}``."""
-        folders = {"data": self.folder("data"), "ckpt": self.folder("checkpoints"), "results": self.folder("results")}
-        for key, value in {**folders, **(names or {})}.items():
-            text = text.replace(f"{{{key}}}", value)
+    def filled(self, text: str) -> str:
+        """Return ``text`` with its folders in the place of ``{data}``, ``{ckpt}``, ``{results}``."""
+        for key, root in (("data", "data"), ("ckpt", "checkpoints"), ("results", "results")):
+            text = text.replace(f"{{{key}}}", self.folder(root))
         return text
 
     @property
@@ -120,13 +130,70 @@ class Replicate(NamedTuple):
         return self._replace(split=0)
 
 
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: a study of a profile (NAME or NAME/ENGINE), its replicates and arms.
+
+    ``controls``: arms of the first split of each seed alone. ``base_model``, ``chat_template``: that a person gives
+    instead of the profile's. ``report``: with what a report reads; ``countdown``: the study of section 4.3 that claims
+    and page read.
+    """
+
+    study: str
+    profile: str
+    replicates: tuple[Replicate, ...]
+    arms: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    report: bool = False
+    passk: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    countdown: str = ""
+    registration: str = ""
+    record: bool = False
+    one_lane: bool = False
+    test_seed: int = 2027
+    base_model: str = ""
+    chat_template: str = ""
+    gpu: bool = False
+
+    @cached_property
+    def loaded(self) -> Study:
+        return load_study(self.study)
+
+    @cached_property
+    def settings(self) -> Profile:
+        """The profile, with what it says of this study."""
+        return load_profile(self.profile).of_study(self.loaded.base or self.study)
+
+    @cached_property
+    def trained(self) -> list[str]:
+        """The arms of every replicate, the longest first. UserError for one that there is not."""
+        names = self.arms or self.loaded.trained or self.settings.arms
+        return [name for name in names if find_arm(self.loaded, name)]
+
+    @property
+    def name(self) -> str:
+        """STUDY in the names of its folders."""
+        return self.replicates[0].study.partition("/")[0]
+
+    def root(self, kind: str) -> str:
+        """Its folder below data, checkpoints or results."""
+        return study_folder(kind, self.name)
+
+    @property
+    def section(self) -> str:
+        """The folder of its tables below results/STUDY: that of its scripts."""
+        return self.loaded.evaluate[0].partition("/")[0]
+
+
 def study_folder(root: str, study: str) -> str:
-    """``results/STUDY``, below $RESULTS_DIR if that is given."""
+    """Return ``results/STUDY``, below $RESULTS_DIR if that is given."""
     return f"{os.environ.get(ROOTS[root]) or root}/{study}"
 
 
 def study_names(folder: Path = FOLDER) -> list[str]:
-    """The studies that there are."""
+    """Return the studies that there are."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
@@ -135,40 +202,37 @@ def load_study(name: str, folder: Path = FOLDER) -> Study:
     path = folder / f"{name}.yaml"
     if not path.is_file():
         raise UserError(f"no study {name}; there are: {' '.join(study_names(folder))}")
-    study = validated(Study, _values(path, folder), str(path))
-    for arm_name, arm in study.arms.items():
-        for key, other in (("start", arm.start), ("like", arm.like), *(("after", one) for one in arm.after)):
-            if other and other not in study.arms:
-                raise UserError(f"{path}: arms.{arm_name}.{key}: no arm {other}; there are: {' '.join(study.arms)}")
-        for script in filter(None, [arm.script, *(step.script for step in arm.steps.values())]):
-            _check_script(f"{path}: arms.{arm_name}.script", script)
-    for name, stage in study.stages.items():
-        _check_script(f"{path}: stages.{name}.script", stage.script)
-    for key, names in (("evaluated", study.evaluated), ("trained", study.trained)):
+    study = validated(Study, _values(path), str(path))
+    arms = {"evaluated": study.evaluated, "trained": study.trained}
+    scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
+    for name, arm in study.arms.items():
+        others = {"start": [arm.start], "like": [arm.like], "after": arm.after}
+        arms |= {f"arms.{name}.{key}": [other for other in names if other] for key, names in others.items()}
+        scripts |= {f"arms.{name}.steps.{part}": stage.script for part, stage in arm.steps.items()}
+        scripts |= {f"arms.{name}": arm.script} if arm.script else {}
+    for where, names in arms.items():
         for name in names:
-            find_arm(study, name, f"{path}: {key}: ")
+            find_arm(study, name, f"{path}: {where}: ")
+    for where, script in scripts.items():
+        if not (BASH / f"{script}.sh").is_file():
+            raise UserError(f"{path}: {where}.script: bash/{script}.sh: no such file")
     return study
 
 
-def _values(path: Path, folder: Path) -> dict[str, Any]:
-    """The keys of a study's file, on top of those of the study that it names as ``base``."""
+def _values(path: Path) -> dict[str, Any]:
+    """Return the keys of a study's file, on top of those of the study that it names as ``base``."""
     values = read_yaml_mapping(path)
-    return merge(_values(folder / f"{values['base']}.yaml", folder), values) if values.get("base") else values
-
-
-def _check_script(where: str, script: str) -> None:
-    if not (BASH / f"{script}.sh").is_file():
-        raise UserError(f"{where}: bash/{script}.sh: no such file")
+    return merge(_values(path.with_stem(values["base"])), values) if values.get("base") else values
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:
-    """The arm of this name; UserError if there is none."""
+    """Return the arm of this name; UserError if there is none."""
     if name not in study.arms:
         raise UserError(f"{where}no arm {name}; there are: {' '.join(study.arms)}")
     return study.arms[name]
 
 
 def all_arms() -> dict[str, Arm]:
-    """The arms of every study that has arms of its own by name, for figures and tables that show several."""
+    """Return the arms of every study that has arms of its own by name, for figures and tables that show several."""
     studies = [study for study in map(load_study, study_names()) if not study.base]
     return {name: arm for study in studies for name, arm in study.arms.items()}

@@ -1,27 +1,37 @@
 """``examples/preflight.py``: does a profile's study fit a machine, step by step, before anything runs?"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from compositionality.config.problem_sets import file_settings
-from compositionality.config.profile import load_profile
+from compositionality.config.cli import parse
+from compositionality.config.problem_sets import file_settings, read_set
+from compositionality.config.profile import Profile, layers_of, load_profile
 from compositionality.console import new_table
 from compositionality.data.create_problems import check
 from compositionality.errors import UserError
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
+from compositionality.rollout.forecast.check import sampling_needs, vllm_of
 from compositionality.rollout.forecast.machine import Machine, this_machine
 from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
-from compositionality.rollout.forecast.shape import ModelShape, cached_config
+from compositionality.rollout.forecast.shape import ModelShape, cached_config, shape_of_model
 from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
-from compositionality.study.forecast import Planned, completions_at_once, needs_of, pretraining, shape_of_base
+from compositionality.rollout.settings import CollectSettings
+from compositionality.study.model import Replicate, Request
+from compositionality.study.plan import plan
 from compositionality.train.common.chat_template import OWN, find_template
+from compositionality.train.engines import settle_attention
+from compositionality.train.forecast import single
 from compositionality.train.forecast.batch import Tail
+from compositionality.train.forecast.disk import run_bytes
 from compositionality.train.tiny.corpus import corpus_tokenizer
+from compositionality.train.tiny.model import tiny_shape
 
 COLUMNS = 98
 PROFILES = ("single", "instruct", "paper")
@@ -30,6 +40,10 @@ MACHINES = ((1, 1), (1, 8), (4, 8))
 UNLIMITED = 1e6
 SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"), (HOST,), (DISK, "the study"))
 """Columns of the comparison: the place, and the steps whose most is shown."""
+BYTES_A_TOKEN = 4.0
+"""Of a completion on disk: its text, compressed."""
+QUERY_SAMPLES = 8
+"""Completions of a query whose influence is measured."""
 
 
 @dataclass
@@ -51,61 +65,186 @@ class PreflightSettings:
     compare: bool = False  # instead, in Markdown: every GPU profile on 1, 8 and 4 × 8 GPUs of 80 GB
 
 
+@dataclass(frozen=True)
+class Forecast:
+    """What one replicate of a study needs of a machine."""
+
+    asked: PreflightSettings
+    profile: Profile
+    machine: Machine
+
+    @property
+    def name(self) -> str:
+        """NAME/ENGINE of the profile."""
+        return f"{self.asked.profile.partition('/')[0]}/{self.profile.engine}"
+
+    @property
+    def model(self) -> str:
+        """The base model; "" for one that the study pretrains."""
+        return self.asked.model or self.profile.base_model
+
+    @cached_property
+    def request(self) -> Request:
+        """One replicate with all that a report reads."""
+        place, template = Replicate("study", 0), "" if self.model else "own"
+        return Request(
+            self.asked.study, self.name, (place,), report=True, base_model=self.model, chat_template=template
+        )
+
+    @cached_property
+    def steps(self) -> dict[str, list[Any]]:
+        """The settings of its steps by entry point, in the plan's order."""
+        settings: dict[str, list[Any]] = {}
+        for step in plan(self.request):
+            settings.setdefault(step.entry_point, []).append(step.settings)
+        return settings
+
+    @cached_property
+    def shape(self) -> ModelShape:
+        """The shape of the model that the study starts from."""
+        if self.model:
+            return shape_of_model(self.model)
+        (pretraining, *_) = self.steps["pretrain_tiny"]
+        return tiny_shape(pretraining.model, len(corpus_tokenizer(pretraining.mix)))
+
+    @cached_property
+    def collecting(self) -> CollectSettings:
+        """How rollouts are collected outside training; of a study without, as the profile says."""
+        words, layers = ["problems=-", "output=-", "model=-"], layers_of(self.name, "collect_rollouts")
+        steps: list[CollectSettings] = self.steps.get("collect_rollouts") or [parse(CollectSettings, words, layers)]
+        return steps[0]
+
+    @cached_property
+    def sft(self) -> Any:
+        return self._training("train_sft")
+
+    @cached_property
+    def grpo(self) -> Any:
+        return self._training("train_grpo")
+
+    def _training(self, entry_point: str) -> Any:
+        """Return the settings of the first training by this entry point, on this machine; None if there is none."""
+        if entry_point not in self.steps:
+            return None
+        settings = deepcopy(self.steps[entry_point][0])
+        settings.run.device, settings.run.processes = "gpu" if self.machine.gpus else "cpu", self.machine.gpus or 1
+        if self.profile.engine == "verl":
+            settings.run.nodes = self.machine.nodes
+        settle_attention(settings)
+        return settings
+
+    def ranks(self, on_cpu: int = 1) -> single.Ranks:
+        """The processes of a training: one on each GPU, or so many on a CPU; and how many runs share the memory."""
+        gpus, lanes = self.machine.gpus, {0: 2, 1: max(self.profile.lanes, 1)}  # of a CPU two cores
+        side_by_side = 1 if self.profile.engine == "verl" else lanes.get(gpus, 1)
+        nodes = self.machine.nodes if gpus else 1
+        return single.Ranks(gpus or on_cpu, nodes, gpu=bool(gpus), side_by_side=side_by_side)
+
+    def needs(self) -> Iterator[Need]:
+        """Of every kind of step, and of the disk that the whole study takes."""
+        shape, prompt, gpu = self.shape, self.profile.sampling.max_prompt_tokens, bool(self.machine.gpus)
+        if not self.model:
+            (pretraining, *_) = self.steps["pretrain_tiny"]
+            packing, ranks = pretraining.packing, replace(self.ranks(on_cpu=2), side_by_side=1)
+            yield from single.pretraining_needs(
+                shape, pretraining.mesh, pretraining.dtype, packing.rows, packing.length, ranks
+            )
+        yield from sampling_needs(self.collecting, shape, prompt, gpu=gpu)
+        if self.profile.engine == "single":
+            yield from single.sft_needs(self.sft, shape, self.ranks()) if self.sft else ()
+            yield from single.grpo_needs(self.grpo, shape, self.ranks())
+        else:
+            from compositionality.train.forecast import of_verl
+            from compositionality.train.verl.configure import grpo_config, sft_config
+
+            tail = Tail(self.asked.mean_tokens, self.asked.share_at_limit)
+            yield from of_verl.sft_needs(sft_config(self.sft), shape, tail) if self.sft else ()
+            yield from of_verl.grpo_needs(grpo_config(self.grpo), shape, tail)
+        yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
+
+    def disk(self) -> dict[str, float]:
+        """Return bytes that a finished study leaves, by kind of run, over all seeds."""
+        shape, seeds, whole = self.shape, self.asked.seeds, self.profile.engine == "single"
+        rl, count = self.grpo.trainer, seeds * len(self.steps["train_grpo"])
+        after_rl = run_bytes(shape, keep=rl.keep, best=rl.keep_best, dtype=rl.export_dtype, whole_model=whole)
+        parts = {f"{count} runs of RL": count * after_rl}
+        if not self.sft:
+            return parts
+        sft, count = self.sft.trainer, seeds * len(self.steps["train_sft"])
+        after_sft = run_bytes(shape, keep=sft.keep, best=False, dtype=sft.export_dtype, whole_model=whole)
+        return {
+            **parts,
+            f"{count} of SFT": count * after_sft,
+            "completions": seeds * self.completions() * self.asked.mean_tokens * BYTES_A_TOKEN,
+            "base model": float(seeds * (0 if self.model else 4 * shape.parameters)),
+        }
+
+    def completions(self) -> int:
+        """Completions that a seed keeps: of the queries of influence, else of Stage 1 and of every arm of RFT."""
+        if "igsm" in self.request.loaded.owns:
+            return len(self.steps["train_sft"]) * read_set("igsm", self.profile).count("queries") * QUERY_SAMPLES
+        splits = [split for split in self.steps.get("split_chunks", []) if split.rows_per_chunk]
+        rows = {str(split.output): split.chunks * split.rows_per_chunk for split in splits}
+        collected = self.steps["collect_rollouts"]
+        of_rft = [step for step in collected if str(step.problems.parent) in rows and step.problems.stem == "0"]
+        stage1 = read_set("string", self.profile).count("stage1_level1/train") * collected[0].n_samples
+        return int(stage1 + sum(rows[str(step.problems.parent)] * step.n_samples for step in of_rft))
+
+    def at_once(self) -> int | None:
+        """Return completions of full length that vLLM holds on a GPU at a time; None for another engine."""
+        gpu = self.machine.gpu_bytes
+        if self.collecting.engine not in ("vllm", "ray") or gpu is None:
+            return None
+        prompt = self.profile.sampling.max_prompt_tokens
+        return vllm_of(self.collecting, self.shape, prompt, gpu=True).at_once(self.shape, gpu)
+
+
 def preflight(settings: PreflightSettings) -> None:
     """Print the table. UserError, after it, for what does not fit."""
     if settings.compare:
         print(comparison())
         return
-    plan = planned(settings)
-    shape = shape_of_base(plan)
-    needs = needs_of(plan, shape)
+    forecast = forecast_of(settings)
+    needs, machine = [*forecast.needs()], described(forecast.machine)
     console = Console(width=COLUMNS, highlight=False, markup=False)
-    console.print(f"{plan.profile}: {shape.parameters / 1e6:,.1f} M parameters on {described(plan.machine)}")
-    console.print(table(needs, plan.machine))
-    fit = completions_at_once(plan, shape)
-    if fit is not None:
-        console.print(f"vLLM holds {fit} completions of full length at a time on each GPU.")
+    console.print(f"{forecast.name}: {forecast.shape.parameters / 1e6:,.1f} M parameters on {machine}")
+    console.print(table(needs, forecast.machine))
+    if (at_once := forecast.at_once()) is not None:
+        console.print(f"vLLM holds {at_once} completions of full length at a time on each GPU.")
     console.print("Calculated from the settings; time is not forecast.")
     if settings.prompt:
-        console.print(prompt_shown(plan))
-    missing = [need for need in needs if not need.fits(plan.machine)]
+        console.print(prompt_shown(forecast))
+    missing = [need for need in needs if not need.fits(forecast.machine)]
     for need in missing:
         console.print(f"{need.step}, {need.place}: {need.lower}")
     if missing:
         names = ", ".join(dict.fromkeys(f"{need.step} ({need.place})" for need in missing))
-        raise UserError(f"profile={plan.profile} does not fit {described(plan.machine)}: {names}")
+        raise UserError(f"profile={forecast.name} does not fit {machine}: {names}")
 
 
-def planned(settings: PreflightSettings) -> Planned:
-    """The study and its machine. UserError for a GPU profile without a GPU, here or given."""
-    name, _, engine = settings.profile.partition("/")
-    profile = load_profile(name, engine).of_study(settings.study)
+def forecast_of(settings: PreflightSettings) -> Forecast:
+    """Return the study and its machine. UserError for a GPU profile without a GPU, here or given."""
+    profile = load_profile(settings.profile).of_study(settings.study)
+    name = settings.profile.partition("/")[0]
     here = this_machine(Path("checkpoints", name), settings.nodes)
     gpus = 0 if profile.device == "cpu" else here.gpus if settings.gpus is None else settings.gpus
     memory = settings.gpu_memory_gb * GB if settings.gpu_memory_gb else here.gpu_bytes
     if profile.device == "gpu" and not (gpus and memory):
         raise UserError(f"profile={name} needs GPUs and none is here; give gpus=… gpu_memory_gb=… of the machine meant")
-    machine = Machine(
-        settings.nodes,
-        gpus,
-        memory if gpus else None,
-        settings.host_memory_gb * GB if settings.host_memory_gb else here.host_bytes,
-        settings.disk_gb * GB if settings.disk_gb else here.disk_bytes,
-    )
-    tail = Tail(settings.mean_tokens, settings.share_at_limit)
-    model = settings.model or profile.base_model
-    return Planned(f"{name}/{profile.engine}", settings.study, settings.seeds, model, machine, tail)
+    host = settings.host_memory_gb * GB if settings.host_memory_gb else here.host_bytes
+    disk = settings.disk_gb * GB if settings.disk_gb else here.disk_bytes
+    return Forecast(settings, profile, Machine(settings.nodes, gpus, memory if gpus else None, host, disk))
 
 
 def table(needs: Sequence[Need], machine: Machine) -> Table:
-    """One line for each kind of step and place."""
-    found = new_table("step", "of", "needed", "there", "", "largest parts")
+    """Return one line for each kind of step and place."""
+    lines = new_table("step", "of", "needed", "there", "", "largest parts")
     for need in needs:
         there = need.there(machine)
         shown = "none" if there is None else in_gb(there)
         fits = "fits" if need.fits(machine) else "TOO MUCH"
-        found.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
-    return found
+        lines.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
+    return lines
 
 
 def comparison() -> str:
@@ -115,44 +254,40 @@ def comparison() -> str:
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for profile in PROFILES:
-        shape: ModelShape | None = None
         for nodes, gpus in MACHINES:
-            given = PreflightSettings(
+            settings = PreflightSettings(
                 profile, nodes=nodes, gpus=gpus, gpu_memory_gb=80, host_memory_gb=UNLIMITED, disk_gb=UNLIMITED
             )
-            plan = planned(given)
-            shape = shape or shape_of_base(plan)
-            needs = needs_of(plan, shape)
-            found = [most(needs, place, steps) for place, *steps in SHOWN]
-            too_much = [need.step for need in needs if not need.fits(plan.machine)]
-            fits = "yes" if not too_much else f"no: {', '.join(dict.fromkeys(too_much))}"
-            at_once = completions_at_once(plan, shape)
-            cells = [profile, described(plan.machine), found[0], str(at_once or ""), *found[1:], fits]
+            forecast = forecast_of(settings)
+            needs = [*forecast.needs()]
+            most = [
+                in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
+                for place, *steps in SHOWN
+            ]
+            too_much = dict.fromkeys(need.step for need in needs if not need.fits(forecast.machine))
+            fits = f"no: {', '.join(too_much)}" if too_much else "yes"
+            at_once = str(forecast.at_once() or "")
+            cells = [profile, described(forecast.machine), most[0], at_once, *most[1:], fits]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def most(needs: Sequence[Need], place: str, steps: Sequence[str]) -> str:
-    """The most that one of ``steps`` (none: any) needs of a place."""
-    return in_gb(max(need.total for need in needs if need.place == place and (not steps or need.step in steps)))
-
-
 def described(machine: Machine) -> str:
-    """A machine in words."""
+    """Return a machine in words."""
     nodes = f"{machine.nodes} nodes of " if machine.nodes > 1 else ""
     if machine.gpu_bytes is None:
         return f"{nodes}a CPU with {in_gb(machine.host_bytes)}"
     return f"{nodes}{machine.gpus} × {machine.gpu_bytes / GB:g} GB"
 
 
-def prompt_shown(plan: Planned) -> str:
-    """One prompt of the study's problems (of strings, unless it has its own) as the model sees it."""
-    tokenizer = tokenizer_of(plan)
+def prompt_shown(forecast: Forecast) -> str:
+    """Return one prompt of the study's problems (of strings, unless it has its own) as the model sees it."""
+    tokenizer = tokenizer_of(forecast)
     if tokenizer is None:
         return "No prompt to show: the model's tokenizer is not here."
-    (name, *_) = (*plan.request.loaded.owns, "string")
-    files = file_settings([f"set={name}", f"profile={plan.profile}", "output=-"]).values()
-    file = min(files, key=lambda one: getattr(one, "show_definitions", False))  # as RL asks
+    (name, *_) = (*forecast.request.loaded.owns, "string")
+    files = file_settings([f"set={name}", f"profile={forecast.name}", "output=-"]).values()
+    file = min(files, key=lambda options: getattr(options, "show_definitions", False))  # as RL asks
     task, _, options, _ = check(file)
     problem = next(iter(task.problems(options, file.split, file.seed, file.count)))
     chat = [{"role": "user", "content": problem.prompt}]
@@ -160,15 +295,15 @@ def prompt_shown(plan: Planned) -> str:
     return f"A prompt as the model sees it:\n{text}"
 
 
-def tokenizer_of(plan: Planned) -> Any:
-    """The base model's tokenizer with the profile's chat template; None if it is not here."""
-    if not plan.model:
-        return corpus_tokenizer(pretraining(plan).mix)
-    folder = Path(plan.model).expanduser()
-    if HUB_ID.fullmatch(plan.model) and not folder.is_dir() and (cached := cached_config(plan.model)):
+def tokenizer_of(forecast: Forecast) -> Any:
+    """Return the base model's tokenizer with the profile's chat template; None if it is not here."""
+    if not forecast.model:
+        return corpus_tokenizer(forecast.steps["pretrain_tiny"][0].mix)
+    folder = Path(forecast.model).expanduser()
+    if HUB_ID.fullmatch(forecast.model) and not folder.is_dir() and (cached := cached_config(forecast.model)):
         folder = cached.parent
     if not (folder / "tokenizer_config.json").is_file():
         return None
     tokenizer = read_tokenizer(folder)
-    tokenizer.chat_template = find_template(plan.loaded.chat_template or OWN, tokenizer, folder)[0]
+    tokenizer.chat_template = find_template(forecast.profile.chat_template or OWN, tokenizer, folder)[0]
     return tokenizer

@@ -3,35 +3,35 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
-from compositionality.config.profile import Profile, load_profile, use_device
+from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError
 from compositionality.gpus import VISIBLE, visible_gpus
 from compositionality.ranges import OneOf, PositiveInt, Seed
 from compositionality.study.backends import Backend, Ray, choose_backend
-from compositionality.study.confirmatory import registered_study
 from compositionality.study.machine import MACHINE, machine, versions
-from compositionality.study.model import BASH, Replicate, load_study, study_folder
+from compositionality.study.model import BASH, Replicate, Request, load_study
 from compositionality.study.plan import plan
-from compositionality.study.request import Request
+from compositionality.study.registered import registered_study
 from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
-from compositionality.study.steps import Step, check_quietly
+from compositionality.study.steps import Step
 from compositionality.train.common.prompt_stream import check_problems_last
 from compositionality.train.grpo_settings import generation_batch
 
 MOST_LANES = 4
 """On a CPU."""
-STARTS = {"composition": 1, "scaling": 3}
-"""Seeds of a study where nobody says how many."""
 
 
 @dataclass
@@ -76,7 +76,9 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         check_not_registered(request.test_seed)
         steps = plan(request, settings.only)
         if settings.force:
-            steps = [forced(step) for step in steps]
+            steps = [
+                replace(step, words=(*step.words, "force=true")) if "force" in step.flat else step for step in steps
+            ]
     for step in steps:
         _ = step.settings  # every word is known before anything starts
     check_lasting_problems(steps)
@@ -91,7 +93,11 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     for name in STEP_VARIABLES:
         os.environ.pop(name, None)  # a step is given its own
     os.environ["WANDB_RUN_GROUP"] = os.environ.get("WANDB_RUN_GROUP") or request.name
-    runner = Runner(steps, backend, times_file(request), Path(settings.log) if settings.log else None)
+    folder = Path(request.root("results"), request.section)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / MACHINE).is_file():
+        write_text(folder / MACHINE, json.dumps({**machine(), "versions": versions()}))
+    runner = Runner(steps, backend, folder / "times.tsv", Path(settings.log) if settings.log else None)
     if os.environ.get("BEGAN", "").isdecimal():
         runner.began = int(os.environ["BEGAN"])
     if code := asyncio.run(runner.run()):
@@ -110,8 +116,9 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
                 "and a key of one step is STEP:key=value"
             )
     study = load_study(settings.study)
-    profile = settings.profile or given.get("PROFILE") or default_profile(given)
-    number = settings.seeds or whole_number("SEEDS", given) or STARTS.get(study.name, 1)
+    default = "single" if visible_gpus(given) else "tiny"  # as in bash/env.sh
+    profile = settings.profile or given.get("PROFILE") or default
+    number = settings.seeds or whole_number("SEEDS", given, 1) or study.seeds
     seed = settings.seed if settings.seed is not None else whole_number("SEED", given) or 0
     split, test_seed = whole_number("SPLIT", given) or 0, whole_number("TEST_SEED", given)
     if number > 1 and seed:
@@ -120,23 +127,23 @@ def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[
         raise UserError(
             f"SPLIT={split} SEEDS={number}: give one of the two; bash/confirmatory.sh runs seeds with several splits"
         )
-    name = given.get("STUDY") or study_name(study.name, profile, given)
-    loaded = load_profile(profile)
+    ending = "" if profile == default else f"-{profile.replace('/', '-')}"
+    name, device = given.get("STUDY") or f"{study.name}{ending}", load_profile(profile).device
     return Request(
         settings.study,
         profile,
-        tuple(Replicate(name, seed + one, split) for one in range(number)),
+        tuple(Replicate(name, seed + more, split) for more in range(number)),
         tuple(settings.arms or given.get("ARMS", "").split()),
         words=tuple(words),
         report=settings.report or bool(settings.only),
         passk=tuple(settings.passk),
         variants=tuple(settings.variants),
-        countdown=settings.countdown or study_name("countdown", profile, given),
+        countdown=settings.countdown or f"countdown{ending}",
         record="record" in settings.only,
         test_seed=2027 if test_seed is None else test_seed,
         base_model=given.get("BASE_MODEL", ""),
         chat_template=given.get("CHAT_TEMPLATE", ""),
-        gpu=on_gpu(loaded, given),
+        gpu=device == "gpu" or (not device and bool(visible_gpus(given))),
     )
 
 
@@ -148,43 +155,26 @@ def check_replaced(given: Mapping[str, str]) -> None:
             raise UserError(f"{name}={given[name]}: {instead}")
 
 
-def default_profile(given: Mapping[str, str]) -> str:
-    """Of this machine, as bash/env.sh chooses it."""
-    return "single" if visible_gpus(given) else "tiny"
-
-
-def study_name(name: str, profile: str, given: Mapping[str, str]) -> str:
-    """The name of a study's folders: its own, with the profile where that is not the machine's default."""
-    return name if profile == default_profile(given) else f"{name}-{profile.replace('/', '-')}"
-
-
-def whole_number(name: str, given: Mapping[str, str]) -> int | None:
-    """The number that a variable holds; None if it is not given. UserError for what is none."""
+def whole_number(name: str, given: Mapping[str, str], least: int = 0) -> int | None:
+    """Return the number that a variable holds; None if it is not given. UserError for what is none."""
     value = given.get(name, "")
-    if not value:
-        return None
-    least = 1 if name == "SEEDS" else 0
-    if not value.isdecimal() or (value != "0" and value.startswith("0")) or not least <= int(value) <= 10**9:
+    if value and (not re.fullmatch("0|[1-9][0-9]{0,9}", value) or not least <= int(value) <= 10**9):
         raise UserError(f"{name}={value}: give a whole number from {least}, without leading zeros")
-    return int(value)
-
-
-def on_gpu(profile: Profile, given: Mapping[str, str]) -> bool:
-    """Whether the steps compute on GPUs."""
-    return profile.device == "gpu" or (not profile.device and bool(visible_gpus(given)))
-
-
-def forced(step: Step) -> Step:
-    """The step, made again if its entry point can."""
-    return replace(step, words=(*step.words, "force=true")) if "force" in step.flat else step
+    return int(value) if value else None
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:
-    """Where the steps run. UserError for a backend that there is not, and for fewer GPUs than N_GPUS."""
-    gpus = gpus_of_lanes(request.gpu)
+    """Return where the steps run. UserError for a backend that there is not, and for fewer GPUs than N_GPUS."""
+    verl, gpus = request.settings.engine == "verl", visible_gpus(os.environ) if request.gpu else []
+    wanted = whole_number("N_GPUS", os.environ) or len(gpus)
+    if gpus and wanted > len(gpus):
+        raise UserError(
+            f"N_GPUS={wanted}, but the visible GPUs are {','.join(gpus)} "
+            f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
+        )
+    gpus = gpus[:wanted]
     cpu_lanes = min(len(os.sched_getaffinity(0)), MOST_LANES)
     lanes = cpu_lanes if not request.gpu else len(gpus) if len(gpus) > 1 else max(request.settings.lanes, 1)
-    verl = request.settings.engine == "verl"
     backend = choose_backend(
         settings.backend or os.environ.get("BACKEND") or "local",
         1 if verl else settings.lanes or lanes,
@@ -197,44 +187,24 @@ def backend_of(settings: RunStudySettings, request: Request) -> Backend:
     return backend
 
 
-def gpus_of_lanes(gpu: bool) -> list[str]:
-    """Ids of the GPUs that lanes of this machine share: the visible ones, the first N_GPUS of them if that is given.
-
-    UserError if there are fewer.
-    """
-    visible = visible_gpus(os.environ) if gpu else []
-    wanted = whole_number("N_GPUS", os.environ) or len(visible)
-    if visible and wanted > len(visible):
-        raise UserError(
-            f"N_GPUS={wanted}, but the visible GPUs are {','.join(visible)} "
-            f"({VISIBLE}={os.environ.get(VISIBLE, 'not set')}); lower N_GPUS, or make more visible"
-        )
-    return visible[:wanted]
-
-
 def check_lasting_problems(steps: Sequence[Step]) -> None:
     """UserError for a step of RL by verl whose problems, where the plan makes them, do not last for its steps."""
-    counts = {
-        str(made.output): made.count
-        for step in steps
-        if isinstance(step.settings, dict)
-        for made in step.settings.values()
-    }
+    made = [file for step in steps if isinstance(step.settings, dict) for file in step.settings.values()]
+    counts = {str(file.output): file.count for file in made}
     for step in steps:
         if step.entry_point != "train_grpo" or step.settings.engine != "verl":
             continue
-        settings, files = step.settings, step.settings.data.train_files
-        if all(file in counts for file in files):
-            trainer = settings.trainer
-            length = step.flat.get(
-                "verl.trainer.total_training_steps", trainer.steps if trainer.epochs else trainer.last_step()
-            )
-            epochs = int(step.flat.get("verl.trainer.total_epochs", trainer.epochs or 1))
-            problems, batch = sum(counts[file] for file in files), generation_batch(settings)
-            if trainer.epochs and length and problems * epochs < batch * length:
-                length = None  # until they are used up
-            names = ", ".join(Path(file).parent.name for file in files)
-            check_problems_last(f"{step.name}: {names}", problems, epochs, batch, length)
+        files, trainer = step.settings.data.train_files, step.settings.trainer
+        if not counts.keys() >= {*files}:
+            continue
+        length = trainer.steps if trainer.epochs else trainer.last_step()
+        length = step.flat.get("verl.trainer.total_training_steps", length)
+        epochs = int(step.flat.get("verl.trainer.total_epochs", trainer.epochs or 1))
+        problems, batch = sum(counts[file] for file in files), generation_batch(step.settings)
+        if trainer.epochs and length and problems * epochs < batch * length:
+            length = None  # until they are used up
+        names = ", ".join(Path(file).parent.name for file in files)
+        check_problems_last(f"{step.name}: {names}", problems, epochs, batch, length)
 
 
 def dry_run(steps: Sequence[Step]) -> None:
@@ -246,7 +216,8 @@ def dry_run(steps: Sequence[Step]) -> None:
         if step.entry_point:
             print(f"+ {step.shell()}", flush=True)
             try:
-                check_quietly(step)
+                with redirect_stdout(StringIO()):  # of a check only its error is shown
+                    step.check()
             except UserError as error:
                 raise UserError(f"{step.key}: {error}") from error
         else:
@@ -257,9 +228,9 @@ def dry_run(steps: Sequence[Step]) -> None:
 
 
 def shown(steps: Sequence[Step], form: str) -> str:
-    """The plan as a list with why each step runs, as bash, as make, or as JSON."""
+    """Return the plan as a list with why each step runs, as bash, as make, or as JSON."""
     if form == "list":
-        return "\n".join(f"{step.key}: {why}" if (why := step.why()) else f"{step.key}: done" for step in steps)
+        return "\n".join(f"{step.key}: {step.why() or 'done'}" for step in steps)
     if form == "bash":
         return "\n".join(["set -euo pipefail", *(f"{step.shell()}  # {step.key}" for step in steps)])
     if form == "make":
@@ -269,27 +240,11 @@ def shown(steps: Sequence[Step], form: str) -> str:
             for step in steps
         ]
         return "\n".join([f".PHONY: all {' '.join(names.values())}", f"all: {' '.join(names.values())}", *rules])
-    return json.dumps([as_data(step) for step in steps], indent=1, default=str)
+    keys = ("key", "script", "entry_point", "words", "variables", "after", "one_lane", "outputs", "settings")
+    plan = [{**{key: getattr(step, key) for key in keys}, "why": step.why()} for step in steps]
+    return json.dumps(plan, indent=1, default=plain)
 
 
-def as_data(step: Step) -> dict[str, Any]:
-    """A step as JSON takes it."""
-    own: dict[str, Any] = {"key": step.key, "script": step.script, "entry_point": step.entry_point, "words": step.words}
-    own |= {"variables": step.variables, "after": step.after, "one_lane": step.one_lane, "outputs": step.outputs}
-    settings = step.settings
-    made = (
-        {name: asdict(one) for name, one in settings.items()}
-        if isinstance(settings, dict)
-        else settings and asdict(settings)
-    )
-    return {**own, "why": step.why(), "settings": made}
-
-
-def times_file(request: Request) -> Path:
-    """Where seconds are recorded; the machine is described beside it."""
-    section = request.loaded.evaluate[0].partition("/")[0]
-    folder = Path(study_folder("results", request.name), section)
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / MACHINE).is_file():
-        write_text(folder / MACHINE, json.dumps({**machine(), "versions": versions()}))
-    return folder / "times.tsv"
+def plain(value: Any) -> Any:
+    """Return a value of settings as JSON takes it."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

@@ -17,84 +17,78 @@ from compositionality.study.steps import Step
 
 @dataclass
 class Runner:
-    """Starts steps in order as soon as what they come after is done and there is a lane for them."""
+    """Starts steps in order as soon as what they come after is done and there is a lane for them.
+
+    ``times``: file for the seconds of steps that ended well; ``log``: file for what steps say, in place of the screen.
+    """
 
     steps: Sequence[Step]
     backend: Backend
     times: Path | None = None
     log: Path | None = None
     began: int = field(default_factory=lambda: int(time.time()))
-    done: set[str] = field(default_factory=set)
-    tasks: dict[asyncio.Task[int], int] = field(default_factory=dict)
-    lanes: dict[int, int] = field(default_factory=dict)
-    starts: dict[str, float] = field(default_factory=dict)
+    running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
+    seeds: dict[str, float] = field(default_factory=dict)
 
     async def run(self) -> int:
-        """0, or the exit code of the first step that failed, after the steps beside it were ended."""
-        waiting = list(range(len(self.steps)))
-        while waiting or self.tasks:
-            self._start_those_that_can(waiting)
-            finished, _ = await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
+        """Return 0, or the exit code of the first step that failed, after the steps beside it were ended."""
+        waiting, done = list(self.steps), set[str]()
+        while waiting or self.running:
+            for step in [step for step in waiting if done.issuperset(step.after)]:
+                lane = self._free_lane(step)
+                if lane is None:
+                    break  # in order: nothing overtakes a step that waits for the whole machine
+                waiting.remove(step)
+                self.running[asyncio.create_task(self._run(step, lane))] = step, lane
+            finished, _ = await asyncio.wait(self.running, return_when=asyncio.FIRST_COMPLETED)
             for task in finished:
-                number = self.tasks.pop(task)
-                self.lanes.pop(number, None)
-                self.done.add(self.steps[number].key)
+                step, _ = self.running.pop(task)
+                done.add(step.key)
                 if code := task.result():
-                    await self._stop(self.steps[number], code)
+                    await self._stop(step, code)
                     return code
         return 0
 
-    def _start_those_that_can(self, waiting: list[int]) -> None:
-        for number in list(waiting):
-            step = self.steps[number]
-            if not self.done.issuperset(step.after):
-                continue
-            lane = self._free_lane(step)
-            if lane is None:
-                return  # in order: nothing overtakes a step that waits for the whole machine
-            waiting.remove(number)
-            self.lanes[number] = lane
-            self.tasks[asyncio.create_task(self._run(step, lane))] = number
-
     def _free_lane(self, step: Step) -> int | None:
-        """A lane for a step; any number where the backend has a queue of its own, None if the step must wait."""
+        """Return a lane for a step; any number where the backend has a queue of its own, None if the step must wait."""
         if self.backend.lanes is None:
-            return len(self.tasks)
-        alone = any(not self.steps[number].one_lane for number in self.lanes)
-        if alone or (self.lanes and not step.one_lane):
+            return len(self.running)
+        beside = [other.one_lane for other, _ in self.running.values()]
+        if beside and not all([step.one_lane, *beside]):
             return None
-        return next((lane for lane in range(self.backend.lanes) if lane not in self.lanes.values()), None)
+        taken = {lane for _, lane in self.running.values()}
+        return next((lane for lane in range(self.backend.lanes) if lane not in taken), None)
 
     async def _run(self, step: Step, lane: int) -> int:
+        """Run a step in a lane, say when it begins and ends, and record its seconds; its exit code."""
         side_by_side = self.backend.lanes is None or (step.one_lane and self.backend.lanes > 1)
         write = log_writer(self.log, step.key) if self.log else lane_writer(step.key) if side_by_side else None
         tell, started = say if self.log else write or say, time.monotonic()
-        self.starts.setdefault(label_of(step), started)
+        seed = step.place.name.removeprefix("seed")
+        self.seeds.setdefault(seed, started)
         if not self.log:
             tell(f"== {self._clock()}  {step.key}")
         code = await self.backend.run(step, lane, write)
         if code == 0:
             ended = time.monotonic()
             tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s")
-            if step.name not in (
-                "audit",
-                "page",
-            ):  # the page holds the times; its check adds none
-                self.record(label_of(step), 1 if step.whole else 3, step.name, ended - started)
+            if step.name not in ("audit", "page"):  # the page holds the times; its check adds none
+                self._record(seed, 1 if step.whole else 3, step.name, ended - started)
             if step.name == "evaluate" and not step.one_lane:  # the seed's table
-                self.record(label_of(step), 2, "study/run_seed", ended - self.starts[label_of(step)])
+                self._record(seed, 2, "study/run_seed", ended - self.seeds[seed])
         return code
 
     async def _stop(self, step: Step, code: int) -> None:
-        beside = len(self.tasks)
-        for task in self.tasks:
+        """End the steps beside one that failed."""
+        beside = len(self.running)
+        for task in self.running:
             task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.gather(*self.running, return_exceptions=True)
         if beside:
             say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
 
-    def record(self, seed: str, depth: int, label: str, seconds: float) -> None:
-        """One line of times.tsv: start of the command, seed, depth, step, seconds.
+    def _record(self, seed: str, depth: int, label: str, seconds: float) -> None:
+        """Write one line of times.tsv: start of the command, seed, depth, step, seconds.
 
         Depth 1 is a step of the whole study, 2 a seed up to its table, 3 a step of a seed.
         """
@@ -103,13 +97,8 @@ class Runner:
                 file.write(f"{self.began}\t{seed}\t{depth}\t{label}\t{round(seconds)}\n")
 
     def _clock(self) -> str:
-        passed = int(time.time()) - self.began
-        return f"{passed // 60:02d}:{passed % 60:02d}"
-
-
-def label_of(step: Step) -> str:
-    """What its times are recorded for: its seed, with the split of the functions in a study of several."""
-    return step.place.name.removeprefix("seed")
+        """Return minutes and seconds since the command began."""
+        return "{:02d}:{:02d}".format(*divmod(int(time.time()) - self.began, 60))
 
 
 def lane_writer(lane: str) -> Write:
@@ -130,5 +119,5 @@ def log_writer(log: Path, lane: str) -> Write:
 
 
 def say(line: str) -> None:
-    """A line about the run itself."""
+    """Print a line about the run itself."""
     print(line, file=sys.stderr, flush=True)

@@ -3,33 +3,38 @@
 import fnmatch
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from compositionality.config import cli
 from compositionality.config.problem_sets import check_problem_set, file_settings
 from compositionality.config.profile import entry_point
-from compositionality.data.artefact import read_manifest
+from compositionality.data.artefact import manifest_path, read_manifest
 from compositionality.errors import UserError
 from compositionality.study.model import Replicate
 from compositionality.study.scripts import read_script, words_of
 from compositionality.train.common.run_folder import flatten
 
-SET = "set="
+IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
+RESULTS = {
+    **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
+    **dict.fromkeys(("passk", "failure_modes"), "/results.parquet"),
+    **dict.fromkeys(("draw_figure", "draw_scaling"), ".png"),
+    **{"evaluate": "/training.json", "fit_scaling": "/scaling.json", "influence": "/influence.parquet"},
+}
+"""What lies in the output of these entry points, or is named after it."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Step:
     """One command: a script of ``bash/`` with ``env`` and ``words``, or without a script an entry point alone.
 
     ``place``: the replicate that it belongs to; of the ``whole`` study: its folder's name and first seed. ``after``:
-    keys of steps that come first, beside those whose outputs it reads. ``one_lane``: it runs beside others; else it has
-    the machine to itself. ``gpu``: it computes on GPUs; ``ray``: it asks Ray for them, as verl does.
+    keys of steps that come first; a plan adds those whose outputs it reads. ``one_lane``: it runs beside others; else
+    it has the machine to itself. ``gpu``: it computes on GPUs; ``ray``: it asks Ray for them, as verl does.
     """
 
     name: str
@@ -49,10 +54,8 @@ class Step:
     @property
     def key(self) -> str:
         """``seed0/rl-level2``: unique in a plan."""
-        if self.whole:
-            return self.name
         variant = self.place.study.partition("/")[2]
-        return "/".join(filter(None, [variant, self.place.name, self.name]))
+        return self.name if self.whole else "/".join(filter(None, [variant, self.place.name, self.name]))
 
     @property
     def variables(self) -> dict[str, str]:
@@ -70,10 +73,12 @@ class Step:
     @cached_property
     def command_words(self) -> list[str]:
         """The words of its entry point's command; of a script of several steps those behind the script."""
-        script = read_script(self.script) if self.script else None
-        if script is None:
-            return [*([] if self.script else [f"profile={self.profile}"]), *self.words]
-        folders = {key: self.place.folder(root) for key, root in FOLDERS.items()}
+        if not self.script:
+            return [f"profile={self.profile}", *self.words]
+        if (script := read_script(self.script)) is None:
+            return [*self.words]
+        roots = {"DATA": "data", "CKPT": "checkpoints", "RESULTS": "results"}
+        folders = {key: self.place.folder(root) for key, root in roots.items()}
         given = {**self.variables, **folders, "DATA_FILE": self.env.get("DATA", "")}
         return [f"profile={self.profile}", f"step={self.script}", *words_of(script, given, self.words)]
 
@@ -87,38 +92,29 @@ class Step:
             raise UserError(f"{self.name}: {error} (examples/{self.entry_point}.py)") from error
 
     @cached_property
-    def outputs(self) -> list[str]:
-        """The files and folders that it makes."""
-        if isinstance(self.settings, dict):
-            return [str(one.output) for one in self.settings.values()]
-        values = self.flat
-        return [str(values[key]) for key in ("output", "trainer.output") if values.get(key)]
-
-    @property
-    def inputs(self) -> set[str]:
-        """Every text of its settings that may be a path."""
-        made, found = set(self.outputs), set()
-        for key, value in self.flat.items():
-            if not key.endswith("output"):
-                found |= {part for text in _texts(value) for part in (text, text.partition(":")[2]) if "/" in part}
-        return found - made
-
-    @cached_property
     def flat(self) -> dict[str, Any]:
         """Its settings by dotted keys; of a set of problems none."""
         return {} if self.settings is None or isinstance(self.settings, dict) else flatten(asdict(self.settings))
 
-    def after_all(self, keys: tuple[str, ...]) -> "Step":
-        """The same step behind others, what is known of it kept."""
-        copy = replace(self, after=keys)
-        known = {name: value for name, value in vars(self).items() if name not in self.__dataclass_fields__}
-        vars(copy).update(known)
-        return copy
+    @cached_property
+    def outputs(self) -> list[str]:
+        """The files and folders that it makes."""
+        if isinstance(self.settings, dict):
+            return [str(file.output) for file in self.settings.values()]
+        return [str(self.flat[key]) for key in ("output", "trainer.output") if self.flat.get(key)]
+
+    @property
+    def inputs(self) -> set[str]:
+        """Every text of its settings that may be a path, and what stands behind ``NAME:`` in it."""
+        values = [value for key, value in self.flat.items() if not key.endswith("output")]
+        texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
+        parts = {part for text in map(str, texts) for part in (text, text.partition(":")[2]) if "/" in part}
+        return parts - {*self.outputs}
 
     def check(self) -> None:
-        """What its start checks, but for inputs that are not there yet. UserError as at its start."""
+        """Check what its start checks, but for inputs that are not there yet. UserError as at its start."""
         if isinstance(self.settings, dict):
-            check_problem_set([word for word in self.command_words if not word.startswith("step=")])
+            check_problem_set(self.command_words)
             return
         schema, body, check = entry_point(self.entry_point)
         if "dry_run" in schema.__dataclass_fields__:
@@ -126,100 +122,60 @@ class Step:
         elif check:
             check(self.settings)
 
-    def shell(self) -> str:
-        """Its command for bash, from the repository's root."""
-        given = " ".join(f"{key}={shlex.quote(value)}" for key, value in self.variables.items())
-        return f"{given} {shlex.join(self.command('${PYTHON:-.venv/bin/python}'))}".replace(
-            "'${PYTHON:-", "${PYTHON:-"
-        ).replace("python}'", "python}")
-
     def command(self, python: str) -> tuple[str, ...]:
-        """The command that runs it."""
+        """Return the command that runs it."""
         if self.script:
             return ("bash", f"bash/{self.script}.sh", *self.words)
         return (python, f"examples/{self.entry_point}.py", *self.command_words)
 
+    def shell(self) -> str:
+        """Return its command for bash, from the repository's root."""
+        given = [f"{key}={shlex.quote(value)}" for key, value in self.variables.items()]
+        program, *words = self.command("")
+        return " ".join([*given, program or "${PYTHON:-.venv/bin/python}", shlex.join(words)])
+
     def why(self) -> str:
-        """Why it would run: missing, older than what it reads, other settings; empty if it is done."""
+        """Return why it would run: missing, older than what it reads, other settings; empty if it is done."""
         if not self.outputs:
             return "a script of several steps" if self.script else "no output"
-        for output in self.outputs:
-            result = self._result(output)
+        for result in map(self._result, self.outputs):
             manifest = read_manifest(result) if result.exists() else None
             if manifest is None:
                 return f"missing: {result}"
             recorded = {key: value for key, value in manifest.settings.items() if isinstance(value, int | float | bool)}
             if other := [key for key, value in recorded.items() if self.flat.get(key) not in (value, None)]:
                 return f"other settings: {other[0]}={self.flat[other[0]]}, made with {recorded[other[0]]}"
-            newer = [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > _age(result)]
-            if newer:
+            made = manifest_path(result).stat().st_mtime
+            if newer := [path for path in map(Path, self.inputs) if path.is_file() and path.stat().st_mtime > made]:
                 return f"older: {newer[0]} has changed since"
         return ""
 
     def _result(self, output: str) -> Path:
-        """The file or folder with a manifest that tells whether an output is complete."""
-        if self.flat.get("answers_only"):
-            folders = sorted(Path(output, "rollouts", self.flat["models"][0].partition(":")[0]).glob("[!.]*"))
-            return folders[0] if folders else Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
-        return Path(output + RESULTS.get(self.entry_point, ""))
-
-
-RESULTS = {
-    **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
-    **{"evaluate": "/training.json", "passk": "/results.parquet", "failure_modes": "/results.parquet"},
-    **{
-        "draw_figure": ".png",
-        "draw_scaling": ".png",
-        "fit_scaling": "/scaling.json",
-        "influence": "/influence.parquet",
-    },
-}
-"""What lies in the output of these entry points, or is named after it."""
-FOLDERS = {"DATA": "data", "CKPT": "checkpoints", "RESULTS": "results"}
+        """Return the file or folder with a manifest that tells whether an output is complete."""
+        if not self.flat.get("answers_only"):
+            return Path(output + RESULTS.get(self.entry_point, ""))
+        rollouts = Path(output, "rollouts", self.flat["models"][0].partition(":")[0])
+        return min(rollouts.glob("[!.]*"), default=rollouts)
 
 
 def settings_of(name: str, words: list[str]) -> Any:
     """What a command of this entry point with these words would run with. UserError for words that it does not take."""
-    if name == "create_problems" and any(word.startswith(SET) for word in words):
-        return file_settings([word for word in words if not word.startswith("step=")])
+    if name == "create_problems" and any(word.startswith("set=") for word in words):
+        return file_settings(words)
     schema = entry_point(name)[0]
-    given = [cli.SWITCHES.get(word, word) for word in words]
-    overrides, layers = cli.split_layers(schema, given, name)
+    overrides, layers = cli.split_layers(schema, [cli.SWITCHES.get(word, word) for word in words], name)
     return cli.parse(schema, overrides, layers)
 
 
-def check_quietly(step: Step) -> None:
-    """Check a step; what the check prints but for its error is left out."""
-    with redirect_stdout(StringIO()):
-        step.check()
-
-
-def with_words(steps: list[Step], words: list[str]) -> list[Step]:
+def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
     """The steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for a step that there is not."""
-    names = list(dict.fromkeys(step.name for step in steps))
     for word in words:
         pattern, _, own = word.partition(":")
+        names = dict.fromkeys(step.name for step in steps)
         if not fnmatch.filter(names, pattern):
             raise UserError(f"{word}: no step {pattern}; there are: {' '.join(names)}")
-        for number, step in enumerate(steps):
-            if fnmatch.fnmatch(step.name, pattern):
-                steps[number] = replace(step, words=(*step.words, step.place.filled(own)))
-    return steps
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts of a value of settings."""
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from _texts(part)
-    elif isinstance(value, str | Path):
-        yield str(value)
-
-
-def _age(path: Path) -> float:
-    """When a result was published: its manifest's time."""
-    manifest = path / "manifest.json" if path.is_dir() else path.with_name(f".{path.name}.manifest.json")
-    return manifest.stat().st_mtime if manifest.is_file() else path.stat().st_mtime
-
-
-IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
+        steps = [
+            replace(step, words=(*step.words, step.place.filled(own))) if fnmatch.fnmatch(step.name, pattern) else step
+            for step in steps
+        ]
+    return list(steps)

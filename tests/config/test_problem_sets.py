@@ -99,7 +99,7 @@ SET = "{task: string, mode: clean, files: {a: {levels: [1], count: 4}, b: {avoid
 @pytest.mark.parametrize(
     ("text", "changes", "said"),
     [
-        ("task: string", {}, r"mine\.yaml: give task, mode and files"),
+        ("task: string", {}, r"mine\.yaml: no value for mode"),
         (SET, {"d*": {"count": 1}}, r"mine\.yaml with problems\.mine of the profile: no file d\*; there are: a, b"),
         (SET, {"base": "other"}, "set=other: no such file; known are mine"),
         (SET, {"a": 5}, "profile: a: not a mapping of keys to values"),

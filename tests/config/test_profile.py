@@ -73,7 +73,7 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
         ("studdies: {}", "tiny", r"mine\.yaml: studdies: no such setting; did you mean"),
         ("sampling: {max_token: 3}", "tiny", r"mine\.yaml: sampling\.max_token: no such setting; did you mean"),
         ("lanes: many", "tiny", r"mine\.yaml: lanes=many: give a whole number"),
-        ("problems: {string: 3}", "tiny", r"mine\.yaml: problems\.string: not a mapping of keys to values"),
+        ("problems: {string: 3}", "tiny", r"mine\.yaml: problems\.string=3: holds several keys"),
         (
             "engines: {verl: {sampling: {chunks: 3}}}",
             "tiny",
@@ -90,12 +90,12 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
         ("", "mine", "mine builds on itself"),
         ("", "huge", "no profile huge; there are: instruct mine paper quick single small smoke tiny"),
         ("problems: [", "tiny", r"mine\.yaml: not readable as YAML"),
-        ("engines: [1]", "tiny", r"mine\.yaml: engines: not a mapping of keys to values"),
-        ("engines: {single: 3}", "tiny", r"mine\.yaml: engines\.single: not a mapping"),
-        ("steps: {a: 3}", "tiny", r"mine\.yaml: steps\.a: not a mapping"),
-        ("steps: {a: {evaluate: x}}", "tiny", r"mine\.yaml: steps\.a\.evaluate: not a mapping"),
-        ("settings: {evaluate: [1]}", "tiny", r"mine\.yaml: settings\.evaluate: not a mapping"),
-        ("", "[tiny]", r"mine\.yaml: base: not the name of a profile"),
+        ("engines: [1]", "tiny", r"mine\.yaml: engines=\[1\]: holds several keys"),
+        ("engines: {single: 3}", "tiny", r"mine\.yaml: engines\.single=3: holds several keys"),
+        ("steps: {a: 3}", "tiny", r"mine\.yaml: steps\.a=3: holds several keys"),
+        ("steps: {a: {evaluate: x}}", "tiny", r"mine\.yaml: steps\.a\.evaluate=x: holds several keys"),
+        ("settings: {evaluate: [1]}", "tiny", r"mine\.yaml: settings\.evaluate=\[1\]: holds several keys"),
+        ("", "[tiny]", r"mine\.yaml: base=\[tiny\]: give one text"),
     ],
 )
 def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named: str, tmp_path: Path) -> None:

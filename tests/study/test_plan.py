@@ -12,9 +12,8 @@ import pytest
 from compositionality.config.profile import profile_names
 from compositionality.errors import UserError
 from compositionality.study import model as models
-from compositionality.study.model import Replicate, load_study, study_names
+from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
-from compositionality.study.request import Request
 from compositionality.study.steps import IS_STEP_WORD, Step
 from compositionality.train.common.run_folder import flatten
 

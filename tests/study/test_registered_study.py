@@ -14,10 +14,15 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.evaluate.registration import FOLDER, read_registration
-from compositionality.study import confirmatory
-from compositionality.study import registration as module
-from compositionality.study.confirmatory import RESULTS, registered_request, registered_study
-from compositionality.study.registration import check_fits, register, registered
+from compositionality.study import registered as module
+from compositionality.study.registered import (
+    RESULTS,
+    check_fits,
+    register,
+    registered,
+    registered_request,
+    registered_study,
+)
 
 GOOD: dict[str, Any] = {
     "title": "a study", "study": "section41_42", "profile": "smoke", "claims": "composition", "primary": ["H2"],
@@ -52,7 +57,7 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ledger = tmp_path / "test_seeds.yaml"
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "results"))
     for function in (check_test_seed, note_test_seed):
-        monkeypatch.setattr(confirmatory, function.__name__, partial(function, path=ledger))
+        monkeypatch.setattr(module, function.__name__, partial(function, path=ledger))
     return path
 
 
@@ -115,53 +120,6 @@ def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed
     assert (steps[0].settings.post_hoc, steps[2].settings.force) == (True, True)
 
 
-def test_a_committed_registration_may_be_run(committed: Path) -> None:
-    found = registered(str(committed))
-    assert found.commit == git(committed.parent, "rev-parse", "HEAD")
-    assert found.content.replicates == GOOD["replicates"]
-
-
-def test_what_is_not_committed_is_refused(committed: Path) -> None:
-    committed.write_text(committed.read_text() + "# later\n")
-    with pytest.raises(UserError, match=r"small.yaml: changed since its commit"):
-        registered(str(committed))
-    git(committed.parent, "checkout", "-q", "small.yaml")
-    (committed.parent / "bash" / "study.sh").write_text("false\n")
-    with pytest.raises(UserError, match=r"code that is not committed \(M bash/study.sh\)"):
-        registered(str(committed))
-
-
-def test_changed_claims_and_recipes_are_refused(committed: Path) -> None:
-    claims = committed.parent / "claims.yaml"
-    claims.write_text(claims.read_text().replace("0.05", "0.04"))
-    with pytest.raises(UserError, match=r"small.yaml: claims_sha256: the claims' file is not what was registered"):
-        registered(str(committed))
-    git(committed.parent, "checkout", "-q", "claims.yaml")
-    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", committed.read_text()))
-    with pytest.raises(UserError, match=r"recipe_sha256: the settings of its steps are not what was registered"):
-        registered(str(committed))
-    write(committed.parent)
-    with pytest.raises(UserError, match=r"claims_sha256: not there yet; run python examples/register.py"):
-        registered(str(committed))
-
-
-def test_a_registered_study_takes_no_settings(committed: Path) -> None:
-    with pytest.raises(UserError, match=r"optim.lr=1: a registered study takes no settings"):
-        registered_study(str(committed), ["optim.lr=1"], {})
-    found = registered(str(committed))
-    for given, said in (
-        ({"SEEDS": "7"}, "SEEDS=7: registered is none"),
-        ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),
-        ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
-        ({"ARMS": "rft"}, "ARMS=rft: registered is rl-level2 rl-level1"),
-    ):
-        with pytest.raises(UserError, match=said):
-            registered_request(found, given)
-    request = registered_request(found, {"HOME": "/root", "PROFILE": "smoke"})
-    assert (request.name, request.trained, request.test_seed) == ("small", ["rl-level2", "rl-level1"], 31)
-    assert [one.name for one in request.replicates] == ["seed20-split61", "seed20-split62", "seed21-split63"]
-
-
 def test_results_of_a_registration_stay_its_own(committed: Path, tmp_path: Path) -> None:
     steps, _ = registered_study(str(committed), [], {}, dry=True)
     assert not (tmp_path / "results").exists()
@@ -188,13 +146,6 @@ def test_claims_are_not_registered_anew_for_the_same_test_problems(
     ):
         registered_study(str(committed), [], {})
     assert not (tmp_path / "elsewhere").exists()
-
-
-@pytest.mark.parametrize("key", ["MODEL_PATH", "TRAIN_FILES", "BASE_MODEL"])
-def test_registered_variables_single_scripts_are_refused(committed: Path, tmp_path: Path, key: str) -> None:
-    with pytest.raises(UserError, match=f"{key}=paper: a registered study takes no such variable; leave it out"):
-        registered_study(str(committed), [], {key: "paper"})
-    assert not (tmp_path / "results").exists()
 
 
 def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: Path) -> None:
@@ -231,3 +182,51 @@ def test_a_complete_replicate_is_not_run_again(committed: Path, tmp_path: Path) 
     (tmp_path / "results/small/seed20-split62" / RESULTS[0]).write_text("altered")
     with pytest.raises(UserError, match=r"results\.parquet: altered"):
         left()
+
+
+def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(committed: Path) -> None:
+    registration, commit = registered(str(committed))
+    assert commit == git(committed.parent, "rev-parse", "HEAD")
+    assert registration.replicates == GOOD["replicates"]
+
+    def refused(said: str, name: str, text: str) -> None:
+        """With this text in a file of the repository; then the file is as it was."""
+        path = committed.parent / name
+        before = path.read_text()
+        path.write_text(text)
+        with pytest.raises(UserError, match=said):
+            registered(str(committed))
+        path.write_text(before)
+
+    claims, text = (committed.parent / "claims.yaml").read_text(), committed.read_text()
+    refused(r"small.yaml: changed since its commit", "small.yaml", text + "# later\n")
+    refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
+    changed = r"small.yaml: claims_sha256: the claims' file is not what was registered"
+    refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
+    recipe = r"recipe_sha256: the settings of its steps are not what was registered"
+    refused(recipe, "small.yaml", re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text))
+    without = re.sub(".*_sha256: .*\n", "", text)
+    refused(r"claims_sha256: not there yet; run python examples/register.py", "small.yaml", without)
+
+
+def test_a_registered_study_takes_no_settings(committed: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"optim.lr=1: a registered study takes no settings"):
+        registered_study(str(committed), ["optim.lr=1"], {})
+    registration, _ = registered(str(committed))
+    for given, said in (
+        ({"SEEDS": "7"}, "SEEDS=7: registered is none"),
+        ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),
+        ({"TEST_SEED": "2027"}, "TEST_SEED=2027: registered is 31"),
+        ({"ARMS": "rft"}, "ARMS=rft: registered is rl-level2 rl-level1"),
+        ({"MODEL_PATH": "m"}, "MODEL_PATH=m: a registered study takes no such variable; leave it out"),
+        ({"TRAIN_FILES": "t"}, "TRAIN_FILES=t: a registered study takes no such variable"),
+        ({"BASE_MODEL": "b"}, "BASE_MODEL=b: a registered study takes no such variable"),
+    ):
+        with pytest.raises(UserError, match=said):
+            registered_request(str(committed), registration, given)
+    request = registered_request(str(committed), registration, {"HOME": "/root", "PROFILE": "smoke"})
+    assert (request.name, request.trained, request.test_seed) == ("small", ["rl-level2", "rl-level1"], 31)
+    assert [one.name for one in request.replicates] == ["seed20-split61", "seed20-split62", "seed21-split63"]
+    with pytest.raises(UserError, match="BASE_MODEL=b"):
+        registered_study(str(committed), [], {"BASE_MODEL": "b"})
+    assert not (tmp_path / "results").exists()

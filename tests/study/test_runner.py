@@ -37,14 +37,14 @@ esac
 """
 RUN = """
 import asyncio, os, sys
-from compositionality.study.backends import Local
+from compositionality.study.backends import Local, Slurm
 from compositionality.study.model import Replicate
 from compositionality.study.runner import Runner
 from compositionality.study.steps import Step
 script, lanes, *words = sys.argv[1:]
 place, own = Replicate("study", 0), {"FOLDER": os.environ["FOLDER"]}
 steps = [Step(word, place, "tiny", script=script, words=(word,), env=own, one_lane=True) for word in words]
-code = asyncio.run(Runner(steps, Local(int(lanes))).run())
+code = asyncio.run(Runner(steps, Local(int(lanes)) if int(lanes) else Slurm()).run())
 print("all done" if code == 0 else "not done", flush=True)
 sys.exit(code)
 """
@@ -55,18 +55,18 @@ def a_step(script: str = "x", word: str = "one", place: Replicate = PLACE, **key
     return Step(word, place, "tiny", script=script, words=(word,), **keys)
 
 
-def lane_script(folder: Path) -> str:
+def lane_script(folder: Path, text: str = LANE) -> str:
     """The script of the lanes, as steps name it."""
-    (folder / "lane.sh").write_text(LANE)
+    (folder / "lane.sh").write_text(text)
     return os.path.relpath(folder / "lane", ROOT / "bash")
 
 
-def lanes(folder: Path, words: str, together: str, lanes: int = 2) -> subprocess.Popen[str]:
-    """A runner over the words, started."""
+def lanes(folder: Path, words: str, together: str, lanes: int = 2, text: str = LANE) -> subprocess.Popen[str]:
+    """A runner over the words, started; with no lanes by Slurm."""
     environment = {**os.environ, "FOLDER": str(folder), "TOGETHER": together}
     environment = {key: value for key, value in environment.items() if key != "OMP_NUM_THREADS"}
     return subprocess.Popen(
-        [sys.executable, "-c", RUN, lane_script(folder), str(lanes), *words.split()],
+        [sys.executable, "-c", RUN, lane_script(folder, text), str(lanes), *words.split()],
         cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
@@ -111,13 +111,6 @@ def test_two_lanes_run_at_the_same_time_with_a_thread_each(tmp_path: Path) -> No
     assert "seed0/one | one has 1 thread" in out
     assert "seed0/two | two has 1 thread" in out
     assert out.endswith("all done\n"), err
-
-
-def test_every_job_gets_its_turn(tmp_path: Path) -> None:
-    out, err = output_of(lanes(tmp_path, "one two three four five", ""))
-    assert out.endswith("all done\n"), err
-    for word in ("one", "two", "three", "four", "five"):
-        assert f"seed0/{word} | {word} has" in out
 
 
 def test_one_lane_is_one_after_the_other_with_the_whole_machine(tmp_path: Path) -> None:
@@ -196,16 +189,13 @@ def test_every_lane_has_one_of_the_visible_gpus_and_knows_who_shares_it(
     assert backend.variables(a_step(), 0) == {}
 
 
-def test_a_lane_with_one_gpu_is_told_of_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    step = a_step(one_lane=True, gpu=True)
+def test_a_lane_has_one_gpu_one_thread_and_a_training_in_it_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    step = a_step("section41_42/stage2_rl_level2", one_lane=True, gpu=True, entry_point="train_grpo")
     assert "N_GPUS" not in Local(8, ["0", "1"]).variables(step, 0)
     monkeypatch.setenv("N_GPUS", "8")
     assert Local(8, ["0", "1"]).variables(step, 0)["N_GPUS"] == "1"
-    assert "CUDA_VISIBLE_DEVICES" not in Local(2).variables(step, 0)
-
-
-def test_a_training_in_a_lane_has_one_process() -> None:
-    step = a_step("section41_42/stage2_rl_level2", one_lane=True, entry_point="train_grpo")
+    assert Local(2).variables(step, 0) == {"OMP_NUM_THREADS": "1", "N_GPUS": "1"}
+    assert alone(a_step(one_lane=True, gpu=True, ray=True)) == {}  # verl on Ray asks for its GPUs itself
     assert command_of(step, in_lane=True) == (*command_of(step, in_lane=False), "run.processes=1")
     assert command_of(a_step(entry_point="evaluate"), in_lane=True)[-1] == "one"
 
@@ -271,21 +261,15 @@ def cluster_steps(folder: Path, *words: str) -> list[Step]:
 def test_slurm_runs_every_job_and_returns_its_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stub_slurm(tmp_path, monkeypatch)
     monkeypatch.setenv("TOGETHER", "one two")
+    monkeypatch.setenv("N_GPUS", "8")
     assert asyncio.run(Runner(cluster_steps(tmp_path, "one", "two"), Slurm(["--partition=gpu"])).run()) == 0
     asked = (tmp_path / "sbatch.log").read_text().splitlines()
     assert len(asked) == 2
     assert all("--wait" in line and "--cpus-per-task=1" in line and "--partition=gpu" in line for line in asked)
     logs = "".join(path.read_text() for path in (tmp_path / "results" / "study" / "slurm").glob("*.log"))
     assert "one has 1 thread" in logs
-
-
-def test_slurm_gives_a_job_its_gpus_on_one_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also a job of verl: without --gpus it would see none."""
-    stub_slurm(tmp_path, monkeypatch)
-    monkeypatch.setenv("TOGETHER", "one")
-    monkeypatch.setenv("N_GPUS", "8")
-    step = a_step(lane_script(tmp_path), env={"FOLDER": str(tmp_path)}, gpu=True, ray=True)
-    assert asyncio.run(Runner([step], Slurm()).run()) == 0
+    step = a_step(lane_script(tmp_path), env={"FOLDER": str(tmp_path), "TOGETHER": ""}, gpu=True, ray=True)
+    assert asyncio.run(Runner([step], Slurm()).run()) == 0  # without --gpus a job of verl would see none
     assert "--nodes=1 --ntasks=1 --cpus-per-task=1 --gpus=8" in (tmp_path / "sbatch.log").read_text()
 
 
@@ -310,21 +294,11 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for_and_not_started_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub_slurm(tmp_path, monkeypatch)
-    script = lane_script(tmp_path)
-    (tmp_path / "lane.sh").write_text(LEFT)
-    own = {"FOLDER": str(tmp_path)}
-    code = (
-        "import asyncio; from compositionality.study.backends import Slurm\n"
-        "from compositionality.study.model import Replicate; from compositionality.study.steps import Step\n"
-        "from compositionality.study.runner import Runner\n"
-        f"step = Step('left', Replicate('study', 0), 'tiny', script={script!r}, env={own!r}, one_lane=True)\n"
-        "asyncio.run(Runner([step], Slurm()).run())"
-    )
-    run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    run = lanes(tmp_path, "left", "", lanes=0, text=LEFT)
     wait_for(tmp_path, "left")
     run.kill()
     run.wait()
-    again = Step("left", PLACE, "tiny", script=script, env=own, one_lane=True)
+    again = a_step(lane_script(tmp_path, LEFT), "left", env={"FOLDER": str(tmp_path)}, one_lane=True)
     assert asyncio.run(Runner([again], Slurm()).run()) == 0
     assert (tmp_path / "done").is_file()
     assert (tmp_path / "starts").read_text() == "start\n"
@@ -336,10 +310,6 @@ def test_p18_a_backend_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyP
     for name, named in (("slurm", "there is no sbatch here"), ("cloud", "choose local, ray or slurm")):
         with pytest.raises(UserError, match=named):
             choose_backend(name, 1, (), "", [])
-
-
-def test_a_step_of_verl_on_ray_asks_for_its_gpus_itself() -> None:
-    assert alone(a_step(one_lane=True, gpu=True, ray=True)) == {}
 
 
 @pytest.mark.slow

@@ -1,0 +1,197 @@
+"""The steps of one replicate: its stages, each arm and its completions, the tables, what a report reads."""
+
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from compositionality.errors import UserError
+from compositionality.study.model import Arm, Replicate, Request, Stage, find_arm
+from compositionality.study.scripts import read_script
+from compositionality.study.steps import Step, with_words
+from compositionality.yaml_files import flow_list
+
+FAILURE_MODELS = ("base", "stage1", "rft", "rl-level1", "rl-level2")
+"""Whose completions are classified, of those that there are."""
+BASE = Stage("section41_42/stage0_base")
+"""Takes the place of a study's base model where one is given."""
+
+
+@dataclass(frozen=True)
+class ReplicatePlan:
+    """Makes the steps of a replicate in which these arms are trained."""
+
+    request: Request
+    place: Replicate
+    arms: Sequence[str]
+
+    @cached_property
+    def models(self) -> dict[str, str]:
+        """Models that are evaluated, in the order of the tables: of this plan, and arms whose models are there."""
+        wanted = {*self.arms, *self.request.loaded.evaluated}
+        paths = {name: self.model(name) for name in self.request.loaded.arms}
+        return {name: path for name, path in paths.items() if name in wanted or Path(path).is_dir()}
+
+    def model(self, name: str) -> str:
+        """The folder of an arm's model; that of an arm which is not trained is shared by the splits of a seed."""
+        arm = self.request.loaded.arms[name]
+        folder = (self.place if arm.is_trained else self.place.shared).folder("checkpoints")
+        last = self.iterations(name) - 1 if arm.rft else 0
+        return f"{folder}/{arm.model.format(last=last) if arm.model else 'base'}"
+
+    def stages(self, *, shared: bool) -> Iterator[Step]:
+        """Yield the stages before the arms: of this replicate alone and, if ``shared``, of all splits of its seed."""
+        for name, stage in self.request.loaded.stages.items():
+            if stage.per_split:
+                yield self.step(name, stage)
+            elif shared:
+                of_seed = replace(self, place=self.place.shared)
+                yield of_seed.base(stage) if name == "base" else of_seed.step(name, stage)
+
+    def base(self, stage: Stage) -> Step:
+        """The base model: the one that is given, else what ``stage`` makes, which has a chat template of its own."""
+        request = self.request
+        given = request.base_model or request.settings.base_model
+        template = request.chat_template or request.settings.chat_template or "own"
+        if given:
+            return self.step("base", BASE, [f"model={given}", f"chat_template={template}"])
+        if template != "own":
+            raise UserError(
+                f"CHAT_TEMPLATE={template}: the model that this profile makes has a chat template of its own; "
+                "leave it out, or give BASE_MODEL"
+            )
+        return self.step("base", stage)
+
+    def steps(self) -> Iterator[Step]:
+        """Yield each arm and its completions, the tables of all, and what a report reads."""
+        study, answers = self.request.loaded, list[str]()
+        for name in [*self.arms, *study.evaluated]:
+            if study.arms[name].is_trained:
+                yield from self.training(name)
+            collected = self.answers(f"answers-{name}", study.evaluate[0], name)
+            answers.append(collected.key)
+            yield collected
+        for script in study.evaluate:
+            title = script.rpartition("/")[2].replace("_", "-")
+            table = self.step(title, Stage(script), [models_word(self.models)], after=answers)
+            answers.append(table.key)
+            yield table
+        reported = {"passk": self.passk, "failure_modes": self.failure_modes, "influence": self.influence}
+        for kind in study.reported if self.request.report else ():
+            yield from reported[kind]([f"{self.place.name}/evaluate"])
+
+    def training(self, name: str) -> Iterator[Step]:
+        """Yield the steps that train an arm."""
+        arm = find_arm(self.request.loaded, name)
+        if arm.rft:
+            yield from self.rft(name, arm)
+            return
+        start, parts = self.model(arm.start) if arm.start else "", arm.steps or {"": Stage(arm.script)}
+        after = [f"{self.place.name}/{other}" for other in arm.after]
+
+        def filled(text: str) -> str:
+            return text.replace("{arm}", name).replace("{start}", start)
+
+        for part, stage in parts.items():
+            env = stage.env
+            if part == [*parts][-1]:
+                model = {"OUTPUT": self.model(name).removesuffix("/final"), **({"MODEL_PATH": start} if start else {})}
+                env = {**model, **env, **arm.env}
+            layer = [self.layer(name)] if read_script(stage.script) else []
+            words = [filled(word) for word in [*stage.words, *layer, *arm.words_of(part)]]
+            own = Stage(stage.script, {key: filled(text) for key, text in env.items()}, words)
+            step = self.step(f"{name}-{part}" if part else name, own, one_lane=True, after=after)
+            by_verl = step.flat.get("engine") == "verl" and self.request.settings.engine != "verl"
+            if by_verl or not step.entry_point:
+                step.one_lane = False  # verl in a study of the other engine, and a script of several steps
+            yield step
+
+    def rft(self, name: str, arm: Arm) -> Iterator[Step]:
+        """Yield the steps of RFT: chunks of problems; for each, rollouts of the current model, a filter, SFT."""
+        folder = f"{{data}}/string_task/{name.replace('-', '_')}"
+
+        def step(title: str, script: str, more: Sequence[str] = (), **env: str) -> Step:
+            words = [self.layer(name), *arm.words_of(title.rpartition("-")[2]), *more]
+            return self.step(f"{name}-{title}", Stage(f"section41_42/stage2_rft_{script}", env), words, one_lane=True)
+
+        yield step("chunks", "create_problems", OUTPUT=f"{folder}/problems")
+        count, model = self.iterations(name), self.model(arm.start)
+        follows = any("_of=" in word for word in arm.words_of("train"))
+        for number in range(count):
+            here, problems = f"{folder}/iteration{number}", f"{folder}/problems/{number}.parquet"
+            rows, output = f"{here}/data/train.parquet", f"{{ckpt}}/{arm.model.format(last=number)}"
+            yield step(f"{number}-rollouts", "rollouts", MODEL_PATH=model, DATA=problems, OUTPUT=f"{here}/rollouts")
+            yield step(
+                f"{number}-filter", "filter", DATA=problems, TRAIN_FILES=f"{here}/rollouts", OUTPUT=f"{here}/data"
+            )
+            part = [f"trainer.part={number + 1}/{count}"] if follows else []
+            run = output.removesuffix("/final")
+            yield step(f"{number}-train", "train", part, MODEL_PATH=model, TRAIN_FILES=rows, OUTPUT=run)
+            model = output
+
+    def iterations(self, name: str) -> int:
+        """Return how many iterations an arm of RFT has: the chunks of its problems."""
+        chunks = next(self.rft(name, self.request.loaded.arms[name]))
+        words = [word for word in self.request.words if fnmatch.fnmatch(chunks.name, word.partition(":")[0])]
+        count: int = with_words([chunks], words)[0].settings.chunks
+        return count
+
+    def layer(self, name: str) -> str:
+        """Return what a profile says of an arm: ``steps: STUDY/ARM``."""
+        study = self.request.loaded
+        return f"step={study.base or self.request.study}/{study.arms[name].like or name}"
+
+    def passk(self, after: Sequence[str]) -> Iterator[Step]:
+        """Yield the steps of pass@k of the models that are asked for, or the profile's."""
+        script, chosen = "section44/passk", self.request.passk or self.request.settings.passk
+        models = {name: self.models[name] for name in chosen if name in self.models}
+        collected = [self.answers(f"passk-{name}", script, name, after) for name in models]
+        yield from collected
+        yield self.step("passk", Stage(script), [models_word(models)], after=[step.key for step in collected])
+
+    def failure_modes(self, after: Sequence[str]) -> Iterator[Step]:
+        """Yield the step that classifies wrong completions of ``FAILURE_MODELS``."""
+        words = [f"models={flow_list(name for name in FAILURE_MODELS if name in self.models)}"]
+        yield self.step("failure-modes", Stage("section45/failure_modes"), words, after=after)
+
+    def influence(self, after: Sequence[str]) -> Iterator[Step]:
+        """Yield the steps that measure the influence of problems on the models that SFT makes."""
+        for name in (name for name in self.arms if name.startswith("sft-")):
+            output, before = f"{{results}}/influence/{name}", after
+            for script, title, folder in (("influence_rollouts", "-rollouts", "/rollouts"), ("influence", "", "")):
+                env = {"MODEL_PATH": self.models[name], "OUTPUT": f"{output}{folder}"}
+                stage = Stage(f"behavior_injection/{script}", env)
+                step = self.step(f"influence-{name}{title}", stage, one_lane=True, after=before)
+                before = [step.key]
+                yield step
+
+    def answers(self, title: str, script: str, name: str, after: Sequence[str] = ()) -> Step:
+        """Return the step that collects completions of one model for a table."""
+        words = [models_word({name: self.models[name]}), "answers_only=true"]
+        return self.step(title, Stage(script), words, one_lane=True, after=after)
+
+    def step(
+        self, name: str, stage: Stage, words: Sequence[str] = (), *, one_lane: bool = False, after: Sequence[str] = ()
+    ) -> Step:
+        """Return a step of a script, with its folders in the place of ``{data}`` …"""
+        script, request, place = read_script(stage.script), self.request, self.place
+        return Step(
+            name,
+            place,
+            request.profile,
+            script.entry_point if script else "",
+            stage.script,
+            {key: place.filled(value) for key, value in stage.env.items()},
+            tuple(place.filled(word) for word in [*stage.words, *words]),
+            tuple(after),
+            test_seed=request.test_seed,
+            one_lane=one_lane or request.one_lane,
+            gpu=request.gpu,
+            ray=request.gpu and request.settings.engine == "verl",
+        )
+
+
+def models_word(models: Mapping[str, str]) -> str:
+    """Return ``models=[NAME:PATH,…]``."""
+    return f"models={flow_list(f'{name}:{path}' for name, path in models.items())}"
