@@ -30,6 +30,6 @@ bash bash/setup.sh "${packages[@]}"
 two=(-n 2 --dist loadfile) # workers, a core each
 OMP_NUM_THREADS=1 tests "${two[@]}" -m "$quick" "$@"
 if [[ -n $slow ]]; then
-  tests "${two[@]}" --no-loadscope-reorder --durations=20 -m "slow and not gpu and not benchmark" "$@"
+  OMP_NUM_THREADS=1 tests "${two[@]}" --no-loadscope-reorder --durations=20 -m "slow and not gpu and not benchmark" "$@"
   tests -m "benchmark and not slow and not gpu" "$@"
 fi
