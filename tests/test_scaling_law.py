@@ -56,8 +56,10 @@ def test_an_algorithm_and_rows_of_ones_own() -> None:
     (told,) = map(values, dry(f"{SECTION}/train.sh", "algorithm=reinforce_plus_plus", **own))
     keys = ("model.path", "data.train_files", "data.val_files", "trainer.output", "algorithm")
     assert [told[key] for key in keys] == ["m", "a.parquet", "b.parquet", "o", "reinforce_plus_plus"]
-    (asked,) = map(values, dry(f"{SECTION}/passk.sh", PROFILE="tiny", TRAINED="c/rl-x", DATA="b.parquet", OUTPUT="o"))
-    assert (asked["models"], asked["problems"], asked["output"]) == ("['base:c/base-x/model']", "b.parquet", "o")
+    (asked,) = map(
+        values, dry(f"{SECTION}/passk.sh", PROFILE="tiny", MODEL_PATH="[base:m,c/steps]", DATA="b", OUTPUT="o")
+    )
+    assert (asked["models"], asked["problems"], asked["output"]) == ("[base:m,c/steps]", "b", "o")
 
 
 DOMAINS = "[math,code,logic,stem]"

@@ -14,7 +14,7 @@ from compositionality.study.scripts import STEP_VARIABLES, read_script, words_of
 
 SECTION = "bash/section41_42"
 EXEMPT = {
-    *("env", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown", "scaling_law/passk"),
+    *("env", "setup", "test", "lock", "quickstart", "confirmatory", "single_file/countdown"),
     *("scaling_law/run_multi_domain", "scaling_law/run_single_domain", "scaling_law/check_data"),
     "behavior_injection/run_qwen2.5_1.5b",
 }

@@ -58,8 +58,7 @@ run train_grpo model.path="$MODEL_PATH" model.lora.rank=32 model.lora.alpha=64 \
   optim.lr="$actor_lr" optim.warmup_steps="$warmup" critic.lr="$critic_lr" critic.alone_steps="$critic_alone" \
   reward.judge_seconds=60 trainer.output="$OUTPUT" trainer.steps=null trainer.epochs="$epochs" \
   trainer.save_every="$save_every" trainer.eval_every="$eval_every" trainer.keep="$keep" "${keys[@]}"
-table=$RESULTS/passk-$(basename "$OUTPUT")
-TRAINED=$OUTPUT
-OUTPUT=$table TRAINED=$TRAINED MODEL_PATH=$MODEL_PATH DATA=$VAL_FILES \
+models="['base:$MODEL_PATH','$OUTPUT/steps']"
+OUTPUT=$RESULTS/passk-$(basename "$OUTPUT") MODEL_PATH=$models DATA=$VAL_FILES \
   bash bash/scaling_law/passk.sh n_samples="$samples" max_prompt_tokens="$max_prompt" max_tokens="$max_response" \
   "${passk_keys[@]}"

@@ -43,6 +43,8 @@ from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
 from compositionality.types import Problem, Reason
 
+EXPORTED = "exported"
+"""Beside the shards of a checkpoint of verl, the same weights as a model folder."""
 SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -50,7 +52,7 @@ SAME_IN_ALL = ("n_samples", "temperature", "top_p", "top_k", "max_tokens")
 class EvaluationSettings(RowSettings, SamplingSettings):
     """Which models answer which problems; shared by ``evaluate`` and ``passk``."""
 
-    models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here
+    models: list[str] = field(default_factory=list)  # NAME:PATH, sampled here; RUN/steps: all its checkpoints
     rollouts: list[str] = field(default_factory=list)  # NAME:FOLDER, sampled before by collect_rollouts
     problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
     output: Path = REQUIRED  # folder of the results
@@ -96,6 +98,7 @@ def open_evaluation(settings: EvaluationSettings) -> Evaluation:
     models, rollouts, files = names_of(settings)
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
     for path in models.values():
+        _export(Path(path))
         check_settings(settings.collection(path, settings.problems[0], settings.output))
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
     jobs = {}
@@ -132,11 +135,32 @@ def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, st
         raise UserError("rollouts=[...] needs the one problem file that they answer, problems=[NAME:PATH]")
     if settings.limit and (settings.levels or settings.per_level or settings.rollouts):
         raise UserError(f"limit={settings.limit}: not with levels, per_level or rollouts; give per_level alone")
-    models = named_paths("models", settings.models) if settings.models else {}
+    models = models_of(settings.models) if settings.models else {}
     rollouts = named_paths("rollouts", settings.rollouts) if settings.rollouts else {}
     if twice := sorted(models.keys() & rollouts.keys()):
         raise UserError(f"models and rollouts both have {twice[0]!r}; write NAME:PATH for one")
     return models, rollouts, named_paths("problems", settings.problems)
+
+
+def models_of(entries: Sequence[str]) -> dict[str, str]:
+    """Return model folders by name; the folder ``steps`` of a run is that of each checkpoint, step8, step16 …"""
+    models = {}
+    for name, path in named_paths("models", entries).items():
+        steps = {int(step.name.rpartition("_")[2]): step for step in Path(path).glob("global_step_*")}
+        for number in sorted(steps):
+            folder = steps[number] / (EXPORTED if (steps[number] / "actor").is_dir() else "huggingface")
+            models[f"step{number}"] = str(folder)
+        if not steps:
+            models[name] = path
+    return models
+
+
+def _export(model: Path) -> None:
+    """Make the model folder of a checkpoint that verl wrote in shards."""
+    if model.name == EXPORTED and (model.parent / "actor").is_dir():
+        from compositionality.train.verl.export import ExportSettings, export_step
+
+        export_step(ExportSettings(checkpoint=str(model.parent), output=str(model)))
 
 
 def _read(settings: EvaluationSettings, path: Path) -> pa.Table:
