@@ -1,9 +1,9 @@
 r"""Accuracy by level of every arm, with a dot for each seed: a panel for each group of problems, then the paper's.
 
-Reads the seeds.json of examples/summarise_seeds.py. Writes OUTPUT, a .png, .svg or .pdf (without an ending
-.png), with a manifest that holds the hash of what it shows; a seeds.json that was altered is refused.
+Reads the results.parquet of every seed, made by examples/evaluate.py. Writes OUTPUT, a .png, .svg or .pdf (without an
+ending .png), with a manifest that holds the hash of what it shows; a table that was altered is refused.
 
-    python examples/draw_figure.py seeds=results/composition/section41_42/seeds.json \
+    python examples/draw_figure.py inputs=[seed0:results/composition/seed0/section41_42] \
         output=results/composition/section41_42/accuracy_by_level title="tiny profile"
 
 models=[stage1,rl-level2] draws these arms only; arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its

@@ -1,10 +1,11 @@
 r"""The report of a study: one HTML page that needs nothing else, its figures as PNG, its tables as CSV.
 
-Reads STUDY/section41_42/seeds.json and, where they exist: claims.json, data_audit.json, rollouts and times in STUDY;
-section44/ and section45/ of every seed (STUDY/seed0, STUDY/seed1, …); section43/seeds.json in countdown=; metrics and
-settings of every seed's training runs in checkpoints=; problem files and the rollouts of RFT in data=. The page names
-what is missing and the command that makes it. Writes OUTPUT/index.html, OUTPUT/figures/, OUTPUT/tables/ and
-OUTPUT/manifest.json; prints the page's path.
+Reads section41_42/results.parquet of every seed (STUDY/seed0, STUDY/seed1, …; seeds=[seed0] those only) and, where they
+exist: claims.json, data_audit.json, rollouts and times in STUDY; section44/ and section45/ of every seed; section43/ of
+every seed in countdown=; metrics and settings of every seed's training runs in checkpoints=; problem files and the
+rollouts of RFT in data=. The page names what is missing and the command that makes it. Writes OUTPUT/index.html,
+OUTPUT/finding.txt (the finding in four lines), OUTPUT/figures/, OUTPUT/tables/ and OUTPUT/manifest.json; prints the
+page's path.
 
     python examples/report.py study=results/composition output=results/composition/report \
         countdown=results/countdown checkpoints=checkpoints/composition data=data/composition

@@ -1,10 +1,10 @@
 r"""Accuracy by level over several seeds, and the differences between the arms.
 
-Reads the results.parquet of every seed, made by examples/evaluate.py. Writes OUTPUT (a .json), with markdown=FILE the
-tables for a README; prints the tables.
+Reads the results.parquet of every seed, made by examples/evaluate.py. Writes OUTPUT (a .csv: a row for each share, and
+for each difference to another arm, base), with markdown=FILE the tables for a README; prints the tables.
 
-    python examples/summarise_seeds.py inputs=[seed0:results/composition/seed0/section41_42/results.parquet,\
-        seed1:results/composition/seed1/section41_42/results.parquet] output=results/composition/section41_42/seeds.json
+    python examples/summarise_seeds.py output=results/composition/section41_42/summary.csv \
+        inputs=[seed0:results/composition/seed0/section41_42,seed1:results/composition/seed1/section41_42]
 
 Seeds that answered other problems, or were sampled with other settings than the seed, are refused. Two intervals, both
 95 %: over problems (these seeds), and over seeds and problems; compositionality/stats/estimate.py says how.

@@ -1,14 +1,14 @@
 r"""Write the record of a study, to be committed: a folder without host names or paths, whole or not at all.
 
-Reads the seeds.json of examples/summarise_seeds.py and, where named, the claims.json of examples/claims.py, the
-results.parquet of all replicates, a figure, YAML files, files of times (lines that end in seconds) and run folders.
+Reads the results.parquet of all replicates (of several evaluations the study's own first) and, where named, the
+claims.json of examples/claims.py, a figure, YAML files, files of times (lines that end in seconds) and run folders.
 Writes in OUTPUT: record.json (command, code, versions, hardware, settings, times, estimates, claims), command, versions
 (as pip reads them), metrics.jsonl (every step of every run), results.parquet (all replicates), figure.png, README.md.
 
     S=results/composition
-    python examples/write_record.py seeds=$S/section41_42/seeds.json claims=$S/claims.json \
+    python examples/write_record.py results=[accuracy/seed0:$S/seed0/section41_42/results.parquet,...] \
+        claims=$S/claims.json machine=$S/section41_42/machine.json \
         output=results/records/mine command="'SEEDS=3 bash bash/quickstart.sh'" \
-        results=[accuracy/seed0:$S/seed0/section41_42/results.parquet,...] \
         figure=$S/section41_42/accuracy_by_level.png times=[all:$S/section41_42/times.tsv] \
         config=[profile:compositionality/config/profile/tiny.yaml] \
         runs=[seed0-rl-level2:checkpoints/composition/seed0/stage2-rl-level2,...]

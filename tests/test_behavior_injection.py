@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from bash_runs import dry, planned, run, values
 
@@ -115,14 +116,15 @@ def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> N
         done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", STUDY="s", **folders)
         assert done.returncode == 0, done.stdout + done.stderr
         assert (f"{folders['CKPT_DIR']}/s/seed0/rl-bridge/final is already there" in done.stdout) == again
-    summary = json.loads((tmp_path / "RESULTS_DIR/s/behavior_injection/seeds.json").read_text())
-    assert set(summary["models"]) == {"base", *folders["ARMS"].split()}
-    assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {("igsm", 2), ("igsm", 3), ("ood", 4)}
+    summary = pd.read_csv(tmp_path / "RESULTS_DIR/s/behavior_injection/summary.csv")
+    assert {*summary["model"]} == {"base", *folders["ARMS"].split()}
+    assert {*zip(summary["group"], summary["level"], strict=True)} == {("igsm", 2), ("igsm", 3), ("ood", 4)}
     claims = json.loads((tmp_path / "RESULTS_DIR/s/claims.json").read_text())["claims"]
     decided = {row["claim"]: row["decision"] for row in claims}
     assert (decided["R4"], decided["R8-plain"] != "not run") == ("not run", True)
-    ranks = json.loads((tmp_path / "RESULTS_DIR/s/behavior_injection/ranks.json").read_text())
-    assert sorted(ranks["arms"]) == sorted(names)
+    ranked = pd.read_csv(tmp_path / "RESULTS_DIR/s/report/tables/ranked.csv")
+    assert {*ranked["arm"]} == {*names}
+    assert (tmp_path / "RESULTS_DIR/s/behavior_injection/ranks.csv").is_file()
     assert next(row for row in claims if row["claim"] == "R1")["comparisons"][0]["level"] == 3
     page = (tmp_path / "RESULTS_DIR/s/report/index.html").read_text()
     for name in ("accuracy", "training", "influence", "influence_pairs", "ranks", "claims"):

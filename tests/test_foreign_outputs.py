@@ -52,7 +52,7 @@ def _write_rows(path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", list(COMMANDS))
 def test_p21_a_foreign_folder_is_refused_and_left_alone(name: str, places: dict[str, str], tmp_path: Path) -> None:
-    out = tmp_path / ("out.json" if name in ("audit_data", "summarise_seeds") else "out")
+    out = tmp_path / {"audit_data": "out.json", "summarise_seeds": "out.csv"}.get(name, "out")
     notes = [out / name for name in ("steps/notes.txt", "results.parquet", "train.log", "p/notes.txt")]
     for note in notes:
         note.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bash_runs import dry, planned, run, values
 
@@ -177,12 +178,8 @@ def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> Non
         assert done.returncode == 0, done.stdout + done.stderr
         assert (f"{folders['CKPT_DIR']}/s/seed0/rl-85k/final is already there" in done.stdout) == again
     results = tmp_path / "RESULTS_DIR/s"
-    summary = json.loads((results / "scaling_law/seeds.json").read_text())
-    assert {(row["group"], row["level"]) for row in summary["accuracy"]} == {
-        ("holdout", 1),
-        ("holdout", 2),
-        ("longer", 1),
-    }
+    summary = pd.read_csv(results / "scaling_law/summary.csv")
+    assert {*zip(summary["group"], summary["level"], strict=True)} == {("holdout", 1), ("holdout", 2), ("longer", 1)}
     for resource in ("flops", "flops_paper", "completions"):
         fits = json.loads((results / f"scaling_law/{resource}/scaling.json").read_text())
         assert (len(fits["sizes"]), fits["runs"]) == (3, 3)

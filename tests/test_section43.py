@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bash_runs import planned, run
 
@@ -52,9 +53,9 @@ def test_section_43_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
         model = f"{folders['CKPT_DIR']}/s/seed0/stage2-multi-rl-level1to2/final"
         assert (f"{model} is already there" in done.stdout) == again
     results = tmp_path / "RESULTS_DIR/s"
-    summary = json.loads((results / "section43/seeds.json").read_text())
-    assert summary["models"] == ARMS
-    assert {row["level"] for row in summary["accuracy"]} == {2, 3, 4, 5}
+    summary = pd.read_csv(results / "section43/summary.csv")
+    assert [*summary["model"].unique()] == ARMS
+    assert {*summary["level"]} == {2, 3, 4, 5}
     assert (results / "section43/accuracy_by_level.png").is_file()
     merged = read_table(tmp_path / "DATA_DIR/s/seed0/string_countdown_task/stage1_rft_data/train.parquet")
     sources = set(merged["data_source"].to_pylist())

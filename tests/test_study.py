@@ -1,10 +1,10 @@
 """A whole study by one command: which steps run for which seed, and the inputs of the report."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from bash_runs import ROOT, planned, run
 
@@ -34,8 +34,8 @@ def test_a_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     settings = {"PROFILE": "smoke/verl", "ARMS": "rl-level2", "STUDY": "s", **folders}
     done = run("bash/study.sh", **settings)
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = json.loads((tmp_path / "RESULTS_DIR/s/section41_42/seeds.json").read_text())
-    assert {row["model"] for row in summary["accuracy"]} == {"base", "stage1", "rl-level2"}
+    summary = pd.read_csv(tmp_path / "RESULTS_DIR/s/section41_42/summary.csv")
+    assert {*summary["model"]} == {"base", "stage1", "rl-level2"}
     assert run("bash/report.sh", "page:check=true", **settings).returncode == 0
 
 
@@ -43,7 +43,7 @@ def test_claims_and_report_of_nothing_are_one_line(tmp_path: Path) -> None:
     own = {"PROFILE": "tiny", "RESULTS_DIR": str(tmp_path / "r"), "CKPT_DIR": str(tmp_path / "c")}
     done = run("bash/report.sh", "only=[page]", **own)
     assert done.returncode == 2
-    assert "section41_42/seeds.json: no such file; make it with bash bash/section41_42" in done.stderr
+    assert "seed0/section41_42/results.parquet: no such file; make it with bash bash/section41_42" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Pandas frames of cells, printed by rich or written as markdown between marks in a file."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,14 @@ def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
     heads = [title, *map(str, frame.columns)]
     lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
     return [f"| {' | '.join(cells)} |".replace("\n", "<br>") for cells in lines]
+
+
+def csv_text(rows: Any) -> str:
+    """Return rows, or a frame, as CSV; lists as JSON, nothing for None."""
+    frame = pd.DataFrame(rows, dtype=object)
+    for name in frame.columns:
+        frame[name] = [json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in frame[name]]
+    return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def marks(place: str) -> tuple[str, str]:

@@ -10,8 +10,9 @@ from compositionality.data.artefact import Recipe, exclusive, is_to_be_checked, 
 from compositionality.data.json_files import NUMBER, Shape, check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
+from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.results import LABELS, read_results
-from compositionality.evaluate.seeds import STEP as SUMMARY_STEP
+from compositionality.evaluate.seeds import summary_of, table_files
 from compositionality.ranges import REQUIRED
 from compositionality.report.theme import arm_styles, rendered, renderer_versions, spec_of
 from compositionality.types import Metric
@@ -19,18 +20,8 @@ from compositionality.types import Metric
 if TYPE_CHECKING:
     import altair as alt
 
+AGAIN = "run examples/fit_scaling.py again with --force"
 FORMATS = (".png", ".svg", ".pdf")
-_SHARE: Shape = {
-    **{"model": str, "group": str, "level": int, "data_source": str, "low": NUMBER | None, "high": NUMBER | None},
-    **{"values": list | None, "interval": str | None, "n_problems": int, "n_seeds": int},
-}
-SUMMARY_SHAPE: Shape = {
-    "models": list,
-    "accuracy": {**_SHARE, "accuracy": NUMBER | None},
-    "composed": {**_SHARE, "composed": NUMBER | None},
-    "training": dict,
-}
-"""What a figure reads of a seeds.json."""
 SCALING_SHAPE: Shape = {
     "resource": str,
     "sizes": list,
@@ -45,13 +36,12 @@ Row = Mapping[str, Any]
 
 @dataclass
 class FigureSettings:
-    """Settings of ``draw_accuracy``: ``seeds`` is a seeds.json, ``output`` ends in .png, .svg or .pdf (none: .png).
+    """Settings of ``draw_accuracy``.
 
-    ``models``: only these, in this order. ``arms``: title and colour of arms,
-    ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``.
+    ``arms``: title and colour of arms, ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``.
     """
 
-    seeds: Path = REQUIRED  # seeds.json
+    inputs: list[str] = REQUIRED  # NAME:FOLDER of examples/evaluate.py, one for each seed
     output: Path = REQUIRED  # the figure: .png, .svg or .pdf; without an ending .png
     title: str = ""  # above the figure
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
@@ -60,46 +50,27 @@ class FigureSettings:
 
 
 def draw_accuracy(settings: FigureSettings) -> Path:
-    """Write the figure with a manifest. UserError if the summary is altered or has no levels."""
+    """Write the figure with a manifest. UserError if the results are altered or have no levels."""
     from compositionality.report.figures import accuracy, accuracy_title
 
-    summary, models = chosen_models(settings)
-    styles = arm_styles(models, settings.arms)
-    rows, composed = ([row for row in part if row["model"] in models] for part in by_level(summary))
-    kept = {"models": models, "title": settings.title, "arms": {name: asdict(style) for name, style in styles.items()}}
+    results = read_results(settings.inputs, settings.models)
+    rows, composed = by_level(summary_of(results))
+    if not rows:
+        raise UserError(f"{settings.inputs[0]}: holds no accuracy by level")
+    styles = arm_styles(results.arms, settings.arms)
+    looks = {name: asdict(style) for name, style in styles.items()}
+    recipe = Recipe("draw_figure", {"title": settings.title, "arms": looks}, table_files(results))
     title = accuracy_title(rows, settings.title)
-    recipe = Recipe("draw_figure", kept, {"seeds": settings.seeds})
     return write_figure(
         settings.output, lambda: accuracy(rows, composed, styles).properties(title=title), recipe, force=settings.force
     )
 
 
 def check(settings: FigureSettings) -> None:
-    """Refuse in a dry run a summary, if it exists, that lacks the models."""
-    if is_to_be_checked(settings.seeds, dry=True):
-        chosen_models(settings)
-
-
-def chosen_models(settings: FigureSettings) -> tuple[dict[str, Any], list[str]]:
-    """Return the summary and the models to draw. UserError for a model that it does not have."""
-    summary = read_summary(settings.seeds)
-    models = settings.models or summary["models"]
-    unknown = [model for model in models if model not in summary["models"]]
-    if unknown:
-        raise UserError(f"models: {', '.join(unknown)} unknown; the summary has {', '.join(summary['models'])}")
-    return summary, models
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    """Return a seeds.json. UserError if it is missing, altered, another step's or without accuracy by level."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; make it with examples/summarise_seeds.py")
-    if verify(path).step != SUMMARY_STEP:
-        raise UserError(f"{path}: was not made by examples/summarise_seeds.py")
-    summary = _read(path, SUMMARY_SHAPE, "run examples/summarise_seeds.py again with --force")
-    if not by_level(summary)[0]:
-        raise UserError(f"{path}: holds no accuracy by level")
-    return summary
+    """Refuse in a dry run names of inputs that cannot be, and results, where they exist, that lack the models."""
+    paths = named_paths("inputs", with_run_names(settings.inputs)).values()
+    if is_to_be_checked(*paths, dry=True):
+        read_results(settings.inputs, settings.models)
 
 
 def by_level(summary: Row) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -156,7 +127,8 @@ def chosen_laws(settings: ScalingFigureSettings) -> tuple[dict[str, Any], Row, R
     path = settings.fits
     if verify(path).step != FIT_STEP:
         raise UserError(f"{path}: was not made by examples/fit_scaling.py")
-    content = _read(path, SCALING_SHAPE, "run examples/fit_scaling.py again with --force")
+    content = read_json_object(path, AGAIN)
+    check_shape(content, SCALING_SHAPE, path, AGAIN)
     laws = {law["law"]: law for law in content["laws"] if law["curves"]}
     if not laws:
         raise UserError(f"{path}: no law could be fitted")
@@ -190,9 +162,3 @@ def write_figure(output: Path, chart: "Callable[[], alt.TopLevelMixin]", recipe:
         write_derived(path, made, lambda partial: partial.write_bytes(rendered(spec_of(chart()), ending)), force=force)
     print(path)
     return path
-
-
-def _read(path: Path, shape: Shape, fix: str) -> dict[str, Any]:
-    content = read_json_object(path, fix)
-    check_shape(content, shape, path, fix)
-    return content

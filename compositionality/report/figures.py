@@ -223,12 +223,11 @@ def budget(rows: Any, styles: Styles) -> Chart:
 
 def pass_at_k(curves: Any, styles: Styles) -> Chart:
     """Draw pass@k with its interval over k on a logarithmic axis: a panel for each group and level."""
-    lists = ["k", "pass_at_k", "low", "high"]
-    frame = with_arms(curves, styles)
+    frame = with_arms(curves, styles).rename(columns={"value": "pass_at_k"})
     at = frame["level"].map(lambda level: f", level {level}" if level else "")
     frame["panel"] = frame["group"].map(group_title) + at + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
     columns = max(frame.groupby("group")["panel"].nunique())
-    frame = frame[["panel", "arm", *lists]].explode(lists).astype(dict.fromkeys(lists, float))
+    frame = frame[["panel", "arm", "k", "pass_at_k", "low", "high"]]
     arm = arm_encodings(styles)
     base = alt.Chart().encode(
         alt.X("k:Q", scale=alt.Scale(type="log", base=2, nice=False), axis=alt.Axis(format="d", tickCount=5)),

@@ -17,17 +17,18 @@ from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.claims.tables import claims_markdown
-from compositionality.evaluate.frames import grid, markdown_lines
+from compositionality.evaluate.frames import markdown_lines
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.ranks import correlation_cell, read_ranks
+from compositionality.evaluate.ranks import can_be_ranked, rank_table, ranks_of
 from compositionality.evaluate.registration import Frozen, registration_path
-from compositionality.evaluate.results import SPLIT
+from compositionality.evaluate.results import SPLIT, read_results
+from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import summary_markdown
 from compositionality.ranges import REQUIRED
-from compositionality.report.draw import read_summary
-from compositionality.study.machine import MACHINE, machine, versions
+from compositionality.study.machine import machine, versions
 from compositionality.train.common.metrics import read_metrics
+from compositionality.types import Metric
 from compositionality.yaml_files import read_yaml
 
 RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
@@ -40,30 +41,31 @@ _PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 class RecordSettings:
     """Settings of ``write_record``; lists hold NAME:PATH."""
 
-    seeds: Path = REQUIRED  # seeds.json
+    results: list[str] = REQUIRED  # RESULTS/SEED:PATH, as examples/claims.py takes them; first the study's own
     output: Path = REQUIRED  # folder to make
+    models: list[str] = field(default_factory=list)  # of the tables: these only, in this order; empty: all
     command: str = ""  # what was run, as it was typed
     config: list[str] = field(default_factory=list)  # NAME:PATH of YAML files
     runs: list[str] = field(default_factory=list)  # NAME:PATH of run folders
     times: list[str] = field(default_factory=list)  # NAME:PATH of files with lines "stage seconds"
+    machine: str = ""  # machine.json of the machine that ran the study, if not this one
     notes: list[str] = field(default_factory=list)  # sentences to keep
-    results: list[str] = field(default_factory=list)  # RESULTS/SEED:PATH, as examples/claims.py takes them
     figure: str = ""  # PNG to keep
     claims: str = ""  # claims.json
-    ranks: str = ""  # ranks.json: of behaviour injection, what is known of the SFT models and the gains from RL
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
     force: bool = False  # replace a record of another run
 
 
 def write_record(settings: RecordSettings) -> Path:
-    """Write the folder ``output``, whole or not at all, unless it is of this very summary and these claims.
+    """Write the folder ``output``, whole or not at all, unless it is of these very results and claims.
 
     UserError if it is of others, unless forced, and for an input that is missing or altered.
     """
-    there = artefact.is_done(settings.output, recipe_of(settings), force=settings.force)
+    recipe = recipe_of(settings)
+    there = artefact.is_done(settings.output, recipe, force=settings.force)
     if not there:
-        with artefact.new_artefact(settings.output, recipe_of(settings)) as partial:
+        with artefact.new_artefact(settings.output, recipe) as partial:
             partial.mkdir()
             _fill(partial, settings)
     print(f"{settings.output}{' is already there' if there else ''}")
@@ -76,9 +78,15 @@ def check(settings: RecordSettings) -> None:
 
 
 def recipe_of(settings: RecordSettings) -> artefact.Recipe:
-    """Return what a record is kept for: the same summary and claims."""
-    files = {"seeds": str(settings.seeds), "claims": settings.claims}
-    return artefact.Recipe("write_record", {}, {name: Path(path) for name, path in files.items() if path})
+    """Return what a record is kept for: the same tables and claims. UserError for what is not RESULTS/SEED:PATH."""
+    files = {"claims": Path(settings.claims)} if settings.claims else {}
+    for entry in settings.results or ["none"]:
+        match = re.fullmatch(r"([\w-]+/[\w-]+):(.+)", entry)
+        if not match:
+            raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH")
+        if Path(match[2]).name == RESULTS:  # the claims hold the hashes of influence and fits
+            files[match[1]] = Path(match[2])
+    return artefact.Recipe("write_record", {}, files)
 
 
 def _fill(folder: Path, settings: RecordSettings) -> None:
@@ -91,8 +99,7 @@ def _fill(folder: Path, settings: RecordSettings) -> None:
     }
     for name in filter(texts.get, texts):
         (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
-    if settings.results:
-        pq.write_table(joined_tables(settings), folder / RESULTS, compression="zstd")
+    pq.write_table(joined_tables(settings), folder / RESULTS, compression="zstd")
     if settings.figure:
         artefact.verify(Path(settings.figure))
         shutil.copyfile(settings.figure, folder / FIGURE)
@@ -102,10 +109,11 @@ def _fill(folder: Path, settings: RecordSettings) -> None:
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:
     """Return the content of record.json. UserError if an input is missing or altered."""
-    runs, fits = _named("runs", settings.runs), _named("fits", settings.fits)
-    folders = [folder for _, run in runs for folder in (run, run / "final") if folder.is_dir()]
-    described = settings.seeds.with_name(MACHINE)  # of the machine that ran the study, if not this one
-    found = read_json_object(described, "copy it from the machine of the study") if described.is_file() else {}
+    folders = [folder for _, run in _named("runs", settings.runs) for folder in (run, run / "final") if folder.is_dir()]
+    where = Path(settings.machine) if settings.machine else None
+    found = read_json_object(where, "copy it from the machine of the study") if where and where.is_file() else {}
+    own = settings.results[0].partition("/")[0]
+    evaluated = read_results(_of_kind(settings, own), settings.models)
     record = {
         "command": settings.command,
         "code": artefact.code_version(),
@@ -115,18 +123,24 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         "notes": settings.notes,
         "config": {name: read_yaml(path) for name, path in _named("config", settings.config)},
         "times_s": {name: read_times(path) for name, path in _named("times", settings.times)},
-        **{key: value for key, value in read_summary(settings.seeds).items() if not key.endswith("differences")},
+        **summary_of(evaluated),
     }
     if settings.claims:
         claims = read_claims(Path(settings.claims))
         record |= {"claims_notes": claims["notes"], **{key: claims[key] for key in ("claims", "controls", "n_seeds")}}
-    if settings.ranks:
-        record["ranks"] = read_ranks(Path(settings.ranks))
-    if fits:
+    if folders_of_influence := _of_kind(settings, "influence"):
+        known = read_results(folders_of_influence, metric=Metric.INFLUENCE)
+        record |= {"ranks": ranks_of(evaluated, known)} if can_be_ranked(evaluated, known) else {}
+    if fits := _named("fits", settings.fits):
         record["fits"] = {name: read_json_object(path, "run examples/fit_scaling.py again") for name, path in fits}
     if settings.registration:
         record["registration"] = _registration(Frozen(Path(settings.registration)))
     return record
+
+
+def _of_kind(settings: RecordSettings, kind: str) -> list[str]:
+    """SEED:PATH of the results of this name."""
+    return [entry.removeprefix(f"{kind}/") for entry in settings.results if entry.startswith(f"{kind}/")]
 
 
 def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
@@ -144,9 +158,7 @@ def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
     missing = [*(file for file in FILES if file not in files), "completions", "logs"]
     lines += [*(f"- {note}" for note in record["notes"]), "", f"Not in this folder: {', '.join(missing)}.", ""]
     lines += [summary_markdown(record), ""]
-    if ranks := record.get("ranks"):
-        frame = grid(ranks["correlations"], lambda row: row["predictor"], correlation_cell, across="of")
-        lines += markdown_lines(frame, f"rank correlation over {len(ranks['arms'])} arms with the gain from RL")
+    lines += markdown_lines(*rank_table(record["ranks"])) if "ranks" in record else []
     lines += [claims_markdown({**record, "notes": record["claims_notes"]})] if "claims" in record else []
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
@@ -154,21 +166,22 @@ def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
 def joined_tables(settings: RecordSettings) -> pa.Table:
     """Return the tables of all replicates, with evaluation, replicate, seed and split in front.
 
-    UserError unless all of the summary's are there, and no others than those and the claims'.
+    UserError unless they are those that the claims come from.
     """
-    inputs = [artefact.verify(Path(path)).inputs for path in (settings.seeds, settings.claims) if path]
-    known = [{value for name, value in one.items() if name.endswith(f"/{RESULTS}")} for one in inputs]
-    tables = dict[str, pa.Table]()
-    for entry in (one for one in settings.results if Path(one).name == RESULTS):  # no influence, no fits
-        name, _, path = entry.partition(":")
+    tables, hashes = [], dict[str, str]()
+    for name, path in (entry.split(":", 1) for entry in settings.results):
+        if Path(path).name != RESULTS:  # influence, fits
+            continue
         made, table = artefact.verify(Path(path)), pq.read_table(path, schema=SCHEMA)
-        of = made.settings.get("replicate", {})
-        keys = [*name.partition("/")[::2], int(of.get("seed", 0)), int(of.get(SPLIT, 0))]
+        replicate = made.settings.get("replicate", {})
+        keys = [*name.split("/"), int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))]
         columns = [pa.array([key] * len(table)) for key in keys]
-        tables[made.files[RESULTS]] = pa.table([*columns, *table.columns], names=[*KEYS, *table.column_names])
-    if not known[0] <= tables.keys() <= set().union(*known):
-        raise UserError("results: not the tables that the summary and the claims come from; give those, and no others")
-    return pa.concat_tables(tables.values())
+        tables.append(pa.table([*columns, *table.columns], names=[*KEYS, *table.column_names]))
+        hashes[f"{name}/{RESULTS}"] = made.files[RESULTS]
+    claims = artefact.verify(Path(settings.claims)).inputs if settings.claims else hashes
+    if hashes != {name: value for name, value in claims.items() if name.endswith(f"/{RESULTS}")}:
+        raise UserError("results: not the tables that the claims come from; give those, and no others")
+    return pa.concat_tables(tables)
 
 
 def steps(runs: Sequence[tuple[str, Path]]) -> Iterator[dict[str, Any]]:

@@ -35,15 +35,14 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
         yield _ablation(request)
         return
     tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
-    summary, figure = f"{results}/{section}/seeds.json", f"{results}/{section}/accuracy_by_level"
-    models = [name for name in study.arms if name in {*request.trained, *study.evaluated}]
-    registered = models if request.registration else None
-    keys = {"inputs": tables, "output": summary, "place": section, "models": registered}
+    summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
+    keys = {"inputs": tables, "output": summary, "place": section, "models": chosen_models(request)}
     yield "summary", "summarise_seeds", keys
-    yield "figure", "draw_figure", {"seeds": summary, "output": figure, "title": request.name}
+    keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
+    yield "figure", "draw_figure", keys
     if request.report and "ranks" in study.compared and sum(name.startswith("sft-") for name in request.trained) >= 3:
         influence = _of_each(request.replicates, "results", "influence")
-        output = f"{results}/{section}/ranks.json"
+        output = f"{results}/{section}/ranks.csv"
         yield "ranks", "rank_arms", {"accuracy": tables, "influence": influence, "output": output}
     if request.report and "fits" in study.compared:
         yield from _fits(request)
@@ -52,6 +51,12 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
         yield from _page(request)
     if request.record:
         yield _record(request, steps)
+
+
+def chosen_models(request: Request) -> list[str] | None:
+    """Return the models of tables and figures; None where all that were evaluated are shown."""
+    everywhere = {*request.trained, *request.loaded.evaluated}
+    return [name for name in request.loaded.arms if name in everywhere] if request.registration else None
 
 
 def _of_each(replicates: Iterable[Replicate], root: str, file: str) -> list[str]:
@@ -129,6 +134,7 @@ def _page(request: Request) -> Iterator[Command]:
     yield "page", "report", {
         "study": results, "section": request.section, "output": f"{results}/report",
         "checkpoints": request.root("checkpoints"), "data": request.root("data"),
+        "models": chosen_models(request), "seeds": [place.name for place in request.replicates],
         "countdown": countdown if reads_countdown else None,
         "others": others or None,
     }  # fmt: skip
@@ -143,14 +149,14 @@ def _record(request: Request, steps: Sequence[Step]) -> Command:
     )
     runs = [path.parent for folder in folders for path in sorted(Path(folder).glob("*/metrics.jsonl"))]
     fits = {name: Path(results, section, name, "scaling.json") for name in RESOURCES}
-    ranks, registration = Path(results, section, "ranks.json"), request.registration
+    registration = request.registration
     return "record", "write_record", {
-        "seeds": f"{results}/{section}/seeds.json", "claims": f"{results}/claims.json",
+        "claims": f"{results}/claims.json", "machine": f"{results}/{section}/machine.json",
+        "models": chosen_models(request),
         "output": f"results/records/{request.name}", "config": [f"profile:{profile}"],
         "results": _results(request, steps), "figure": f"{results}/{section}/accuracy_by_level.png",
         "times": [f"all:{results}/{section}/times.tsv"],
         "runs": [f"{run.parent.name}-{run.name}:{run}" for run in runs],
-        "ranks": str(ranks) if ranks.is_file() else None,
         "fits": [f"{name}:{path}" for name, path in fits.items() if path.is_file()] or None,
         "registration": f"{results}/registration" if registration else None,
         "command": f"REGISTRATION={registration} bash bash/confirmatory.sh" if registration else None,

@@ -104,6 +104,8 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
         raise SystemExit(code)
     for step in steps:
         if settings.log and step.name == "page":
+            if (finding := Path(step.outputs[0], "finding.txt")).is_file():
+                print(finding.read_text(), end="")
             print(f"The page, for any browser: {step.outputs[0]}/index.html")
 
 

@@ -18,7 +18,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.ranks import RankSettings, correlation_cell, rank_arms, ranks_of
+from compositionality.evaluate.ranks import correlation_cell, ranks_of
 from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.summary import contrast
 from compositionality.types import MIXED, Metric, TrainingReport
@@ -156,8 +156,3 @@ def test_arms_are_ranked_by_what_predicts_and_by_their_gain(tmp_path: Path) -> N
     assert (row["gain"], row["influence"], row["mixed"]) == pytest.approx((0.05, 3.3, 0.3))
     with pytest.raises(UserError, match="a ranking needs 3 arms with sft-ARM and rl-ARM in every seed"):
         ranks_of(gains({"vanilla": [0.1] * 2, "bridge": [0.5] * 2}, 2), known)
-
-
-def test_a_ranking_ends_in_json() -> None:
-    with pytest.raises(UserError, match=r"must end in .json"):
-        rank_arms(RankSettings(["a:b"], ["a:c"], Path("ranks.csv")))

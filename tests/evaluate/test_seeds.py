@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from rich.console import Console
 from studies import Outcomes, evaluation, problem_file, right
@@ -15,10 +16,10 @@ from compositionality.data.artefact import Recipe, new_artefact, tree_hash
 from compositionality.errors import UserError
 from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.results import read_results
-from compositionality.evaluate.seeds import SummariseSettings, summarise
-from compositionality.evaluate.summary import contrast, share
+from compositionality.evaluate.seeds import SummariseSettings, summarise, summary_of
+from compositionality.evaluate.summary import contrast, differences, share
 from compositionality.evaluate.tables import WIDTH, by_seed, print_summary, summary_markdown
-from compositionality.types import NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
+from compositionality.types import COMPOSED, CORRECT, NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")
@@ -52,9 +53,11 @@ def one(tmp_path: Path, heldout: Path, seed: int, **changes: Any) -> str:
 
 
 def summary(tmp_path: Path, inputs: Sequence[str], **changes: Any) -> dict[str, Any]:
-    path = summarise(SummariseSettings(list(inputs), tmp_path / "seeds.json", **changes))
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
+    """What is summarised, once it is written and printed."""
+    summarise(SummariseSettings(list(inputs), tmp_path / "summary.csv", **changes))
+    results = read_results(inputs, changes.get("models", ()))
+    pairs = {"differences": differences(results, CORRECT), "composed_differences": differences(results, COMPOSED)}
+    return {**summary_of(results), **pairs}
 
 
 def row_of(rows: Sequence[dict[str, Any]], level: int, **labels: str) -> dict[str, Any]:
@@ -75,6 +78,10 @@ def test_each_seed_and_their_mean(tmp_path: Path, three: list[str]) -> None:
     assert [seed["name"] for seed in found["seeds"]] == ["seed0", "seed1", "seed2"]
     assert [seed["seed"] for seed in found["seeds"]] == [0, 1, 2]
     assert set(found["problems"]) == {"heldout"}
+    table = pd.read_csv(tmp_path / "summary.csv", dtype={"base": str}, keep_default_na=False)
+    of_arm = table[(table["model"] == "rl-level2") & (table["level"] == 3)].set_index("base")
+    assert of_arm.loc[["", "stage1"], "value"].tolist() == [0.25, pytest.approx(0.2)]
+    assert json.loads(of_arm.loc["stage1", "values"]) == change["values"]
 
 
 def test_one_seed_says_that_its_interval_is_over_problems(tmp_path: Path, three: list[str]) -> None:
@@ -204,22 +211,22 @@ def test_p15_tables_of_two_evaluations_are_refused(tmp_path: Path, three: list[s
 
 def test_a_summary_follows_its_inputs_and_stays_when_they_do(tmp_path: Path, three: list[str]) -> None:
     assert len(summary(tmp_path, three[:2])["seeds"]) == 2
-    before = (tmp_path / "seeds.json").stat().st_mtime_ns
+    before = (tmp_path / "summary.csv").stat().st_mtime_ns
     summary(tmp_path, three[:2])
-    assert (tmp_path / "seeds.json").stat().st_mtime_ns == before
+    assert (tmp_path / "summary.csv").stat().st_mtime_ns == before
     assert len(summary(tmp_path, three)["seeds"]) == 3
 
 
 def test_p07_the_same_inputs_give_the_same_bytes(tmp_path: Path, three: list[str]) -> None:
-    paths = [summarise(SummariseSettings(three, tmp_path / name / "seeds.json")) for name in ("a", "b")]
+    paths = [summarise(SummariseSettings(three, tmp_path / name / "summary.csv")) for name in ("a", "b")]
     assert tree_hash(paths[0].parent) == tree_hash(paths[1].parent)
 
 
 def test_a_file_that_is_no_summary_is_not_overwritten(tmp_path: Path, three: list[str]) -> None:
-    (tmp_path / "seeds.json").write_text("mine")
+    (tmp_path / "summary.csv").write_text("mine")
     with pytest.raises(UserError, match="was not made by this step"):
         summary(tmp_path, three)
-    with pytest.raises(UserError, match=r"must end in .json"):
+    with pytest.raises(UserError, match=r"must end in .csv"):
         summarise(SummariseSettings(three, tmp_path / "seeds"))
 
 

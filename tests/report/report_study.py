@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from compositionality.data.artefact import Recipe, new_artefact
@@ -15,7 +16,6 @@ from compositionality.data.problems import to_table
 from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk.run import PasskSettings, passk
-from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe
@@ -57,9 +57,9 @@ def make_study(
     study, data = root / "results" / "tiny", root / "data" / "tiny"
     folder = data / "seed0" / "string_task"
     problems = {f"test_{name}": _problems(folder / f"test_{name}.parquet", name, levels, per_level) for name in SETS}
-    accuracy = [_accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed) for seed in range(n_seeds)]
-    _summarise(study / "section41_42" / "seeds.json", accuracy)
-    _times(study)
+    for seed in range(n_seeds):
+        _accuracy(of_seed(study, seed) / "section41_42", problems, MODELS, seed)
+    _times(study / "section41_42")
     for seed in range(n_seeds):
         if "passk" in parts:
             _pass_at_k(of_seed(study, seed) / "section44", problems["test_heldout"], seed)
@@ -114,7 +114,7 @@ def _groups(problems: Path) -> list[tuple[int, str]]:
     return list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
 
 
-def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> Path:
+def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> None:
     """The results of one seed, by the code that evaluates, from rollouts that are complete already."""
     paths = {model: _model(section.parent / "models" / model / "final", model) for model in models}
     settings = EvaluateSettings(
@@ -128,7 +128,7 @@ def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str]
             with new_artefact(job.output, recipe(job)) as partial:
                 partial.mkdir()
                 write_table(_shard(model, _groups(path), seed), partial / "shard-00000.parquet")
-    return evaluate(settings)
+    evaluate(settings)
 
 
 def _model(folder: Path, model: str) -> str:
@@ -150,39 +150,42 @@ def _shard(model: str, groups: Sequence[tuple[int, str]], seed: int) -> pa.Table
         place = number % per_level
         right = place < solved(model, level, seed, per_level)
         reason = Reason.CORRECT if right else REASONS[place % len(REASONS)]
-        verdicts.append(Verdict(float(right), reason, ATTACK))
+        verdicts.append(Verdict(float(right), reason, None if reason is Reason.NO_ANSWER else ATTACK))
     texts = [f"{model}, seed {seed}, says {ATTACK} {number}" for number in range(len(levels))]
     done = [Completion(text, 3, "stop") for text in texts]
     return shard_table([(n, 0) for n in range(len(levels))], groups, done, verdicts)
 
 
-def _summarise(output: Path, accuracy: Sequence[Path]) -> None:
-    summarise(SummariseSettings(inputs=[f"seed{seed}:{path}" for seed, path in enumerate(accuracy)], output=output))
-
-
 def _countdown(root: Path, per_level: int) -> None:
     problems = _problems(root / "data" / "tiny-countdown" / "test.parquet", "countdown", (3, 4, 5), per_level)
-    study = root / "results" / "tiny-countdown"
-    table = _accuracy(of_seed(study, 0) / "section43", {"test": problems}, list(DECAY)[-2:], 0)
-    _summarise(study / "section43" / "seeds.json", [table])
+    section = of_seed(root / "results" / "tiny-countdown", 0) / "section43"
+    _accuracy(section, {"test": problems}, list(DECAY)[-2:], 0)
 
 
-def other_task() -> dict[str, Any]:
-    """A seeds.json of a task that the project does not have."""
-    models, groups, levels = ("warm-start", "rl-dense"), ("short_lists", "long_lists"), (4, 5, 6)
-    rows = [
-        {
-            "model": model, "problems": "test", "group": group, "level": level,
-            "data_source": f"digits-{group}-level{level}", "accuracy": 0.5, "low": 0.3, "high": 0.7,
-            "interval": "seeds and problems", "problems_low": 0.4, "problems_high": 0.6, "values": [0.4, 0.6],
-            "n_seeds": 2, "n_problems": 12,
-        }
-        for group in groups for level in levels for model in models
-    ]  # fmt: skip
-    seeds = [{"name": f"seed{seed}", "seed": seed} for seed in range(2)]
-    sampling = {"n_samples": 1, "temperature": 1.0}
-    content = {"seeds": seeds, "models": list(models), "problems": {}, "sampling": sampling}
-    return {**content, "accuracy": rows, "composed": [], "differences": [], "composed_differences": [], "training": {}}
+def evaluated(
+    folder: Path,
+    shares: Mapping[tuple[str, str, int], float],
+    seed: int = 0,
+    per_level: int = 10,
+    source: str = "string-{group}-level{level}",
+) -> Path:
+    """results.parquet in ``folder``, of which so many answers are right by arm, group and level."""
+    names = [key for key in shares for _ in range(per_level)]
+    rows = pd.DataFrame(names, columns=["arm", "group", "level"])
+    numbers = rows.groupby("arm").cumcount()
+    share = pd.Series([shares[key] for key in names])
+    right = (numbers % per_level < (share * per_level).round()).astype(int)
+    named = [source.format(group=group, level=level) for _, group, level in names]
+    rows = rows.assign(
+        file="test", problem=numbers, data_source=named, cluster=numbers.astype(str), n=1, judged=1, right=right,
+        tokens=3 + seed,
+    )  # fmt: skip
+    settings = {"replicate": {"seed": seed}, "sampling": {"n_samples": 1, "temperature": 1.0}}
+    inputs = {"rollouts": write_json(folder / "answers.json", seed)}
+    with new_artefact(folder / "results.parquet", Recipe("evaluate_accuracy", settings, inputs)) as partial:
+        write(rows, partial)
+    write_json(folder / "training.json", {}, {"table": folder / "results.parquet"})
+    return folder / "results.parquet"
 
 
 def _pass_at_k(section: Path, problems: Path, seed: int) -> None:
@@ -240,11 +243,12 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
         write(count_classes(read_labels(labels)), partial)
 
 
-def _times(study: Path) -> None:
+def _times(section: Path) -> None:
     lines = [("9", "0", "1", "section41_42/stage1_rft", "40"), ("9", "0", "0", "section41_42/run_seed", "700")]
-    (study / "section41_42" / "times.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
+    section.mkdir(parents=True)
+    (section / "times.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
     machine = {"cpu": "A CPU", "cores": 2, "memory_gib": 8.0, "gpus": [], "system": "Linux", "python": "3.11.7"}
-    (study / "section41_42" / "machine.json").write_text(json.dumps(machine))
+    (section / "machine.json").write_text(json.dumps(machine))
 
 
 def _runs(folder: Path, seed: int, levels: Sequence[int]) -> None:

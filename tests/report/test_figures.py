@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from report_study import evaluated
 
 from compositionality.analysis.influence import SCHEMA
 from compositionality.analysis.scaling import ScalingSettings, fit_scaling
@@ -28,7 +29,7 @@ from compositionality.report.draw import (
 )
 from compositionality.report.page.build import report
 from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
-from compositionality.report.page.results import influence
+from compositionality.report.page.results import FigureRows
 from compositionality.report.scaling_figures import scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
 from compositionality.study.model import load_study
@@ -42,7 +43,7 @@ STARTS = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<svg", "pdf": b"%PDF"}
 def accuracy_rows(
     arms: Sequence[str] = ARMS, n_seeds: int = 3, groups: Sequence[str] = ("trained", "heldout")
 ) -> list[dict[str, Any]]:
-    """Falling accuracies, as in a seeds.json."""
+    """Falling accuracies, as rows of a summary."""
     return [
         {
             "model": arm, "problems": f"test_{group}", "group": group, "level": level,
@@ -57,13 +58,15 @@ def accuracy_rows(
     ]  # fmt: skip
 
 
-def summary_file(path: Path, arms: Sequence[str] = ARMS, n_seeds: int = 3, step: str = "summarise_seeds") -> Path:
-    """A seeds.json with falling accuracies."""
-    rows = accuracy_rows(arms, n_seeds)
-    content = {"models": list(arms), "seeds": [], "accuracy": rows, "composed": [], "training": {}}
-    with new_artefact(path, Recipe(step, {})) as partial:
-        partial.write_text(json.dumps(content))
-    return path
+def study_results(folder: Path, arms: Sequence[str] = ARMS, n_seeds: int = 2) -> list[str]:
+    """NAME:FOLDER of seeds with accuracies that fall by level and arm."""
+    shares = {
+        (arm, group, level): (0.9 - 0.1 * place) / level
+        for place, arm in enumerate(arms) for group in ("trained", "heldout") for level in (1, 2, 3)
+    }  # fmt: skip
+    for seed in range(n_seeds):
+        evaluated(folder / f"seed{seed}" / "s", shares, seed)
+    return [f"seed{seed}:{folder}/seed{seed}/s" for seed in range(n_seeds)]
 
 
 def drawn(chart: Any) -> tuple[pd.DataFrame, list[str]]:
@@ -78,8 +81,8 @@ def data_of(spec: dict[str, Any], part: dict[str, Any]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def seeds(tmp_path: Path) -> Path:
-    return summary_file(tmp_path / "seeds.json")
+def seeds(tmp_path: Path) -> list[str]:
+    return study_results(tmp_path / "study")
 
 
 # ---- accuracy
@@ -135,7 +138,7 @@ def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_
     assert ends["label_y"].diff().dropna().min() >= figures.APART - 1e-6
 
 
-def test_p07_p15_a_file_is_the_same_for_the_same_summary_and_names_it(tmp_path: Path, seeds: Path) -> None:
+def test_p07_p15_a_file_is_the_same_for_the_same_results_and_names_them(tmp_path: Path, seeds: list[str]) -> None:
     first = draw_accuracy(FigureSettings(seeds, tmp_path / "a", title="tiny profile"))
     assert first.name == "a.png"
     again = draw_accuracy(FigureSettings(seeds, tmp_path / "b.png", title="tiny profile"))
@@ -145,7 +148,9 @@ def test_p07_p15_a_file_is_the_same_for_the_same_summary_and_names_it(tmp_path: 
         assert path.read_bytes().startswith(start)
         manifest = read_manifest(path)
         assert manifest is not None
-        assert (manifest.inputs, manifest.settings["format"]) == ({"seeds": file_hash(seeds)}, ending)
+        assert manifest.settings["format"] == ending
+        tables = {f"seed{seed}/results.parquet": tmp_path / f"study/seed{seed}/s/results.parquet" for seed in (0, 1)}
+        assert {name: file_hash(table) for name, table in tables.items()}.items() <= manifest.inputs.items()
 
 
 def test_what_a_figure_without_caption_says() -> None:
@@ -156,28 +161,26 @@ def test_what_a_figure_without_caption_says() -> None:
     assert figures.accuracy_title(accuracy_rows(n_seeds=1), "").text.startswith("Accuracy by level, 1 seed; bars")
 
 
-def test_p15_p18_altered_and_other_files_are_refused(tmp_path: Path, seeds: Path) -> None:
-    def draw(path: Path, **changes: Any) -> None:
-        draw_accuracy(FigureSettings(path, tmp_path / "figure", **changes))
+def test_p15_p18_missing_and_altered_results_and_other_models_are_refused(tmp_path: Path, seeds: list[str]) -> None:
+    def draw(inputs: list[str], **changes: Any) -> None:
+        draw_accuracy(FigureSettings(inputs, tmp_path / "figure", **changes))
 
-    with pytest.raises(UserError, match="no such file; make it with examples/summarise_seeds"):
-        draw(tmp_path / "none.json")
-    with pytest.raises(UserError, match="was not made by examples/summarise_seeds"):
-        draw(summary_file(tmp_path / "other.json", step="evaluate_accuracy"))
-    with pytest.raises(UserError, match="models: rlx unknown; the summary has stage1"):
+    with pytest.raises(UserError, match=r"none: missing; run examples/evaluate.py"):
+        draw([f"a:{tmp_path}/none"])
+    with pytest.raises(UserError, match="models: rlx not evaluated in every seed; evaluated are stage1"):
         draw(seeds, models=["rlx"])
     with pytest.raises(UserError, match="holds no accuracy by level"):
-        draw(summary_file(tmp_path / "empty.json", arms=()))
-    seeds.write_text(seeds.read_text().replace("500", "900"))
-    with pytest.raises(UserError, match=r"seeds.json: altered"):
+        draw([f"a:{evaluated(tmp_path / 'flat' / 's', {('a', 'b', 0): 0.5})}"])
+    table = tmp_path / "study/seed0/s/results.parquet"
+    table.write_bytes(table.read_bytes() + b"x")
+    with pytest.raises(UserError, match=r"results.parquet: altered"):
         draw(seeds)
     assert not [*tmp_path.glob("figure*")]
 
 
-def test_a_new_summary_is_drawn_over_the_old_figure_but_over_no_other_file(tmp_path: Path, seeds: Path) -> None:
+def test_new_results_are_drawn_over_the_old_figure_but_over_no_other_file(tmp_path: Path, seeds: list[str]) -> None:
     old = draw_accuracy(FigureSettings(seeds, tmp_path / "figure")).read_bytes()
-    one = summary_file(tmp_path / "one.json", n_seeds=1)
-    assert draw_accuracy(FigureSettings(one, tmp_path / "figure")).read_bytes() != old
+    assert draw_accuracy(FigureSettings(seeds[:1], tmp_path / "figure")).read_bytes() != old
     (tmp_path / ".figure.png.manifest.json").unlink()
     with pytest.raises(UserError, match="was not made by this step"):
         draw_accuracy(FigureSettings(seeds, tmp_path / "figure"))
@@ -221,18 +224,12 @@ def test_every_class_has_a_colour_of_its_own() -> None:
         assert len(set(colours.values())) == len(classes)
 
 
-def test_the_papers_figures_are_what_its_text_states() -> None:
+def test_the_papers_figures_are_shares_and_bounds_are_marked() -> None:
     stated = {(row["model"], row["level"]): (row["value"], row["bound"]) for row in paper.stated_accuracy("heldout")}
-    assert [stated["rl-level2", level] for level in (2, 3, 4)] == [(0.64, 0), (0.27, 0), (0.15, 0)]
-    assert (stated["rft", 3], stated["stage1", 3]) == ((pytest.approx(0.026), 1), (0.05, 0))
-    on_countdown = [row["value"] for row in paper.stated_accuracy("countdown") if row["level"] == 3]
-    assert on_countdown == [0.17, 0.2, 0.35]
+    assert (stated["rl-level2", 3], stated["rft", 3]) == ((0.27, 0), (pytest.approx(0.026), 1))
     shares = {(row["model"], row["class"]): (row["share"], row["bound"]) for row in paper.stated_failures()}
-    of_rl = [shares["rl-level2", failure] for failure in ("correct", "atomic_error", "ignores_composition")]
-    assert of_rl == [(0.281, 0), (0.55, 0), (0, 0)]
-    for arm in ("stage1", "rft", "rl-level1"):
-        assert shares[arm, "ignores_composition"] == (0.5, 1)
-        assert shares[arm, "incorrect_composition"] == (0.35, 1)
+    assert shares["rl-level2", "correct"] == (0.281, 0)
+    assert {shares[arm, "ignores_composition"] for arm in ("stage1", "rft", "rl-level1")} == {(0.5, 1)}
 
 
 # ---- training, pass@k
@@ -267,9 +264,9 @@ def test_the_budget_has_a_smooth_line_a_seed_and_rfts_intervals() -> None:
 
 def test_pass_at_k_has_a_panel_for_each_level_and_a_row_for_each_k() -> None:
     curves = [
-        {"model": arm, "group": "heldout", "level": level, "n_problems": 40, "k": [1, 4, 16],
-         "pass_at_k": [0.1, 0.3, 0.6], "low": [0.0, 0.2, 0.5], "high": [0.2, 0.4, 0.7]}
-        for arm in ("stage1", "rl-level2") for level in (2, 3)
+        {"model": arm, "group": "heldout", "level": level, "n_problems": 40, "k": k,
+         "value": value, "low": value - 0.1, "high": value + 0.1}
+        for arm in ("stage1", "rl-level2") for level in (2, 3) for k, value in ((1, 0.1), (4, 0.3), (16, 0.6))
     ]  # fmt: skip
     rows, titles = drawn(figures.pass_at_k(curves, arm_styles(["stage1", "rl-level2"])))
     assert titles == [f"held-out functions, level {level} n = 40" for level in (2, 3)]
@@ -375,24 +372,26 @@ def influence_file(path: Path) -> None:
         for n in range(8)
     ]  # fmt: skip
     pairs = {"labels": LABELS, "means": [[4.0, -1.0], [1.0, 2.0]]}
-    with new_artefact(path, Recipe("influence", {}), {"co_influence": pairs}) as partial:
+    queries = path.parents[3] / "queries"
+    queries.write_text("queries")
+    recipe = Recipe("influence", {}, {"problems": queries, "rollouts": queries})
+    with new_artefact(path, recipe, {"co_influence": pairs}) as partial:
         write_table(pa.Table.from_pylist(rows, schema=SCHEMA), partial)
 
 
 @pytest.fixture
 def injection(tmp_path: Path) -> ReportSettings:
     study = tmp_path / "tiny-injection"
-    summary = json.loads(summary_file(tmp_path / "seeds.json", ("sft-vanilla", "sft-bridge")).read_text())
-    summary |= {"sampling": {"n_samples": 1, "temperature": 0.0}, "differences": [], "composed_differences": []}
-    with new_artefact(study / INJECTION / "seeds.json", Recipe("summarise_seeds", {})) as partial:
-        partial.write_text(json.dumps(summary))
+    shares = {(model, "igsm", 2): 0.5 for model in ("sft-vanilla", "sft-bridge")}
+    evaluated(study / "seed0" / INJECTION, shares)
     for model in ("sft-vanilla", "sft-bridge"):
         influence_file(study / "seed0" / "influence" / model / "influence.parquet")
     return ReportSettings(study, study / "report", section=INJECTION)
 
 
 def test_influence_is_that_of_every_seed_and_model(injection: ReportSettings) -> None:
-    by_accuracy, pairs = influence(find_inputs(injection))
+    found = FigureRows(find_inputs(injection))
+    by_accuracy, pairs = found.influence, found.influence_pairs
     styles = arm_styles(["sft-vanilla", "sft-bridge"])
     rows, titles = drawn(figures.influence(by_accuracy, styles))
     assert [title.split(" predicted")[0].split(" only")[0] for title in titles] == [
@@ -415,7 +414,7 @@ def test_the_page_of_behaviour_injection(injection: ReportSettings) -> None:
     assert "Cen et al." not in html  # no claims were decided
     assert "section43" not in html
     assert (injection.output / "tables" / "influence.csv").is_file()
-    with pytest.raises(UserError, match=r"section41_42/seeds.json: no such file; make it with bash bash/section41_42"):
+    with pytest.raises(UserError, match=r"results.parquet: no such file; make it with bash bash/section41_42"):
         report(ReportSettings(injection.study, injection.output))
 
 

@@ -13,26 +13,29 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, claims, make_study, other_task, solved, write_json
+from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, claims, evaluated, make_study, solved, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
+from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
 from compositionality.report.page.content import stages
-from compositionality.report.page.figures import PageFigure, page_figures, stamp
+from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
 from compositionality.report.page.opening import HeadlineComparison, comparison, worked_problem
-from compositionality.report.page.results import figure_rows
+from compositionality.report.page.results import FigureRows
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
 from compositionality.report.theme import rendered
 from compositionality.rollout.store import read_rollouts
+from compositionality.types import CORRECT
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("headline", "accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget")
@@ -160,7 +163,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
     assert "Not run: 6 figures, Transfer to Countdown; " in missing  # in one line, folded
     assert '<section id="problem"' not in html  # without rollouts among the inputs
-    with pytest.raises(UserError, match=r"seeds.json: no such file; make it with bash"):
+    with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
         report(replace(made, study=tmp_path / "nowhere"))
     with pytest.raises(UserError, match="nowhere: no such folder"):
         report(replace(made, data="nowhere"))
@@ -172,12 +175,12 @@ def test_p15_every_file_says_what_it_was_made_from(settings: ReportSettings, pag
     assert manifest.inputs == inputs.hashes
     assert set(manifest.facts["made_from"]) == set(manifest.files)
     html = page.read_text()
-    assert stamp(inputs, tuple(inputs.files)) in html
+    assert inputs.stamp([*inputs.files]) in html
     for name in FIGURES:
         sources = manifest.facts["made_from"][f"figures/{name}.png"]
         assert sources
         assert set(sources) <= set(manifest.inputs)
-        mark = stamp(inputs, tuple(sources))
+        mark = inputs.stamp(sources)
         assert code_version() in mark
         assert mark in html
         assert mark.encode("latin-1") in (settings.output / f"figures/{name}.png").read_bytes()
@@ -223,7 +226,7 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
         ),
         (
             lambda folder: one_byte(folder / "seed0" / "section41_42" / "results.parquet"),
-            r"seeds.json: stale, \S+results.parquet has",
+            r"section41_42/results.parquet: altered",
         ),
         (
             lambda folder: one_byte(folder / "seed0" / "section44" / "results.parquet"),
@@ -231,7 +234,7 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
         ),
         (
             lambda folder: one_byte(next((folder / "seed0" / "section44" / "rollouts").glob("*/*/shard*"))),
-            r"section44/results.parquet: stale, \S+section44/rollouts/\S+ has changed",
+            r"section44/rollouts/\S+: altered",
         ),
         (
             lambda folder: one_byte(folder / "seed1" / "section45" / "results.parquet"),
@@ -310,17 +313,6 @@ def test_a_shard_of_which_no_completion_is_shown(settings: ReportSettings, monke
 
 
 DAMAGED: dict[str, tuple[str, Callable[[Any], Any], str]] = {
-    "no accuracy": ("section41_42/seeds.json", lambda content: content.pop("accuracy"), "has no key 'accuracy'"),
-    "no seeds' names": (
-        "section41_42/seeds.json",
-        lambda content: content["seeds"][0].pop("name"),
-        r"seeds\[0\]: has no key 'name'",
-    ),
-    "level as text": (
-        "section41_42/seeds.json",
-        lambda content: content["accuracy"][1].update(level="x"),
-        r"accuracy\[1\]: level: a str of JSON does not belong there",
-    ),
     "claims before they had an origin": (
         "claims.json",
         lambda content: content["claims"][2].pop("origin"),
@@ -338,7 +330,7 @@ def test_p18_a_result_without_what_the_page_needs_is_named(
     damage(content)
     path = write_json(tmp_path / Path(name).name, content)
     with pytest.raises(UserError, match=rf"{path.name}: {told}.*; run the step that makes it again$"):
-        Inputs({name: path}, ()).json(name)
+        Inputs(settings, (), {name: path}).json(name)
 
 
 @pytest.mark.parametrize(
@@ -353,10 +345,12 @@ def test_p18_a_result_without_what_the_page_needs_is_named(
         ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),
     ],
 )
-def test_p18_a_damaged_file_is_named(tmp_path: Path, name: str, text: bytes, told: str) -> None:
+def test_p18_a_damaged_file_is_named(
+    settings: ReportSettings, tmp_path: Path, name: str, text: bytes, told: str
+) -> None:
     path = tmp_path / name
     path.write_bytes(text)
-    inputs = Inputs({name: path}, ())
+    inputs = Inputs(settings, (), {name: path})
     read = partial(stages, inputs) if name == "times.tsv" else inputs.json
     with pytest.raises(UserError, match=told) as raised:
         read(name)
@@ -390,11 +384,10 @@ def unpacked(html: str, name: str) -> str:
 def test_a_figure_in_the_page_is_that_of_its_file(settings: ReportSettings, page: Path) -> None:
     inputs, specs = find_inputs(settings), json.loads(unpacked(page.read_text(), "specs"))
     assert [*specs] == [*FIGURES]
-    for figure in page_figures(inputs, figure_rows(inputs)):
-        assert isinstance(figure, PageFigure)
+    for figure in page_figures(inputs, FigureRows(inputs)):
         assert specs[figure.name] == json.loads(json.dumps(figure.spec))
         made = (settings.output / "figures" / f"{figure.name}.png").read_bytes()
-        assert made == rendered(specs[figure.name], "png", stamp(inputs, figure.inputs))
+        assert made == rendered(specs[figure.name], "png", inputs.stamp(figure.inputs))
 
 
 def test_only_the_script_of_the_page_and_the_packed_library_may_run(page: Path) -> None:
@@ -416,14 +409,15 @@ def test_a_paper_gets_its_figures_as_pdf(copied: ReportSettings) -> None:
 def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
     settings: ReportSettings, page: Path
 ) -> None:
-    summary = json.loads((settings.study / "section41_42" / "seeds.json").read_text())
+    inputs = find_inputs(settings)
     shares = {
         row["model"]: f"{100 * row['accuracy']:.1f}\u00a0%"
-        for row in summary["accuracy"]
+        for row in inputs.accuracy
         if (row["group"], row["level"]) == ("heldout", 3)
     }
     pair = ("rl-level2", "stage1", "heldout", 3)
-    row = next(one for one in summary["differences"] if (one["model"], one["base"], one["group"], one["level"]) == pair)
+    found = differences(inputs.evaluated, CORRECT)
+    row = next(one for one in found if (one["model"], one["base"], one["group"], one["level"]) == pair)
     low, value, high = (f"{100 * row[key]:+.1f}".replace("-", "−") for key in ("low", "difference", "high"))
     sentence = re.search(r"<h1>(.*?)</h1>", page.read_text())
     assert sentence is not None
@@ -431,6 +425,10 @@ def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
         f"Right answers (held-out functions, level 3): RL on level 2 in {shares['rl-level2']}, "
         f"stage 1 (atoms) in {shares['stage1']}: {value} points [{low}, {high}]."
     )
+    lines = page.with_name("finding.txt").read_text().splitlines()
+    assert lines[:2] == [sentence[1].replace("\u00a0", " "), "95 % interval over seeds and problems."]
+    assert [line.partition(":")[0] for line in lines[2:]] == [f"held-out functions, level {level}" for level in (2, 3)]
+    assert lines[3].endswith(f"RL on level 2 {shares['rl-level2']}".replace("\u00a0", " "))
 
 
 def test_the_worked_problem_is_the_first_that_tells_them_apart_with_everybodys_answer(settings: ReportSettings) -> None:
@@ -453,42 +451,43 @@ def test_ids_in_the_page_are_unique(page: Path) -> None:
 
 def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
-    found = figure_rows(inputs)
+    found = FigureRows(inputs)
     counts = {
         name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
-        for name in ("section44", "section45")
+        for name in ("passk", "failures")
     }
 
     def of(table: pd.DataFrame, row: Any) -> pd.DataFrame:
         keys = {"arm": row["model"], "group": row["group"], "level": row["level"]}
         return table[(table[list(keys)] == list(keys.values())).all(axis=1)]
 
-    for row in found.curves:
+    for row in found.passk[found.passk["base"] == ""].to_dict("records"):
         assert (row["n_seeds"], row["interval"]) == (2, "seeds and problems")
-        assert row["k"][0] == 1
-        first = [(one["right"] / one["judged"]).mean() for one in (of(table, row) for table in counts["section44"])]
-        assert row["values"][0] == pytest.approx(first)
-        for value, values in zip(row["pass_at_k"], row["values"], strict=True):
-            assert value == pytest.approx(sum(values) / 2)
+        if row["k"] == 1:
+            first = [(one["right"] / one["judged"]).mean() for one in (of(table, row) for table in counts["passk"])]
+            assert row["values"] == pytest.approx(first)
+        assert row["value"] == pytest.approx(sum(row["values"]) / 2)
     for row in found.failure_shares:
-        rows = [of(table, row) for table in counts["section45"]]
+        rows = [of(table, row) for table in counts["failures"]]
         same = [one[f"failure_{row['class']}"].sum() / one["n"].sum() for one in rows]
         assert row["values"] == pytest.approx(same)
         assert row["share"] == pytest.approx(sum(same) / 2)
         assert row["low"] <= row["share"] <= row["high"]
     assert {row["n_seeds"] for row in found.by_function} <= {1, 2}
-    assert {row["level"] for row in found.differences} == {1, 2, 3}
+    assert {row["level"] for row in found.crossovers} == {1, 2, 3}
 
 
 def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:
-    found = figure_rows(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
-    assert {row["interval"] for row in (*found.curves, *found.failure_shares)} == {"problems"}
+    found = FigureRows(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
+    assert {*found.passk["interval"], *(row["interval"] for row in found.failure_shares)} == {"problems"}
 
 
 def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Path) -> None:
     """Nothing on the page is the string task's: groups, levels, arms and audit come from the tables."""
     study = tmp_path / "results" / "digits"
-    write_json(study / "section41_42" / "seeds.json", other_task(), step="summarise_seeds")
+    shares = dict.fromkeys(product(("warm-start", "rl-dense"), ("short_lists", "long_lists"), (4, 5, 6)), 0.5)
+    for seed in range(2):
+        evaluated(study / f"seed{seed}" / "section41_42", shares, seed, source="digits-{group}-level{level}")
     audit = {"sorted.parquet": [{"level": 4, "rows": 12, "wrong_gold": 0, "repeated_digits": 0.25, "longest": 7.5}]}
     write_json(study / "data_audit.json", audit, step="audit_data")
     run = tmp_path / "checkpoints" / "digits" / "seed0" / "stage2-rl-dense"

@@ -1,7 +1,6 @@
 """Records: a whole folder or none, no host and no path in it, bad files refused by name."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from compositionality.data.artefact import Recipe, file_hash, new_artefact, veri
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.results import read_results
+from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import read, write
 from compositionality.evaluate.tables import summary_markdown
 from compositionality.report.draw import FigureSettings, draw_accuracy
@@ -42,14 +43,15 @@ def settings_of(tmp_path: Path) -> RecordSettings:
     section, name = study / "section41_42", "section41_42/results.parquet"
     results = [f"accuracy/seed{seed}:{of_seed(study, seed)}/{name}" for seed in range(2)]
     claims = decide_claims(ClaimsSettings(results, study / "claims.json"))
-    figure = draw_accuracy(FigureSettings(section / "seeds.json", section / "accuracy_by_level"))
+    inputs = [entry.removeprefix("accuracy/") for entry in results]
+    figure = draw_accuracy(FigureSettings(inputs, section / "accuracy_by_level"))
     (tmp_path / "times.tsv").write_text("pretrain\t120.5\nrl 30\nrl 12.25\n")
     (tmp_path / "grpo.yaml").write_text(f"model:\n  path: {tmp_path}/base\noptim: {{lr: 0.0003}}\n")
     return RecordSettings(
-        section / "seeds.json", tmp_path / "records" / "small", "SEEDS=2 bash bash/quickstart.sh",
+        results, tmp_path / "records" / "small", command="SEEDS=2 bash bash/quickstart.sh",
         config=[f"grpo:{tmp_path}/grpo.yaml"], runs=[f"seed0-rl:{run_folder(tmp_path)}"],
-        times=[f"seed0:{tmp_path}/times.tsv"], notes=["alone on the machine"], results=results, figure=str(figure),
-        claims=str(claims),
+        times=[f"seed0:{tmp_path}/times.tsv"], notes=["alone on the machine"], figure=str(figure),
+        claims=str(claims), machine=str(section / "machine.json"),
     )  # fmt: skip
 
 
@@ -71,7 +73,9 @@ def test_a_record_holds_everything(made: RecordSettings) -> None:
     assert record["config"]["grpo"] == {"model": {"path": "base"}, "optim": {"lr": 0.0003}}
     assert record["runs_by_code"] == [record["code"]]
     assert record["times_s"] == {"seed0": {"pretrain": 120.5, "rl": 42.25}}
-    assert verify(folder).inputs == {"seeds": file_hash(made.seeds), "claims": file_hash(Path(made.claims))}
+    tables = {name: Path(path) for name, _, path in (entry.partition(":") for entry in made.results)}
+    inputs = {name: file_hash(path) for name, path in {**tables, "claims": Path(made.claims)}.items()}
+    assert verify(folder).inputs == inputs
     assert record["claims"][0]["claim"] == "H1"
     assert "differences" not in record
     assert "torch==" in (folder / "versions").read_text()
@@ -84,12 +88,13 @@ def test_a_record_holds_everything(made: RecordSettings) -> None:
 def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings) -> None:
     page = (made.output / "README.md").read_text()
     assert "Not in this folder: completions, logs." in page
-    tables = [*summary_markdown(json.loads(made.seeds.read_text())).splitlines()]
+    results = read_results([entry.removeprefix("accuracy/") for entry in made.results])
+    tables = summary_markdown(summary_of(results)).splitlines()
     tables += claims_markdown(json.loads(Path(made.claims).read_text())).splitlines()
     assert set(tables) <= set(page.splitlines())
     assert not unfound(page, read_record(made.output / "record.json"))
-    bare = write_record(RecordSettings(made.seeds, made.output.with_name("bare")))
-    missing = "command, metrics.jsonl, results.parquet, figure.png, completions, logs"
+    bare = write_record(RecordSettings(made.results, made.output.with_name("bare")))
+    missing = "command, metrics.jsonl, figure.png, completions, logs"
     assert f"Not in this folder: {missing}." in (bare / "README.md").read_text()
     assert "figure.png](" not in (bare / "README.md").read_text()
 
@@ -112,7 +117,7 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
         write(read(table).assign(tokens=0), partial)
     other = f"passk/seed0:{tmp_path / 'other' / table.name}"
     for results in (settings.results[:1], [*settings.results, other]):
-        with pytest.raises(UserError, match=r"results: not the tables that the summary and the claims come from"):
+        with pytest.raises(UserError, match=r"results: not the tables that the claims come from"):
             write_record(replace(settings, force=True, results=results))
     assert {path: path.read_bytes() for path in settings.output.iterdir()} == before
     assert [path.name for path in settings.output.parent.iterdir()] == ["small"]
@@ -129,18 +134,16 @@ def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:
 
 
 def test_the_machine_is_that_of_the_study(made: RecordSettings, tmp_path: Path) -> None:
-    there = json.loads(made.seeds.with_name("machine.json").read_text())
+    there = json.loads(Path(made.machine).read_text())
     assert record_in(made.output)["machine"] == there
     assert "| machine | A CPU, 2 cores, 8.0 GiB |" in (made.output / "README.md").read_text()
-    for path in made.seeds.parent.glob("*seeds.json*"):
-        shutil.copy(path, tmp_path)
-    seeds = tmp_path / "seeds.json"
-    seeds.with_name("machine.json").write_text(json.dumps({**there, "versions": {"torch": "2.11.0"}}))
-    folder = write_record(RecordSettings(seeds, tmp_path / "record"))
+    other = tmp_path / "machine.json"
+    other.write_text(json.dumps({**there, "versions": {"torch": "2.11.0"}}))
+    folder = write_record(RecordSettings(made.results, tmp_path / "record", machine=str(other)))
     assert (folder / "versions").read_text() == "torch==2.11.0\n"
-    seeds.with_name("machine.json").write_text("{")
+    other.write_text("{")
     with pytest.raises(UserError, match=r"machine\.json: damaged"):
-        write_record(RecordSettings(seeds, tmp_path / "another"))
+        write_record(RecordSettings(made.results, tmp_path / "another", machine=str(other)))
     assert not (tmp_path / "another").exists()
 
 

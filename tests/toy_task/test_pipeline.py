@@ -139,6 +139,5 @@ def tables(results: Path) -> None:
         (2, 10, 0, 0),
         (3, 10, 0, 0),
     ]
-    seeds = results / "section41_42" / "seeds.json"
-    summarise(parse(SummariseSettings, [f"inputs=[seed0:{section}]", f"output={seeds}"]))
+    summarise(parse(SummariseSettings, [f"inputs=[seed0:{section}]", f"output={results / 'summary.csv'}"]))
     report(parse(ReportSettings, [f"study={results}", f"output={results / 'report'}", "checkpoints=checkpoints"]))

@@ -19,31 +19,24 @@ from compositionality.data.artefact import (
     exclusive,
     file_hash,
     is_done,
-    is_to_be_checked,
     new_artefact,
     read_manifest,
     verify,
 )
 from compositionality.errors import UserError
+from compositionality.evaluate.frames import csv_text
+from compositionality.evaluate.table import RESULTS
 from compositionality.report.page import content, opening
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.figures import MissingFigure, PageFigure, page_figures, stamp
-from compositionality.report.page.inputs import (
-    PAPERS,
-    SEEDS,
-    TIMES,
-    Inputs,
-    ReportSettings,
-    find_inputs,
-    summary_of,
-)
-from compositionality.report.page.results import FigureRows, figure_rows
+from compositionality.report.page.figures import PageFigure, missing_figures, page_figures
+from compositionality.report.page.inputs import PAPERS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.results import FigureRows
 from compositionality.report.page.samples import samples
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.machine import versions
 
 STEP = "report"
-PAGE = "index.html"
+PAGE, FINDING = "index.html", "finding.txt"
 FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
 KINDS = (".py", ".yaml", ".j2", ".css", ".js")
@@ -63,7 +56,7 @@ class ReportFile:
 def report(settings: ReportSettings) -> Path:
     """Write the report, or with ``check`` refuse one that is stale or altered; the path of the page.
 
-    UserError if the study's seeds.json is missing, or an input is altered or older than what it was made from.
+    UserError if the study was not evaluated, or an input is altered or older than what it was made from.
     """
     inputs = find_inputs(settings)
     recipe = Recipe(STEP, _identity(settings), inputs.files)
@@ -90,8 +83,8 @@ def report(settings: ReportSettings) -> Path:
 
 
 def check_inputs(settings: ReportSettings) -> None:
-    """A dry run's: the inputs, where the study's summary is there already."""
-    if is_to_be_checked(summary_of(settings), dry=True):
+    """Refuse in a dry run inputs that a start would refuse, where the study has been evaluated."""
+    if any(settings.study.glob(f"seed*/{settings.section}/{RESULTS}")):
         find_inputs(settings)
 
 
@@ -118,17 +111,17 @@ def check(output: Path, recipe: Recipe) -> None:
 
 def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
-    results = figure_rows(inputs)
-    figures = list(page_figures(inputs, results))
-    what = opening.comparison(inputs)
-    first = [opening.headline(inputs, what)] if what else []
-    files = {PAGE: ReportFile(render(inputs, results, what, [*first, *figures], ending).encode(), tuple(inputs.files))}
+    results, what = FigureRows(inputs), opening.comparison(inputs)
+    figures = [*([opening.headline(inputs, what)] if what else []), *page_figures(inputs, results)]
+    files = {PAGE: ReportFile(render(inputs, results, what, figures, ending).encode(), tuple(inputs.files))}
+    if what:
+        sources = tuple(inputs.starting(f"{inputs.own}/"))
+        files[FINDING] = ReportFile(opening.finding_text(inputs, what).encode(), sources)
     for name, (rows, sources) in content.tables(inputs, results).items():
-        files[f"tables/{name}.csv"] = ReportFile(content.csv_of(rows), sources)
-    for figure in [*first, *figures]:
-        if isinstance(figure, PageFigure):
-            drawn = rendered(figure.spec, ending, stamp(inputs, figure.inputs))
-            files[f"figures/{figure.name}.{ending}"] = ReportFile(drawn, figure.inputs)
+        files[f"tables/{name}.csv"] = ReportFile(csv_text(rows).encode(), sources)
+    for figure in figures:
+        drawn = rendered(figure.spec, ending, inputs.stamp(figure.inputs))
+        files[f"figures/{figure.name}.{ending}"] = ReportFile(drawn, figure.inputs)
     return files
 
 
@@ -136,7 +129,7 @@ def render(
     inputs: Inputs,
     results: FigureRows,
     what: opening.HeadlineComparison | None,
-    figures: Sequence[PageFigure | MissingFigure],
+    figures: Sequence[PageFigure],
     ending: str,
 ) -> str:
     """Return the template filled in. Every text from a file is escaped; the page requests nothing from outside."""
@@ -151,27 +144,29 @@ def render(
         lstrip_blocks=True,
     )
     script, vega = (FOLDER / "page.js").read_text(), vega_bundle()
-    shown = [figure for figure in figures if isinstance(figure, PageFigure)]
     chosen = samples(inputs)
-    groups = unique([*chosen, *inputs.json(SEEDS)["accuracy"]], "group")
+    groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
         title=f"Compositionality: {inputs.title}",
-        paper=PAPERS[inputs.section],
+        paper=PAPERS[inputs.settings.section],
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
         vega=packed(vega),
-        specs=packed(json.dumps({figure.name: figure.spec for figure in shown})),
+        specs=packed(json.dumps({figure.name: figure.spec for figure in figures})),
         finding=opening.finding(inputs, what) if what else {},
         primary=opening.primary_tally(inputs),
         problem=opening.worked_problem(inputs, what) if what else {},
-        figures=[_shown(inputs, figure, ending) for figure in shown],
-        missing=[figure for figure in figures if isinstance(figure, MissingFigure)],
+        figures=figures,
+        stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
+        ending=ending,
+        behind=TABLES,
+        missing=missing_figures(inputs, figures),
         facts=content.facts(inputs),
         training=content.training_table(inputs),
         stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **claims_section(inputs),
-        crossovers=content.crossovers(inputs, results.differences),
+        crossovers=results.crossovers,
         accuracies=opening.accuracy_table(inputs),
         failures=content.failure_table(results.failure_shares),
         samples=chosen,
@@ -180,7 +175,7 @@ def render(
         audit=content.audit(inputs),
         configs=content.configs(inputs),
         versions=versions(),
-        stamp=stamp(inputs, tuple(inputs.files)),
+        stamp=inputs.stamp([*inputs.files]),
         code=code_version(),
         n_inputs=len(inputs.files),
     )
@@ -199,22 +194,12 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def _shown(inputs: Inputs, figure: PageFigure, ending: str) -> dict[str, Any]:
-    """Return what the template shows of a figure."""
-    return {
-        **{"name": figure.name, "title": figure.title, "chapter": figure.chapter, "caption": figure.caption},
-        "file": f"figures/{figure.name}.{ending}",
-        "table": f"tables/{TABLES.get(figure.name, figure.name)}.csv",
-        "stamp": stamp(inputs, figure.inputs),
-    }
-
-
 def _identity(settings: ReportSettings) -> dict[str, Any]:
     """What besides its inputs decides the report: the arms' looks, the code that writes it, the packages that draw."""
     code = {str(path.relative_to(SOURCES)): file_hash(path) for path in SOURCES.rglob("*") if path.suffix in KINDS}
     styles = arm_styles([*study_styles(), *settings.arms], settings.arms)
     arms = {name: asdict(style) for name, style in styles.items()}
-    looks = {"arms": arms, "section": settings.section, "figures": settings.figures}
+    looks = {"arms": arms, "section": settings.section, "figures": settings.figures, "models": settings.models}
     return {"report": config_hash(code), **renderer_versions(), **looks}
 
 

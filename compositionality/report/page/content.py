@@ -1,37 +1,37 @@
-"""The page's text: facts of the study, the data, settings; and its tables as CSV."""
+"""The page's text: facts of the study, its data, settings; and its tables as CSV."""
 
 import csv
-import io
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from compositionality.data.artefact import read_manifest
+from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
-from compositionality.evaluate.passk.curves import factor_text
+from compositionality.evaluate.seeds import summary_of
+from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import RESULTS
-from compositionality.evaluate.tables import Reports, plural, training_frame, warnings
+from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report.figures import sizes
-from compositionality.report.page.claims import claims_files, claims_table, points
+from compositionality.report.page.claims import claims_files, claims_table
 from compositionality.report.page.inputs import (
+    AGAIN,
     AUDIT,
     COUNTDOWN,
     FAILURES,
     INFLUENCE,
     MACHINE,
     PASS_AT_K,
-    RANKS,
-    SEEDS,
     TIMES,
     Inputs,
 )
-from compositionality.report.page.results import FigureRows, metric_files
+from compositionality.report.page.results import FigureRows
 from compositionality.report.record import without_places
 from compositionality.report.theme import group_title, unique
+from compositionality.types import COMPOSED, CORRECT
 
 Row = Mapping[str, Any]
-Table = tuple[Sequence[Row], tuple[str, ...]]
-"""Rows, and the names of the inputs that they were made from."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -41,36 +41,37 @@ AUDIT_TITLES = {
 
 
 def facts(inputs: Inputs) -> list[tuple[str, str]]:
-    """What was run, on what, how long: a title and a line each."""
-    summary = inputs.json(SEEDS)
-    sampling = summary["sampling"]
-    seeds = inputs.n_seeds
+    """Return what was run, on what, how long: a title and a line each."""
+    summary, seeds = inputs.summary, inputs.evaluated.n_seeds
     splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
     rows = [
         ("Study", f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}"),
         ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
-        ("Completions", f"{sampling['n_samples']} to each problem at temperature {sampling['temperature']:g}"),
+        ("Completions", sampled(summary["sampling"])),
     ]
-    if sampled := inputs.seeds_with(PASS_AT_K):
-        made = inputs.settings[f"{PASS_AT_K}/{sampled[0]}/{RESULTS}"]
-        each = f"{made['sampling']['n_samples']:,} to each problem of {', '.join(made['models'])}"
-        rows.append(("For pass@k", f"{each}; {inputs.counted(len(sampled))}"))
-    times = [
-        f"{_duration(seconds)}{where}"
-        for name, where in zip(TIMES, ("", " for Countdown"), strict=True)
-        if (seconds := total_seconds(inputs, name))
-    ]
+    if replicates := inputs.folders(PASS_AT_K):
+        made = inputs.made_with[f"{PASS_AT_K}/{next(iter(replicates))}/{RESULTS}"]
+        each = f"{sampled(made['sampling'])}, of {', '.join(made['models'])}"
+        rows.append(("For pass@k", f"{each}; {inputs.counted(len(replicates))}"))
+    times = []
+    for name, where in zip(TIMES, ("", " for Countdown"), strict=True):
+        if seconds := sum(row["seconds"] for row in stages(inputs, name) if row["stage"].endswith("/run_seed")):
+            times.append(f"{_duration(seconds)}{where}")
     if not times and (seconds := sum(row["seconds"] for row in stages(inputs, TIMES[0]) if row["depth"] == "3")):
         times = [f"{_duration(seconds)} if one job ran at a time"]
     return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
 
 
+def sampled(sampling: Row) -> str:
+    """Return ``16 to each problem at temperature 1``."""
+    return f"{sampling['n_samples']:,} to each problem at temperature {sampling['temperature']:g}"
+
+
 def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
     """``held-out functions: levels 1 to 6, 500 a level``."""
-    for group in unique(rows, "group"):
-        mine = [row for row in rows if row["group"] == group]
-        levels = unique(mine, "level")
-        yield f"{group_title(group)}: levels {min(levels)} to {max(levels)}, {sizes(mine)} a level"
+    for group, of_group in pd.DataFrame(rows).groupby("group", sort=False):
+        ends = of_group["level"].min(), of_group["level"].max()
+        yield f"{group_title(str(group))}: levels {ends[0]} to {ends[1]}, {sizes(of_group)} a level"
 
 
 def _machine(inputs: Inputs) -> str:
@@ -78,9 +79,8 @@ def _machine(inputs: Inputs) -> str:
         return "not recorded"
     found = inputs.json(MACHINE)
     gpus = f", {len(found['gpus'])} × {found['gpus'][0]}" if found["gpus"] else ", no GPU"
-    return (
-        f"{found['cpu']}, {plural(found['cores'], 'core')}, {found['memory_gib']:g} GiB{gpus}, Python {found['python']}"
-    )
+    cores = plural(found["cores"], "core")
+    return f"{found['cpu']}, {cores}, {found['memory_gib']:g} GiB{gpus}, Python {found['python']}"
 
 
 def _duration(seconds: float) -> str:
@@ -89,207 +89,148 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def total_seconds(inputs: Inputs, name: str) -> int:
-    """Seconds of all seeds, each from its first stage to its table."""
-    return sum(row["seconds"] for row in stages(inputs, name) if row["stage"].endswith("/run_seed"))
-
-
 def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
-    """Seed, depth, stage, seconds of what took a second; of several runs of a stage the longest."""
+    """Return seed, depth, stage, seconds of what took a second; of several runs of a stage the longest."""
     longest: dict[tuple[str, ...], int] = {}
-    if name in inputs:
-        for number, line in enumerate(csv.reader(inputs.lines(name), delimiter="\t"), 1):
-            if len(line) == 5:
-                key = (line[1], line[2], line[3].removesuffix(" --force"))
-                if not line[4].isdecimal():
-                    raise UserError(
-                        f"{inputs.files[name]}: line {number}: {line[4]!r} is not a number of seconds; delete that line"
-                    )
-                longest[key] = max(longest.get(key, 0), int(line[4]))
+    lines = read_text(inputs.files[name], AGAIN).splitlines() if name in inputs else []
+    for number, line in enumerate(csv.reader(lines, delimiter="\t"), 1):
+        if len(line) == 5:
+            key = (line[1], line[2], line[3].removesuffix(" --force"))
+            if not line[4].isdecimal():
+                where = f"{inputs.files[name]}: line {number}"
+                raise UserError(f"{where}: {line[4]!r} is not a number of seconds; delete that line")
+            longest[key] = max(longest.get(key, 0), int(line[4]))
     names = ("seed", "depth", "stage", "seconds")
-    return [dict(zip(names, (*key, value), strict=True)) for key, value in longest.items() if value]
+    return [dict(zip(names, (*key, seconds), strict=True)) for key, seconds in longest.items() if seconds]
 
 
-def problem_files(inputs: Inputs) -> Sequence[Row]:
-    """Every problem file: how many problems by level, settings by which it was made, its hash."""
+def problem_files(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return the problem files of the first replicate: how many problems, made with which settings."""
     rows = []
     for name in inputs.starting("data/"):
         manifest = read_manifest(inputs.files[name])
         if manifest is None or "by_level" not in manifest.facts:
             continue
-        levels = manifest.facts["by_level"]
-        settings = {key: value for key, value in manifest.settings.items() if value not in (None, "")}
-        made_with = ("mode", "split", "seed", "functions", "style")
+        levels, settings = manifest.facts["by_level"], manifest.settings
+        made_with = (
+            key for key in ("mode", "split", "seed", "functions", "style") if settings.get(key) not in (None, "")
+        )
         rows.append(
             {
                 "file": name.removeprefix("data/"),
                 "problems": sum(levels.values()),
                 "levels": ", ".join(f"{level}: {count:,}" for level, count in levels.items()),
-                "made_with": ", ".join(f"{key} {settings[key]}" for key in made_with if key in settings),
+                "made_with": ", ".join(f"{key} {settings[key]}" for key in made_with),
                 "hash": next(iter(manifest.files.values()))[:12],
             }
         )
     return rows
 
 
-def training_of(inputs: Inputs) -> Reports:
-    """What the training of every arm did, by seed."""
-    found: Reports = inputs.json(SEEDS)["training"]
-    return found
-
-
 def training_table(inputs: Inputs) -> dict[str, Any]:
-    """Counts of every arm as titles and rows of text, and warnings; empty without any."""
-    reports = training_of(inputs)
+    """Return counts of the training of every arm as titles and rows of text, and warnings; empty without any."""
+    reports = inputs.summary["training"]
     if not any(reports.values()):
         return {}
-    frame = training_frame(reports)
-    return {
-        "titles": ["arm", *frame.columns],
-        "rows": [list(row) for row in frame.itertuples()],
-        "warnings": list(warnings(reports)),
-    }
+    return {**as_text(training_frame(reports), "arm"), "warnings": list(warnings(reports))}
+
+
+def as_text(frame: pd.DataFrame, *index: str) -> dict[str, Any]:
+    """Return titles and rows of a table; ``index``: titles of its index."""
+    rows = [[*(key if isinstance(key, tuple) else [key]), *cells] for key, *cells in frame.itertuples()]
+    return {"titles": [*index, *frame.columns], "rows": rows}
+
+
+def audit_rows(inputs: Inputs) -> list[dict[str, Any]]:
+    """Return the audit of the test files, a row for each file and level; empty where it has not been run."""
+    files: dict[str, list[Row]] = inputs.json(AUDIT) if AUDIT in inputs else {}
+    if bad := [file for file, rows in files.items() if not isinstance(rows, list)]:
+        raise UserError(f"{inputs.files[AUDIT]}: {bad[0]}: is no list of levels; {AGAIN}")
+    return [{"file": file, **row} for file, rows in files.items() for row in rows]
 
 
 def audit(inputs: Inputs) -> dict[str, Any]:
-    """The audit of the test files as titles and rows of text; empty where it has not been run."""
-    if AUDIT not in inputs:
+    """Return the audit as titles and rows of text: counts, shares (all between 0 and 1) in per cent, – for unknown."""
+    rows = audit_rows(inputs)
+    if not rows:
         return {}
-    rows = [{"file": file.removesuffix(".parquet"), **row} for file, rows in inputs.json(AUDIT).items() for row in rows]
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if _has_text_or_numbers(rows, name)]
-    names.sort(key=lambda name: name not in ("file", "level"))
-    cells = {name: _audit_cells([row.get(name) for row in rows]) for name in names}
-    return {
-        "titles": [AUDIT_TITLES.get(name, name.replace("_", " ")) for name in names],
-        "rows": list(zip(*cells.values(), strict=True)),
-    }
+    frame = pd.DataFrame(rows, dtype=object)
+    frame["file"] = frame["file"].str.removesuffix(".parquet")
+    plain = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, str | int | float | None)).all()]
+    plain.sort(key=lambda name: name not in ("file", "level"))
+    titles = {name: AUDIT_TITLES.get(name, name.replace("_", " ")) for name in plain}
+    return {"titles": [titles[name] for name in plain], "rows": frame[plain].apply(_audit_cells).to_numpy().tolist()}
 
 
-def _has_text_or_numbers(rows: Sequence[Row], name: str) -> bool:
-    return all(isinstance(row.get(name), str | int | float | None) for row in rows)
+def _audit_cells(column: "pd.Series[Any]") -> "pd.Series[str]":
+    numbers = [cell for cell in column if isinstance(cell, float) and cell == cell]
+    form = "{:.1%}" if numbers and all(0 <= cell <= 1 for cell in numbers) else "{:g}"
 
+    def text(cell: Any) -> str:
+        if pd.isna(cell):
+            return "–"
+        return form.format(cell) if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
 
-def _audit_cells(values: Sequence[Any]) -> list[str]:
-    """A column as text: counts as they are, shares (all between 0 and 1) in per cent, – for what is not known."""
-    numbers = [value for value in values if isinstance(value, float)]
-    form = "{:.1%}" if numbers and all(0 <= value <= 1 for value in numbers) else "{:g}"
-    return [
-        "–"
-        if value is None
-        else form.format(value)
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else value
-        for value in values
-    ]
+    return column.map(text)
 
 
 def configs(inputs: Inputs) -> list[tuple[str, dict[str, Any]]]:
-    """Settings by name: of sampling, and of every training run of the first seed."""
-    found = [("sampling of the tables", dict(inputs.json(SEEDS)["sampling"]))]
+    """Return settings by name: of sampling, and of every training run of the first replicate."""
     prefix = f"runs/{inputs.seeds[0]}/"
-    for name in inputs.starting(prefix):
-        if name.endswith(".json"):
-            found.append((name.removeprefix(prefix).split("/")[0], inputs.json(name).get("settings", {})))
+    names = [name for name in inputs.starting(prefix) if name.endswith(".json")]
+    runs = [(name.split("/")[2], inputs.json(name)["settings"]) for name in names]
+    found = [("sampling of the tables", dict(inputs.summary["sampling"])), *runs]
     return [(name, without_places(settings)) for name, settings in found]
 
 
-def crossovers(inputs: Inputs, differences: Sequence[Row]) -> list[dict[str, Any]]:
-    """Differences of pass@k at k = 1 and at the largest k, and in how many seeds the sign changes, at which k."""
-    rows = []
-    for row in differences:
-        ends = [_with_interval(row["difference"][i], row["low"][i], row["high"][i]) for i in (0, -1)]
-        crossed = [f"{one['k']:g}" for one in row["crossovers"] if one]
-        every = inputs.counted(len(row["crossovers"]))
-        changes = f"{len(crossed)} of {every}: k = {', '.join(crossed)}" if crossed else "in none"
-        met = "; ".join(f"k = {one['k']}: {factor_text(one)}" for one in row["reranking"][:4]).replace("\n", ", ")
-        rows.append({**row, "met": met, "first": ends[0], "last": ends[1], "largest": row["k"][-1], "changes": changes})
-    return rows
-
-
 def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
-    """Shares of the classes with their intervals, a column for each model; classes that never occur are left out."""
-    models = unique(rows, "model")
-    cells: dict[tuple[str, int, str], dict[str, Row]] = {}
-    for row in rows:
-        key = (group_title(row["group"]), row["level"], row["class"].replace("_", " "))
-        if row["share"] is not None:
-            cells.setdefault(key, {})[row["model"]] = row
-    lines = [
-        [*key, *(_share_text(found[model]) if model in found else "–" for model in models)]
-        for key, found in cells.items()
-        if any(row["share"] for row in found.values())
-    ]
-    return {"titles": ["group", "level", "class", *models], "rows": lines}
+    """Return shares of the classes with their intervals, a column for each model; without classes that never occur."""
+    if not rows:
+        return {"titles": [], "rows": []}
+    frame = pd.DataFrame(rows)
+    frame = frame[frame.groupby(["group", "level", "class"])["share"].transform("max") > 0]
+    percent = 100 * frame[["share", "low", "high"]]
+    frame["cell"] = [f"{share:.1f} [{low:.0f}–{high:.0f}]" for share, low, high in percent.itertuples(index=False)]
+    frame["group"], frame["class"] = frame["group"].map(group_title), frame["class"].str.replace("_", " ")
+    index = ["group", "level", "class"]
+    wide = frame.pivot_table("cell", index, "model", "first", sort=False).reindex(columns=unique(rows, "model"))
+    return as_text(wide.fillna("–"), *index)
 
 
-def _share_text(row: Row) -> str:
-    return f"{100 * row['share']:.1f} [{100 * row['low']:.0f}–{100 * row['high']:.0f}]"
-
-
-def _with_interval(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None or low is None or high is None:
-        return "–"
-    return f"{points(value)} [{points(low)}, {points(high)}]"
-
-
-def tables(inputs: Inputs, results: FigureRows) -> dict[str, Table]:
-    """Every table of the page by name; tables without rows are left out."""
-    metrics = tuple(metric_files(inputs))
-    found: dict[str, Table] = {}
-    for name, source, key in (
-        ("accuracy", SEEDS, "accuracy"),
-        ("composed", SEEDS, "composed"),
-        ("differences", SEEDS, "differences"),
-        ("composed_differences", SEEDS, "composed_differences"),
-        ("countdown", COUNTDOWN, "accuracy"),
-        ("countdown_differences", COUNTDOWN, "differences"),
-    ):
-        found[name] = (inputs.json(source)[key] if source in inputs else [], (source,))
-    of_passk, of_failures = (tuple(inputs.starting(f"{section}/")) for section in (PASS_AT_K, FAILURES))
-    found["passk"] = (list(_by_k(results.curves, "pass_at_k")), of_passk)
-    found["passk_differences"] = (list(_by_k(results.differences, "difference")), of_passk)
-    found["failure_modes"] = (results.failure_shares, of_failures)
-    found["failures_by_function"] = (results.by_function, of_failures)
-    found["failures_by_pair"] = (results.by_pair, of_failures)
-    for name, rows in (("influence", results.influence), ("influence_pairs", results.influence_pairs)):
-        found[name] = (rows, tuple(inputs.starting(f"{INFLUENCE}/")))
-    if RANKS in inputs:
-        found["ranks"] = (inputs.json(RANKS)["correlations"], (RANKS,))
-        found["ranked"] = (inputs.json(RANKS)["rows"], (RANKS,))
-    if AUDIT in inputs:
-        found["data"] = ([{"file": file, **row} for file, rows in inputs.json(AUDIT).items() for row in rows], (AUDIT,))
-    reports = ((seed, arm, one) for seed, of in training_of(inputs).items() for arm, one in of.items())
-    found["training_runs"] = ([{"seed": seed, "arm": arm, **one} for seed, arm, one in reports], (SEEDS,))
-    found["claims"] = (list(claims_table(inputs)), tuple(claims_files(inputs)))
-    found["training"] = (results.training, metrics)
-    found["budget"] = (results.budget, (*inputs.starting("runs/"), *inputs.starting("rft/")))
-    found["problems"] = (problem_files(inputs), tuple(inputs.starting("data/")))
-    return {name: table for name, table in found.items() if table[0]}
-
-
-def csv_of(rows: Sequence[Row]) -> bytes:
-    """A CSV file with the columns of the rows, in their order; lists as JSON."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(row.get(name)) for name in names} for row in rows)
-    return stream.getvalue().encode()
-
-
-def _by_k(rows: Iterable[Row], value: str) -> Iterator[Row]:
-    """One row a k from rows that hold lists over k."""
-    for row in rows:
-        for place, k in enumerate(row["k"]):
-            lists = {name: row[name][place] for name in (value, "low", "high", "values")}
-            yield {
-                **{name: cell for name, cell in row.items() if name not in ("crossovers", "reranking")},
-                "k": k,
-                **lists,
-            }
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value
+def tables(inputs: Inputs, results: FigureRows) -> dict[str, tuple[Any, tuple[str, ...]]]:
+    """Return every table of the page by name, with the names of its inputs; those without rows are left out."""
+    own, claims = tuple(inputs.starting(f"{inputs.own}/")), tuple(claims_files(inputs))
+    runs = tuple(inputs.starting("runs/"))
+    of_passk, of_failures, of_influence, of_countdown = (
+        tuple(inputs.starting(f"{kind}/")) for kind in (PASS_AT_K, FAILURES, INFLUENCE, COUNTDOWN)
+    )
+    countdown, ranks = inputs.results(COUNTDOWN), results.ranks or {"correlations": [], "rows": []}
+    reports = inputs.summary["training"].items()
+    curves = results.passk
+    found = {
+        "accuracy": (inputs.summary["accuracy"], own),
+        "composed": (inputs.summary["composed"], own),
+        "differences": (differences(inputs.evaluated, CORRECT), own),
+        "composed_differences": (differences(inputs.evaluated, COMPOSED), own),
+        "countdown": (summary_of(countdown)["accuracy"] if countdown else [], of_countdown),
+        "countdown_differences": (differences(countdown, CORRECT) if countdown else [], of_countdown),
+        "passk": (curves[curves["base"] == ""].rename(columns={"value": "pass_at_k"}), of_passk),
+        "passk_differences": (curves[curves["base"] != ""].rename(columns={"value": "difference"}), of_passk),
+        "failure_modes": (results.failure_shares, of_failures),
+        "failures_by_function": (results.by_function, of_failures),
+        "failures_by_pair": (results.by_pair, of_failures),
+        "influence": (results.influence, of_influence),
+        "influence_pairs": (results.influence_pairs, of_influence),
+        "ranks": (ranks["correlations"], (*own, *of_influence)),
+        "ranked": (ranks["rows"], (*own, *of_influence)),
+        "data": (audit_rows(inputs), (AUDIT,)),
+        "training_runs": (
+            [{"seed": seed, "arm": arm, **one} for seed, arms in reports for arm, one in arms.items()],
+            own,
+        ),
+        "claims": (list(claims_table(inputs)), claims),
+        "training": (results.training, tuple(name for name, *_ in results.runs)),
+        "budget": (results.budget, (*runs, *inputs.starting("rft/"))),
+        "problems": (problem_files(inputs), tuple(inputs.starting("data/"))),
+    }
+    return {name: table for name, table in found.items() if len(table[0])}

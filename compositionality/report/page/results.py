@@ -1,9 +1,9 @@
-"""The numbers behind the page's figures, as rows: training runs, and pass@k and failure modes over all seeds."""
+"""The numbers behind the page's figures: training runs, and pass@k, failure modes, influence over all seeds."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -15,206 +15,200 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
 from compositionality.evaluate.passk import curves as passk
-from compositionality.evaluate.results import Results, read_results
+from compositionality.evaluate.passk.curves import factor_text
+from compositionality.evaluate.ranks import can_be_ranked, ranks_of
+from compositionality.evaluate.results import LABELS, Results
 from compositionality.evaluate.table import RESULTS
-from compositionality.report.page.inputs import AGAIN, FAILURES, INFLUENCE, PASS_AT_K, SEEDS, Inputs
+from compositionality.report.page.claims import points
+from compositionality.report.page.inputs import AGAIN, FAILURES, INFLUENCE, PASS_AT_K, Inputs
 from compositionality.stats.estimate import wilson
 from compositionality.train.common.metrics import read_metrics
-from compositionality.types import Metric
 
 _VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
 _SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")
 """Settings that say how many completions a prompt gets: the single-file trainer's, verl's."""
 _PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
+CURVE = ["model", "base", "problems", "group", "level"]
+"""Columns of the curves of pass@k that are the same for all k."""
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class FigureRows:
-    """Rows of every figure that the page draws from several files; empty where a section was not run."""
+    """What the page draws and tabulates, read when it is asked for; empty where a section was not run."""
 
-    training: list[Row]
-    budget: list[Row]
-    curves: list[Row]
-    differences: list[Row]
-    failure_shares: list[Row]
-    by_function: list[Row]
-    by_pair: list[Row]
-    influence: list[Row]
-    influence_pairs: list[Row]
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
 
+    @cached_property
+    def runs(self) -> list[tuple[str, str, str]]:
+        """Name of the metrics, replicate and arm of every run of RL."""
+        names = [name for name in self.inputs.starting("runs/") if name.endswith("metrics.jsonl")]
+        split = [(name, *name.split("/")[1:3]) for name in names]
+        return [
+            (name, seed, run.removeprefix("stage2-"))
+            for name, seed, run in split
+            if run.startswith(("rl-", "stage2-rl-"))
+        ]
 
-def figure_rows(inputs: Inputs) -> FigureRows:
-    """All of them. UserError if the seeds of a section cannot be compared."""
-    rows = curves(inputs), failure_functions(inputs)
-    return FigureRows(training(inputs), budget(inputs), *rows[0], failure_shares(inputs), *rows[1], *influence(inputs))
+    @cached_property
+    def training(self) -> list[Row]:
+        """Validation during RL: arm, seed, step, group, level, accuracy.
 
+        A data source that several groups of the evaluation have is of the first, as the hold-out is.
+        """
+        known: dict[str, tuple[int, str]] = {}
+        for row in self.inputs.summary["accuracy"]:
+            known.setdefault(row["data_source"], (row["level"], row["group"]))
+        rows = []
+        for name, seed, arm in self.runs:
+            for step in read_metrics(self.inputs.files[name]):
+                for key, value in step.items():
+                    found = _VALIDATION.fullmatch(key)
+                    if found and value is not None:
+                        level, group = known.get(found[1]) or level_and_group(found[1])
+                        labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
+                        rows.append({**labels, "accuracy": value})
+        return rows
 
-def influence(inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    """Per-step influence of every seed's models by the number of correct completions, and between groups of queries."""
-    by_accuracy, pairs = [], []
-    for name in inputs.starting(f"{INFLUENCE}/"):
-        _, seed, model = name.split("/")
-        whose = {"model": model, "seed": seed}
-        by_accuracy += [{**whose, **row} for row in summary(read_table(inputs.files[name]).to_pylist())["by_accuracy"]]
-        manifest = read_manifest(inputs.files[name])
-        found = manifest.facts["co_influence"] if manifest else {"labels": [], "means": []}
-        for teacher, line in zip(found["labels"], found["means"], strict=True):
-            for learner, value in zip(found["labels"], line, strict=True):
-                pairs.append({**whose, "teacher": teacher, "learner": learner, "influence": value})
-    return by_accuracy, pairs
+    @cached_property
+    def budget(self) -> list[Row]:
+        """Share correct among the training completions, by completions so far: RL's steps, RFT's iterations."""
+        return [*(row for run in self.runs for row in self._rl_steps(*run)), *self._rft_iterations()]
 
+    def _rl_steps(self, name: str, seed: str, arm: str) -> Iterator[Row]:
+        """Nothing if the run's settings do not say how many completions a step samples."""
+        recipe = name.replace("metrics.jsonl", "recipe.json")
+        settings = self.inputs.json(recipe)["settings"] if recipe in self.inputs else {}
+        n, prompts = (next((settings[key] for key in keys if key in settings), None) for keys in (_SAMPLES, _PROMPTS))
+        completions = 0
+        for row in read_metrics(self.inputs.files[name]):
+            sampled = row.get("training/filter_groups/generated_prompts", prompts)
+            value = row.get("critic/acc/mean", row.get("critic/score/mean"))
+            if n is None or sampled is None or value is None:
+                continue
+            completions += int(sampled * n)
+            yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
 
-def metric_files(inputs: Inputs) -> list[str]:
-    """Names of the metrics of RL runs."""
-    return [name for name in inputs.starting("runs/") if _is_rl(name) and name.endswith("metrics.jsonl")]
+    def _rft_iterations(self) -> Iterator[Row]:
+        """Each iteration's completions, sampled from the model that the iteration starts from."""
+        completions: dict[tuple[str, str], int] = defaultdict(int)
+        for name in self.inputs.starting("rft/"):
+            _, seed, arm, iteration = name.split("/")
+            manifest = self.inputs.json(name)
+            check_shape(manifest.get("facts"), {"levels": {"n": int, "correct": int}}, self.inputs.files[name], AGAIN)
+            n, right = (sum(count[key] for count in manifest["facts"]["levels"]) for key in ("n", "correct"))
+            completions[seed, arm] += n
+            if n:
+                low, high = map(float, wilson(right / n, n))
+                labels = {"arm": arm, "seed": seed, "step": int(iteration), "completions": completions[seed, arm]}
+                yield {**labels, "correct": right / n, "low": low, "high": high}
 
+    @cached_property
+    def _sampled(self) -> Results | None:
+        return self.inputs.results(PASS_AT_K)
 
-def _is_rl(name: str) -> bool:
-    return "/stage2-rl-" in name or "/rl-" in name
+    @cached_property
+    def passk(self) -> pd.DataFrame:
+        """pass@k by model, group, level and k, then the differences of the pairs that were asked for (``base``)."""
+        results = self._sampled
+        if results is None:
+            return pd.DataFrame(columns=[*CURVE, "k", "value"])
+        first = next(iter(self.inputs.folders(PASS_AT_K)))
+        pairs = self.inputs.made_with[f"{PASS_AT_K}/{first}/{RESULTS}"]["pairs"]
+        pairs = [(arm, base) for arm, base in pairs if {arm, base} <= set(results.arms)]
+        largest = {one.file: results.samples(one) for one in results.sets}
+        table = passk.curves(results, pairs, lambda file: passk.spaced(largest[file]))
+        has_levels = set(table.loc[table["level"] != passk.POOLED, "group"])
+        return table[(table["level"] != passk.POOLED) | ~table["group"].isin(has_levels)]
 
+    @cached_property
+    def crossovers(self) -> list[Row]:
+        """Differences of pass@k at k = 1 and the largest k, where the sign changes, and the base's budget factors."""
+        rows = list[Row]()
+        results = self._sampled
+        if results is None:
+            return rows
+        sets = {name[:3]: parts for name, parts in passk.slices(results)}
+        for key, curve in self.passk[self.passk["base"] != ""].groupby(CURVE, sort=False):
+            factors = passk.budget_factors(results, key[0], key[1], sets[key[2:]])
+            first, last = (_with_interval(curve.iloc[place]) for place in (0, -1))
+            changed = passk.crossover(curve)
+            rows.append(
+                {**dict(zip(CURVE, key, strict=True)), "n_problems": curve["n_problems"].iloc[0],
+                 "first": first, "last": last, "largest": curve["k"].iloc[-1],
+                 "changes": f"k = {changed['k']:g}" if changed else "–",
+                 "met": "; ".join(f"k = {row['k']}: {factor_text(row)}" for row in factors[:4]).replace("\n", ", ")}
+            )  # fmt: skip
+        return rows
 
-def training(inputs: Inputs) -> list[Row]:
-    """Validation during RL: arm, seed, step, group, level, accuracy.
+    @cached_property
+    def failure_shares(self) -> list[Row]:
+        """Share of every failure class by model, group and level: mean over the seeds, interval, values by seed."""
+        results = self.inputs.results(FAILURES)
+        return [row for row in class_shares(results) if row["share"] is not None] if results else []
 
-    A data source that several groups of the evaluation have is of the first, as the hold-out is.
-    """
-    return [row for name in metric_files(inputs) for row in _validation(inputs, name)]
+    @cached_property
+    def _labels(self) -> list[pd.DataFrame]:
+        return [read_labels(folder / LABELS) for folder in self.inputs.folders(FAILURES).values()]
 
+    @cached_property
+    def by_function(self) -> list[Row]:
+        """Accuracy by function: means over the seeds of what each seed's labels say."""
+        functions = [by_function(labels) for labels in self._labels]
+        return _means(
+            functions, ["model", "problems", "group", "function"], ["alone", "error_rate"], ["reached", "wrong"]
+        )
 
-def budget(inputs: Inputs) -> list[Row]:
-    """Share correct among the training completions, by completions so far: RL's steps, RFT's iterations."""
-    rows = [row for name in metric_files(inputs) for row in _rl_steps(inputs, name)]
-    return [*rows, *_rft_iterations(inputs)]
+    @cached_property
+    def by_pair(self) -> list[Row]:
+        """Accuracy by pair of functions, as ``by_function``."""
+        pairs = [by_pair(labels) for labels in self._labels]
+        return _means(pairs, ["model", "problems", "group", "outer", "inner"], ["accuracy"], ["n"])
 
+    @cached_property
+    def influence(self) -> list[Row]:
+        """Per-step influence of every seed's models by the number of correct completions."""
+        tables = [(name.split("/"), self.inputs.files[name]) for name in self.inputs.starting(f"{INFLUENCE}/")]
+        return [
+            {"model": words[2], "seed": words[1], **row}
+            for words, path in tables
+            for row in summary(read_table(path).to_pylist())["by_accuracy"]
+        ]
 
-def _validation(inputs: Inputs, name: str) -> Iterator[Row]:
-    seed, arm = _whose(name)
-    known: dict[str, tuple[int, str]] = {}
-    for row in inputs.json(SEEDS)["accuracy"]:
-        known.setdefault(row["data_source"], (row["level"], row["group"]))
-    for row in read_metrics(inputs.files[name]):
-        for key, value in row.items():
-            found = _VALIDATION.fullmatch(key)
-            if found and value is not None:
-                level, group = known.get(found[1]) or level_and_group(found[1])
-                labels = {"arm": arm, "seed": seed, "step": row["step"], "group": group, "level": level}
-                yield {**labels, "accuracy": value}
+    @cached_property
+    def influence_pairs(self) -> list[Row]:
+        """Influence of a step on a query of one group (teacher) on those of another (learner)."""
+        rows = []
+        for name in self.inputs.starting(f"{INFLUENCE}/"):
+            _, seed, model, _ = name.split("/")
+            manifest = read_manifest(self.inputs.files[name])
+            found = manifest.facts["co_influence"] if manifest else {"labels": [], "means": []}
+            for teacher, line in zip(found["labels"], found["means"], strict=True):
+                for learner, value in zip(found["labels"], line, strict=True):
+                    rows.append(
+                        {"model": model, "seed": seed, "teacher": teacher, "learner": learner, "influence": value}
+                    )
+        return rows
 
-
-def _rl_steps(inputs: Inputs, name: str) -> Iterator[Row]:
-    """Nothing if the run's settings do not say how many completions a step samples."""
-    seed, arm = _whose(name)
-    recipe = name.replace("metrics.jsonl", "recipe.json")
-    settings = inputs.json(recipe).get("settings", {}) if recipe in inputs else {}
-    n = next((settings[key] for key in _SAMPLES if key in settings), None)
-    prompts = next((settings[key] for key in _PROMPTS if key in settings), None)
-    completions = 0
-    for row in read_metrics(inputs.files[name]):
-        sampled = row.get("training/filter_groups/generated_prompts", prompts)
-        value = row.get("critic/acc/mean", row.get("critic/score/mean"))
-        if n is None or sampled is None or value is None:
-            continue
-        completions += int(sampled * n)
-        yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
-
-
-def _rft_iterations(inputs: Inputs) -> Iterator[Row]:
-    """Each iteration's completions, sampled from the model that the iteration starts from."""
-    completions: dict[tuple[str, str], int] = defaultdict(int)
-    for name in inputs.starting("rft/"):
-        _, seed, arm, iteration = name.split("/")
-        facts = inputs.json(name)["facts"]
-        check_shape(facts, {"levels": {"n": int, "correct": int}}, f"{inputs.files[name]}: facts", AGAIN)
-        counts = facts["levels"]
-        n, right = (sum(count[key] for count in counts) for key in ("n", "correct"))
-        completions[seed, arm] += n
-        if n:
-            low, high = map(float, wilson(right / n, n))
-            yield {
-                "arm": arm, "seed": seed, "step": int(iteration), "completions": completions[seed, arm],
-                "correct": right / n, "low": low, "high": high,
-            }  # fmt: skip
-
-
-def _whose(name: str) -> tuple[str, str]:
-    _, seed, run, _ = name.split("/")
-    return seed, run.removeprefix("stage2-")
-
-
-def curves(inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    """pass@k of every model and group, and the differences of the pairs that were asked for: lists over k.
-
-    Means over the seeds; intervals over seeds and problems where there are several seeds, else over problems.
-    """
-    results = _results(inputs, PASS_AT_K, Metric.PASS_AT_K)
-    if results is None:
-        return [], []
-    first = inputs.settings[f"{PASS_AT_K}/{inputs.seeds_with(PASS_AT_K)[0]}/{RESULTS}"]
-    pairs = [(arm, base) for arm, base in first["pairs"] if {arm, base} <= set(results.arms)]
-    largest = {one.file: results.samples(one) for one in results.sets}
-    table = passk.curves(results, pairs, lambda file: passk.spaced(largest[file]))
-    has_levels = set(table[table["level"] != passk.POOLED]["group"])
-    table = table[(table["level"] != passk.POOLED) | ~table["group"].isin(has_levels)]
-    each = [results.only(names) for names in results.seeds] if len(results.replicates) > 1 else [results]
-    alone = [passk.curves(one, pairs, lambda file: passk.spaced(largest[file])) for one in each]
-    sets = {name[:3]: parts for name, parts in passk.slices(results)}
-    shares, differences = [], []
-    for key, curve in table.groupby(["model", "base", "problems", "group", "level"], sort=False):
-        row = _lists(curve)
-        if not row["base"]:
-            shares.append({**row, "pass_at_k": row.pop("value")})
-            continue
-        row["difference"] = row.pop("value")
-        row["reranking"] = passk.budget_factors(results, row["model"], row["base"], sets[key[2:]])
-        row["crossovers"] = [passk.crossover(_same(one, row)) for one in alone]
-        differences.append(row)
-    return shares, differences
-
-
-def _lists(curve: pd.DataFrame) -> Row:
-    """One row with lists over k."""
-    lists = ("k", "value", "low", "high", "values")
-    about = curve.iloc[0].drop([*lists, "problems_low", "problems_high", "splits"]).to_dict()
-    return {**about, **{name: curve[name].tolist() for name in lists}}
-
-
-def _same(table: pd.DataFrame, row: Row) -> pd.DataFrame:
-    labels = ["model", "base", "problems", "group", "level"]
-    return table[(table[labels] == [row[name] for name in labels]).all(axis=1)]
-
-
-def failure_shares(inputs: Inputs) -> list[Row]:
-    """Share of every failure class by model, group and level: mean over the seeds, interval, values by seed."""
-    results = _results(inputs, FAILURES, Metric.FAILURES)
-    return class_shares(results) if results else []
-
-
-def failure_functions(inputs: Inputs) -> tuple[list[Row], list[Row]]:
-    """By function and by pair of functions: means over the seeds of what each seed's labels say."""
-    seeds = inputs.seeds_with(FAILURES)
-    tables = [read_labels(inputs.files[f"{FAILURES}/{seed}/labels.parquet"]) for seed in seeds]
-    if not tables:
-        return [], []
-    functions, pairs = (pd.concat(map(of, tables), ignore_index=True) for of in (by_function, by_pair))
-    names = ["model", "problems", "group"]
-    return (
-        _means(functions, [*names, "function"], ["alone", "error_rate"], ["reached", "wrong"]),
-        _means(pairs, [*names, "outer", "inner"], ["accuracy"], ["n"]),
-    )
+    @cached_property
+    def ranks(self) -> dict[str, Any]:
+        """Rank correlations of influence with the gain from RL; empty for too few arms."""
+        accuracy, known = self.inputs.evaluated, self.inputs.results(INFLUENCE)
+        return ranks_of(accuracy, known) if known and can_be_ranked(accuracy, known) else {}
 
 
-def _means(table: pd.DataFrame, names: list[str], means: list[str], sums: list[str]) -> list[Row]:
-    """One row for every set of labels: means over the rows that have a value, sums, and how many rows there were."""
+def _with_interval(row: Any) -> str:
+    if pd.isna(row["value"]):
+        return "–"
+    return f"{points(row['value'])} [{points(row['low'])}, {points(row['high'])}]"
+
+
+def _means(tables: list[pd.DataFrame], names: list[str], means: list[str], sums: list[str]) -> list[Row]:
+    """Return a row for every set of labels: means over the rows that have a value, sums, how many rows there were."""
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     if table.empty:
         return []
     parts = table.groupby(names, sort=False)
     joined = parts[means].mean().join(parts[sums].sum()).assign(n_seeds=parts.size()).reset_index()
     rows = joined.astype(object).where(joined.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
-
-
-def _results(inputs: Inputs, section: str, metric: Metric) -> Results | None:
-    """The seeds of a section with the models that all of them have; None if it was not run."""
-    folders = [f"{seed}:{inputs.files[f'{section}/{seed}/{RESULTS}'].parent}" for seed in inputs.seeds_with(section)]
-    return read_results(folders, metric=metric) if folders else None

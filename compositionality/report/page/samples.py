@@ -1,16 +1,17 @@
-"""A bounded, stratified sample of completions to read: some of every model, file, level and reason, of seed 0."""
+"""A bounded, stratified sample of completions to read: some of every model, group, level and reason, of a replicate."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
-from compositionality.report.page.inputs import SEEDS, Inputs
+from compositionality.report.page.inputs import Inputs
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
 
@@ -20,34 +21,36 @@ OF_A_FOLDER = 12
 """Completions at most of one model, file, level and reason."""
 LONGEST = 4000
 """Characters of a prompt or a completion that are shown."""
+CELL = ["group", "level", "reason"]
+SHOWN = ["problem", "reason", "answer", "response", "n_tokens", "finish_reason"]
 Row = dict[str, Any]
 
 
 def samples(inputs: Inputs) -> list[Row]:
-    """Rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
-    files = problem_files(inputs)
-    models = inputs.json(SEEDS)["models"]
-    folders = [name for name in inputs.starting("rollouts/") if name.split("/")[1] in models]
-    kept = [
-        row
-        for name in sorted(folders, key=lambda name: models.index(name.split("/")[1]))
-        if (problems := name.split("/")[2]) in files
-        for row in _of_folder(inputs.files[name], name.split("/")[1], files[problems])
+    """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
+    problems = {name: read_problems(path) for name, path in problem_files(inputs).items()}
+    rows = [
+        first_of_each_cell(inputs.files[folder], table).assign(model=model, file=name)
+        for model in inputs.summary["models"]
+        for name, table in problems.items()
+        if (folder := f"rollouts/{model}/{name}") in inputs
     ]
-    each = _share(kept)
-    counts: dict[tuple[str, ...], int] = defaultdict(int)
-    chosen = []
-    for row in kept:
-        cell = _cell(row)
-        counts[cell] += 1
-        if counts[cell] <= each:
-            chosen.append(row)
-    return chosen[:AT_MOST]
+    if not rows:
+        return []
+    cells = pd.concat(rows, ignore_index=True).groupby(["model", *CELL], sort=False)
+    chosen = cells.head(max(1, AT_MOST // cells.ngroups)).head(AT_MOST)
+    return [
+        {
+            **completion_row(row, row["model"]), **{name: row[name] for name in ("group", "level", "problem")},
+            **question(problems[row["file"]].slice(row["problem"], 1).to_pylist()[0], row["problem"]),
+        }
+        for row in chosen.to_dict("records")
+    ]  # fmt: skip
 
 
 def problem_files(inputs: Inputs) -> dict[str, Path]:
-    """The problem files of the study's tables, found by their hash among the inputs."""
-    wanted = inputs.json(SEEDS).get("problems") or {}
+    """Return the problem files of the first replicate, found by their hash among the inputs."""
+    wanted = inputs.evaluated.replicates[0].files
     there = {}
     for name in inputs.starting("data/"):
         manifest = read_manifest(inputs.files[name])
@@ -56,37 +59,19 @@ def problem_files(inputs: Inputs) -> dict[str, Path]:
     return {name: there[digest] for name, digest in wanted.items() if digest in there}
 
 
-def _share(rows: list[Row]) -> int:
-    """How many of every cell fit, at least one."""
-    return max(1, AT_MOST // max(1, len({_cell(row) for row in rows})))
-
-
-def _cell(row: Row) -> tuple[str, ...]:
-    return (row["model"], row["group"], str(row["level"]), row["reason"])
-
-
-def _of_folder(folder: Path, model: str, path: Path) -> Iterator[Row]:
-    """The first completions of every level and reason; each problem once."""
-    table = read_problems(path)
-    cells = list(zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True))
-    counts: dict[tuple[str, int, str], int] = defaultdict(int)
+def first_of_each_cell(folder: Path, problems: pa.Table) -> pd.DataFrame:
+    """Return the first completions of every group, level and reason, at most one of each problem."""
+    cells = problems.select(["group", "level"]).to_pandas()
+    kept = [pd.DataFrame(columns=[*SHOWN, "group", "level"])]
     for shard in read_rollouts(folder):
-        numbers, reasons = shard["problem"].to_pylist(), shard["reason"].to_pylist()
-        if max(numbers, default=0) >= len(cells):
-            raise UserError(f"{folder}: answers problem {max(numbers)}, {path} has {len(cells)}; evaluate again")
-        chosen = []
-        for row, (number, sample) in enumerate(zip(numbers, shard["sample"].to_pylist(), strict=True)):
-            cell = (*cells[number], reasons[row])
-            if sample == 0 and counts[cell] < OF_A_FOLDER:
-                counts[cell] += 1
-                chosen.append(row)
-        for row in shard.take(pa.array(chosen, pa.int64())).to_pylist():
-            group, level = cells[row["problem"]]
-            labels = {"group": group, "level": level, "problem": row["problem"]}
-            yield {
-                **completion_row(row, model), **labels,
-                **question(table.slice(row["problem"], 1).to_pylist()[0], row["problem"]),
-            }  # fmt: skip
+        if (last := max(shard["problem"].to_pylist(), default=0)) >= len(cells):
+            raise UserError(f"{folder}: answers problem {last}, its file has {len(cells)}; evaluate again")
+        first = shard.filter(pc.equal(shard["sample"], 0)).select(SHOWN)
+        known = first.select(["problem", "reason"]).to_pandas().join(cells, on="problem")
+        places = known.groupby(CELL, sort=False).head(OF_A_FOLDER).index
+        kept.append(first.take(pa.array(places, pa.int64())).to_pandas().join(cells, on="problem"))
+    found = pd.concat([part for part in kept if len(part)] or kept[:1], ignore_index=True)
+    return found.groupby(CELL, sort=False).head(OF_A_FOLDER).fillna({"answer": ""})
 
 
 def completion_row(row: Mapping[str, Any], model: str) -> Row:
