@@ -135,7 +135,7 @@ def over_splits(seeds: Sequence[Sequence[Estimate | None]], low: float = 0.0, hi
 def _with_seeds(estimate: Estimate, half: float, df: float, low: float, high: float) -> Estimate:
     """Add the interval over seeds of this half-width, in Wilson's form for a share; it holds the one over problems."""
     value, problems = estimate.value, estimate.over_problems
-    if half == 0:
+    if half <= TIE:  # seeds alike but for rounding
         return replace(estimate, over_seeds=problems)
     least, most = max(low, value - half), min(high, value + half)
     if low >= 0 and 0 < value < 1:
