@@ -1,9 +1,9 @@
-r"""Accuracy by level and by skill, with 95 % intervals, of any checkpoints on any problem files.
+r"""Accuracy by level, with 95 % intervals, of any checkpoints on any problem files.
 
 Reads model folders (models=[NAME:PATH,...]) or rollouts that are there (rollouts=[NAME:FOLDER,...]), and problem files.
 Writes OUTPUT/results.parquet (a row per model and problem; columns: compositionality/evaluate/table.py), training.json
 (what the training of each model did) and the judged answers behind them, OUTPUT/rollouts/MODEL/PROBLEMS/; prints the
-table by level, models side by side (by_skill=true: by skill too). A model that has not changed is not sampled again;
+tables by level, models side by side. A model that has not changed is not sampled again;
 adding models to a table that is there is allowed, dropping some needs --force. levels=[1,2] per_level=64 take a part.
 
     python examples/evaluate.py models=[base:checkpoints/base,rl:checkpoints/rl/final] \
@@ -15,8 +15,8 @@ Differences to the first checkpoint are paired by problem. A verifier's failure 
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
-from compositionality.evaluate.collect import check
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.collect import EvaluationSettings, check
 
 if __name__ == "__main__":
-    run(EvaluateSettings, evaluate, __doc__, check=check)
+    run(EvaluationSettings, evaluate, __doc__, check=check)

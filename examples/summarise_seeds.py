@@ -1,16 +1,16 @@
 r"""Accuracy by level over several seeds, and the differences between the arms.
 
 Reads the results.parquet of every seed, made by examples/evaluate.py. Writes OUTPUT (a .csv: a row for each share, and
-for each difference to another arm, base), with markdown=FILE the tables for a README; prints the tables.
+for each difference to another arm, base); prints the tables, with the differences to the first arm.
 
     python examples/summarise_seeds.py output=results/composition/section41_42/summary.csv \
         inputs=[seed0:results/composition/seed0/section41_42,seed1:results/composition/seed1/section41_42]
 
 Seeds that answered other problems, or were sampled with other settings than the seed, are refused. Two intervals, both
 95 %: over problems (these seeds), and over seeds and problems; compositionality/stats/estimate.py says how.
-models=[stage1,rl-level2] takes these arms only, in that order. markdown=FILE makes FILE, or replaces what stands
-between the two marks in it; place=section43 are the marks of that name, in a file with several. A summary that is there
-follows its inputs. examples/claims.py says what all this means for the paper's claims.
+models=[stage1,rl-level2] takes these arms only, in that order. Inputs called VARIANT/NAME:FOLDER are summarised variant
+by variant, with a column variant in OUTPUT. A summary that is there follows its inputs. examples/claims.py says what
+all this means for the paper's claims.
 """
 
 from compositionality.config.cli import run

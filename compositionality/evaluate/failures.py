@@ -24,7 +24,6 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import rich_table
 from compositionality.evaluate.llm_judge import (
     JUDGED,
     JudgeSettings,
@@ -38,7 +37,7 @@ from compositionality.evaluate.results import LABELS, Results, read_results, rep
 from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, REASONS, RESULTS, SCHEMA, write
-from compositionality.evaluate.tables import COMPOSES
+from compositionality.evaluate.tables import COMPOSES, rich_table
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems

@@ -17,11 +17,11 @@ import pandas as pd
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import Row, csv_text, grid, rich_table
 from compositionality.evaluate.naming import named_paths, with_run_names
 from compositionality.evaluate.results import ProblemSet, Results, read_results
 from compositionality.evaluate.seeds import table_files
 from compositionality.evaluate.summary import by_problem, contrast
+from compositionality.evaluate.tables import Row, csv_text, rich_table
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import Floats
 from compositionality.stats.significance import rank_correlation
@@ -71,8 +71,9 @@ def check(settings: RankSettings) -> None:
 
 def rank_table(ranks: Row) -> tuple[pd.DataFrame, str]:
     """Return the correlations as a table, a line for each predictor, and its title."""
-    frame = grid(ranks["correlations"], lambda row: row["predictor"], correlation_cell, across="of")
-    return frame, f"rank correlation over {len(ranks['arms'])} arms with the gain from RL"
+    cells = [(row["predictor"], row["of"], correlation_cell(row)) for row in ranks["correlations"]]
+    frame = pd.DataFrame(cells, columns=["predictor", "of", "cell"]).pivot(index="predictor", columns="of")["cell"]
+    return frame.reindex(PREDICTORS), f"rank correlation over {len(ranks['arms'])} arms with the gain from RL"
 
 
 def ranks_of(accuracy: Results, known: Results) -> dict[str, Any]:

@@ -128,6 +128,18 @@ class Results:
         return list(map(ProblemSet._make, self.rows[list(ProblemSet._fields)].drop_duplicates().to_numpy().tolist()))
 
     @cached_property
+    def pools(self) -> dict[ProblemSet, list[ProblemSet]]:
+        """The sets of every file and group, by what stands for all of them together (level ``ALL_LEVELS``)."""
+        pools: dict[ProblemSet, list[ProblemSet]] = {}
+        for problems in sorted(self.sets):
+            pools.setdefault(ProblemSet(problems.file, problems.group, ALL_LEVELS), []).append(problems)
+        return pools
+
+    def parts(self, problems: ProblemSet) -> list[ProblemSet]:
+        """Return the sets that a pool stands for; of a set itself."""
+        return [problems] if problems in self.sets else self.pools.get(problems, [problems])
+
+    @cached_property
     def _by_arm(self) -> dict[tuple[Any, ...], pd.DataFrame]:
         return dict(iter(self.rows.groupby([*ProblemSet._fields, "arm", "replicate"], sort=False)))
 
@@ -151,7 +163,8 @@ class Results:
     def size(self, problems: ProblemSet) -> int:
         """Return the number of problems in each replicate."""
         first = self.replicates[0].name
-        return max((len(self.of_replicate(arm, problems, first)) for arm in self.arms), default=0)
+        each = [[len(self.of_replicate(arm, part, first)) for arm in self.arms] for part in self.parts(problems)]
+        return sum(max(sizes, default=0) for sizes in each)
 
     @cached_property
     def _samples(self) -> dict[Any, int]:

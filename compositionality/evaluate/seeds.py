@@ -1,17 +1,19 @@
-"""Results over several seeds: accuracy and differences of arms, with intervals over problems and over seeds."""
+"""All replicates together: accuracy and differences of arms, with intervals over problems and over seeds."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from rich.console import Console
 
 from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import INTERVALS, csv_text, write_between_marks
 from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.results import SPLIT, Results, read_results
+from compositionality.evaluate.results import SPLIT, ProblemSet, Results, read_results
 from compositionality.evaluate.summary import Row, differences, shares
-from compositionality.evaluate.tables import print_summary, summary_markdown
+from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import COMPOSED, CORRECT
@@ -19,38 +21,44 @@ from compositionality.types import COMPOSED, CORRECT
 
 @dataclass
 class SummariseSettings:
-    """Settings of ``summarise``: ``markdown`` is a file for the tables, or one with a (named) place marked for them."""
+    """Settings of ``summarise``."""
 
-    inputs: list[str] = REQUIRED  # NAME:FOLDER of examples/evaluate.py, one for each seed
+    inputs: list[str] = REQUIRED  # NAME:FOLDER of examples/evaluate.py, one for each seed; of variants VARIANT/NAME:…
     output: Path = REQUIRED  # summary.csv
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
-    markdown: str = ""  # file for the tables, or with a place for them
-    place: str = ""  # name of that place
     force: bool = False  # replace a result that was made from something else
 
 
 def summarise(settings: SummariseSettings) -> Path:
-    """Write ``output``, a row for each share and difference, and the markdown; print the tables."""
-    check(settings)
-    output, results = settings.output, read_results(settings.inputs, settings.models)
-    if lacking := results.in_some:
-        raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate the rest or choose models=[...]")
-    summary, text = summary_of(results), csv_text(summary_rows(results))
-    recipe = Recipe("summarise_seeds", {"content": config_hash({"text": text})}, table_files(results))
+    """Write ``output``, a row for each share and difference; print the tables, of each variant where there are some."""
+    rows, files, console, output = list[Row](), dict[str, Path](), new_console(), settings.output
+    for variant, inputs in check(settings).items():
+        results = read_results(inputs, settings.models)
+        if lacking := results.in_some:
+            raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or choose models=[...]")
+        rows += [{"variant": variant, **row} if variant else row for row in summary_rows(results)]
+        files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
+        console.print(f"\n{variant}" if variant else "", highlight=False)
+        print_summary(results, console)
+    text = csv_text(rows)
+    recipe = Recipe("summarise_seeds", {"content": config_hash({"text": text})}, files)
     with exclusive(output):
         write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
-    if settings.markdown:
-        write_between_marks(Path(settings.markdown), settings.place, summary_markdown(summary))
-    print_summary(summary, new_console())
-    print(f"{output}" + (f"; {settings.markdown}" if settings.markdown else ""))
+    print(output)
     return output
 
 
-def check(settings: SummariseSettings) -> None:
-    """UserError for an output or names of inputs that cannot be."""
+def check(settings: SummariseSettings) -> dict[str, list[str]]:
+    """Return the inputs of each variant. UserError for an output or names of inputs that cannot be."""
     if settings.output.suffix != ".csv":
         raise UserError(f"output={settings.output}: must end in .csv")
-    named_paths("inputs", with_run_names(settings.inputs))
+    variants: dict[str, list[str]] = {}
+    for entry in settings.inputs:
+        match = re.fullmatch(r"([\w.-]+)/([\w.-]+:.+)", entry)
+        variants.setdefault(match[1] if match else "", []).append(match[2] if match else entry)
+    for inputs in variants.values():
+        named_paths("inputs", with_run_names(inputs))
+    return variants
 
 
 def table_files(results: Results) -> dict[str, Path]:
@@ -58,7 +66,7 @@ def table_files(results: Results) -> dict[str, Path]:
     return {f"{one.name}/{file}": path for one in results.replicates for file, path in one.tables.items()}
 
 
-def summary_of(results: Results) -> Row:
+def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
     """Return what tables, figures and records show of a study; the same evaluations give the same."""
     return {
         "seeds": [{"name": one.name, "seed": one.seed, SPLIT: one.split} for one in results.replicates],
@@ -67,8 +75,8 @@ def summary_of(results: Results) -> Row:
         "sampling": results.replicates[0].sampling,
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
-        "accuracy": shares(results, CORRECT, "accuracy"),
-        "composed": shares(results, COMPOSED, "composed"),
+        "accuracy": shares(results, CORRECT, "accuracy", sets),
+        "composed": shares(results, COMPOSED, "composed", sets),
         "training": {
             one.name: {arm: asdict(one.training[arm]) for arm in results.arms if arm in one.training}
             for one in results.replicates
@@ -76,10 +84,17 @@ def summary_of(results: Results) -> Row:
     }
 
 
+def print_summary(results: Results, console: Console) -> None:
+    """Print accuracy, composed responses and differences to the first model, by level and of all levels; training."""
+    sets = [*results.sets, *(pool for pool, parts in results.pools.items() if len(parts) > 1)]
+    changes = differences(results, CORRECT, sets, results.arms[0])
+    print_tables({**summary_of(results, sets), "difference": changes}, console)
+
+
 def summary_rows(results: Results) -> Iterator[Row]:
-    """Yield a row for each share, and for each difference to another model (``base``), of right answers, then of
-    composed ones (``part``)."""
-    for part in (CORRECT, COMPOSED):
-        yield from ({"base": "", **row} for row in shares(results, part, "value"))
-        for row in differences(results, part):
+    """Yield a row for each share, and for each difference to another model (``base``): of right answers, then of
+    composed ones (``measure``)."""
+    for measure in (CORRECT, COMPOSED):
+        yield from ({"base": "", **row} for row in shares(results, measure, "value"))
+        for row in differences(results, measure):
             yield {"value": row.pop("difference"), **row}

@@ -1,5 +1,7 @@
 """Shares and differences of models, with their intervals, from the rows of the results; the tables of a study."""
 
+# ruff: noqa: N806
+
 from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
@@ -9,10 +11,20 @@ import pandas as pd
 
 from compositionality.evaluate.measures import is_pass_at_k, ks_of, measure_of
 from compositionality.evaluate.results import ProblemSet, Results
-from compositionality.stats.estimate import ByProblem, difference, over_problems, over_seeds, over_splits
+from compositionality.stats.estimate import (
+    Band,
+    ByProblem,
+    difference,
+    mean_of_independent,
+    over_problems,
+    over_seeds,
+    over_splits,
+)
 from compositionality.types import CORRECT, QUERY_VALUES, Estimate, Interval
 
 Row = dict[str, Any]
+Term = tuple[float, str, str]
+"""Factor, model and measure."""
 
 
 def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT) -> Estimate | None:
@@ -24,8 +36,9 @@ def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRE
         figure = results.figures.loc[arm]
         interval = Interval(figure["low"], figure["high"])
         return None if figure["reason"] else Estimate(float(figure["value"]), 0, interval, interval)
-    values = _values(results, arm, problems, measure)
-    return None if values is None or measure in QUERY_VALUES else _estimate(results, values)
+    if measure in QUERY_VALUES:
+        return None
+    return _estimate(results, problems, [(1.0, arm, measure)])
 
 
 def contrast(
@@ -45,18 +58,9 @@ def contrast(
     terms = [(1.0, arm, measure), (-times, base, base_measure or measure)]
     if over:
         terms = [(1.0, arm, measure), (-1.0, base, measure), (-1.0, over[0], measure), (1.0, over[1], measure)]
-    models = [_values(results, name, problems, which) for _, name, which in terms]
-    known = [model for model in models if model is not None]
-    if len(known) < len(terms):
-        return None
-    factors = [factor for factor, *_ in terms]
     largest = 2 * float(results.rows[measure].fillna(0.0).abs().max()) or 1.0 if measure in QUERY_VALUES else 1.0
-    low, high = (largest * sum(factor for factor in factors if factor * sign > 0) for sign in (-1, 1))
-    differences = [
-        [difference(factors, replicate) for replicate in zip(*splits, strict=True)]
-        for splits in zip(*known, strict=True)
-    ]
-    return _estimate(results, differences, low, high)
+    low, high = (largest * sum(factor for factor, *_ in terms if factor * sign > 0) for sign in (-1, 1))
+    return _estimate(results, problems, terms, low, high)
 
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
@@ -64,25 +68,64 @@ def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProble
     return ByProblem(*measure_of(measure, n_samples)(rows), pd.factorize(rows["cluster"])[0])
 
 
-def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]] | None:
-    """Return values by seed and split; None if a replicate has no answers, or no problem with k samples."""
-    n = results.samples(problems) if is_pass_at_k(measure) else 1
-    seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
-    rows = [split for splits in seeds for split in splits]
-    if any(split.empty for split in rows):
-        return None
-    if is_pass_at_k(measure) and not all((split["judged"] >= max(ks_of(measure, n))).any() for split in rows):
-        return None
-    return [[by_problem(split, measure, n) for split in splits] for splits in seeds]
-
-
 def _estimate(
-    results: Results, seeds: Sequence[Sequence[ByProblem]], low: float = 0.0, high: float = 1.0
+    results: Results, problems: ProblemSet, terms: Sequence[Term], low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
+    """Estimate the sum of the terms, of several sets of problems the mean over all their problems."""
+    parts = results.parts(problems)
+    estimates = [estimate for part in parts if (estimate := _estimate_of_set(results, part, terms, low, high))]
+    if len(estimates) < len(parts):
+        return None
+    return estimates[0] if len(parts) == 1 else pooled(estimates, [results.size(part) for part in parts])
+
+
+def _estimate_of_set(
+    results: Results, problems: ProblemSet, terms: Sequence[Term], low: float, high: float
+) -> Estimate | None:
+    models = [_values(results, arm, problems, measure) for _, arm, measure in terms]
+    if not all(models):
+        return None
+    seeds = models[0]
+    if low < 0:
+        factors = [factor for factor, *_ in terms]
+        seeds = [
+            [difference(factors, replicate) for replicate in zip(*splits, strict=True)]
+            for splits in zip(*models, strict=True)
+        ]
     if results.nested:
         return over_splits([[over_problems(*split, low, high) for split in splits] for splits in seeds], low, high)
     values, weights, clusters = zip(*(split for splits in seeds for split in splits), strict=True)
     return over_seeds(np.stack(values), np.stack(weights), clusters[0], low, high)
+
+
+def _values(results: Results, arm: str, problems: ProblemSet, measure: str) -> list[list[ByProblem]]:
+    """Return values by seed and split; empty if a replicate has no answers, or no problem with k samples."""
+    n = results.samples(problems) if is_pass_at_k(measure) else 1
+    least = max(ks_of(measure, n), default=0)
+    seeds = [[results.of_replicate(arm, problems, name) for name in names] for names in results.seeds]
+    if any(split.empty or not (split["judged"] >= least).any() for splits in seeds for split in splits):
+        return []
+    return [[by_problem(split, measure, n) for split in splits] for splits in seeds]
+
+
+def pooled(estimates: Sequence[Estimate], sizes: Sequence[int]) -> Estimate:
+    """Return the mean over the problems of several sets; the levels of a test file and their sizes are no chance."""
+    weights, first = np.array(sizes) / sum(sizes), estimates[0]
+    value_N = np.array([estimate.value for estimate in estimates])
+
+    def interval(ends: Sequence[Interval]) -> Interval:
+        _, low, high = mean_of_independent(Band(value_N, *np.array(ends).T), weights)
+        return Interval(float(low), float(high))
+
+    by_seed = zip(*(estimate.by_replicate for estimate in estimates), strict=True)
+    return Estimate(
+        float(weights @ value_N),
+        sum(estimate.n_problems for estimate in estimates),
+        interval([estimate.over_problems for estimate in estimates]),
+        interval([estimate.interval for estimate in estimates]) if first.over_seeds else None,
+        by_replicate=tuple(tuple(map(float, weights @ np.array(splits))) for splits in by_seed),
+        nested=first.nested,
+    )
 
 
 def columns(estimate: Estimate | None, value: str) -> Row:
@@ -98,23 +141,27 @@ def columns(estimate: Estimate | None, value: str) -> Row:
     return dict(zip(names, (*figures, list(estimate.by_seed), splits), strict=True))
 
 
-def shares(results: Results, measure: str, value: str) -> list[Row]:
-    """Return a row for each set of problems and model; without a figure only of ``CORRECT``."""
+def shares(results: Results, measure: str, value: str, sets: Sequence[ProblemSet] = ()) -> list[Row]:
+    """Return a row for each set of problems (``sets``; empty: all) and model; without a figure only of ``CORRECT``."""
     rows = []
-    for problems, arm in product(results.sets, results.arms):
+    for problems, arm in product(sets or results.sets, results.arms):
         estimate = share(results, arm, problems, measure)
         if estimate or measure == CORRECT:
-            rows.append({"model": arm, **labels(results, problems), "part": measure, **columns(estimate, value)})
+            rows.append({"model": arm, **labels(results, problems), "measure": measure, **columns(estimate, value)})
     return rows
 
 
-def differences(results: Results, measure: str) -> list[Row]:
-    """Return a row for each set of problems and pair of models, the later one − the earlier one; as ``shares``."""
+def differences(results: Results, measure: str, sets: Sequence[ProblemSet] = (), first: str = "") -> list[Row]:
+    """Return a row for each set of problems and pair of models, the later one − the earlier one; as ``shares``.
+
+    ``first``: only the differences to this model.
+    """
+    pairs = [(base, arm) for base, arm in combinations(results.arms, 2) if first in ("", base)]
     rows = []
-    for problems, (base, arm) in product(results.sets, combinations(results.arms, 2)):
+    for problems, (base, arm) in product(sets or results.sets, pairs):
         estimate = contrast(results, arm, base, problems, measure)
         if estimate or measure == CORRECT:
-            names = {"model": arm, "base": base, **labels(results, problems), "part": measure}
+            names = {"model": arm, "base": base, **labels(results, problems), "measure": measure}
             rows.append({**names, **columns(estimate, "difference")})
     return rows
 

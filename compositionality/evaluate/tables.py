@@ -1,23 +1,42 @@
-"""The tables of several seeds and of the training of their arms, on the screen and as markdown."""
+"""Tables of results as frames of text: printed by rich, written as markdown or CSV."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml  # type: ignore[import-untyped]
 from rich.console import Console
+from rich.table import Table
 
-from compositionality.evaluate.frames import Row, grid, markdown_lines, rich_table
-from compositionality.types import PROBLEMS, QUERY_VALUES, TrainingReport
+from compositionality.console import new_table
+from compositionality.types import NESTED, PROBLEMS, QUERY_VALUES, SEEDS_AND_PROBLEMS, TrainingReport
 
+Row = Mapping[str, Any]
 WIDTH = 100
-"""Columns of a terminal on which tables of seeds and claims fit."""
+"""Columns of a terminal on which tables of claims fit."""
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
+ALL = "all levels"
 COMPOSES = "right functions in the right order, each on the result before it"
 """What a composed response has."""
+WORDS = {
+    "accuracy": "% correct",
+    "composed": f"% with the {COMPOSES}",
+    "difference": "% correct less that of {base}, paired by problem",
+}
+"""What the lists of a summary hold."""
+INTERVALS = {
+    PROBLEMS: "same models, other problems: Wilson's for shares, Student's for differences, Tango's where next to none "
+    "differ; over clusters of problems that share a composition",
+    SEEDS_AND_PROBLEMS: "other seeds and problems: two-way random effects, Student's t for seeds and for problems, in "
+    "quadrature; where one seed in four fails, it covers 88 to 91 % or less",
+    NESTED: "other seeds, splits and problems: Student's t over the means of the seeds; where one seed in four fails, "
+    "it covers 88 to 91 % or less",
+}
+"""What the column ``interval`` of tables says."""
 Reports = Mapping[str, Mapping[str, Row]]
 """Training reports as JSON has them, by seed and arm."""
 COUNTS = {
@@ -34,70 +53,127 @@ NOT_TESTABLE = "not testable"
 """In place of a figure of an arm of RL in which no group had signal."""
 
 
-def print_summary(summary: Row, console: Console) -> None:
-    """Print accuracy and composed responses by level of every arm, a table of each per group."""
-    for title, cells in _summary_tables(summary):
-        console.print(f"\n{title}", highlight=False)
-        for models in _blocks(summary["models"]):
-            console.print(rich_table(cells[models]))
-    print_training(summary["training"], console)
+def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
+    """Return the frame with its index on the left, under ``title``; all other columns aligned right."""
+    table = new_table()
+    table.add_column(title, overflow="fold")
+    for name in frame.columns:
+        table.add_column(str(name), justify="right", overflow="fold")
+    for name, *cells in frame.itertuples():
+        table.add_row(str(name), *map(str, cells))
+    return table
+
+
+def markdown_lines(frame: pd.DataFrame, title: str = "") -> list[str]:
+    """Return the lines of the frame as a table, its index under ``title``."""
+    heads = [title, *map(str, frame.columns)]
+    lines = [heads, ["---"] * len(heads), *([str(name), *map(str, cells)] for name, *cells in frame.itertuples())]
+    return [f"| {' | '.join(cells)} |".replace("\n", "<br>") for cells in lines]
+
+
+def csv_text(rows: Any) -> str:
+    """Return rows, or a frame, as CSV; lists as JSON, nothing for None."""
+    frame = pd.DataFrame(rows, dtype=object)
+    for name in frame.columns:
+        frame[name] = [json.dumps(cell) if isinstance(cell, list | dict) else cell for cell in frame[name]]
+    return str(frame.to_csv(index=False, lineterminator="\n"))
+
+
+def summary_tables(summary: Row) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield heading and cells, levels by models, of every file and group: of each of ``WORDS`` that was measured."""
+    absent = not_testable(summary["training"])
+    cells = pd.DataFrame(
+        {**row, "value": value, "cell": NOT_TESTABLE if row["model"] in absent else share_cell(row, value)}
+        for value in WORDS
+        for row in summary.get(value, ())
+    )
+    for (file, group), rows in cells.groupby(["problems", "group"], sort=False):
+        title = TITLES.get(group, group)
+        if cells.loc[cells["group"] == group, "problems"].nunique() > 1:
+            title += f" ({file})"
+        for value, shown in rows.assign(line=_line_names(rows)).groupby("value", sort=False):
+            last = shown["line"] == ALL
+            shown = shown.assign(last=last).sort_values(["last", "level"], kind="stable")
+            table = shown.pivot(index="line", columns="model", values="cell").fillna("–")
+            models = [model for model in summary["models"] if model in table]
+            words = WORDS[value].format(base=summary["models"][0])
+            yield (
+                f"{title}: {words}, {_design(shown, summary['sampling'])}",
+                table.reindex(index=shown["line"].unique(), columns=models),
+            )
+
+
+def _line_names(rows: pd.DataFrame) -> list[str]:
+    """Return ``L2`` (``L2 SOURCE`` where a level has several), the group where there are no levels, or ``ALL``."""
+    sets = rows[["level", "data_source"]].drop_duplicates()
+    sources = sets.loc[sets["data_source"] != "", "level"].value_counts()
+    names = []
+    for group, level, source in rows[["group", "level", "data_source"]].itertuples(index=False):
+        name = f"L{level}" if level else group
+        pool = len(sets) > 1 and (level, source) == (0, "")
+        names.append(ALL if pool else f"{name} {source}" if sources.get(level, 0) > 1 else name)
+    return names
+
+
+def _design(rows: pd.DataFrame, sampling: Row) -> str:
+    """Say over what the intervals of a table are: seeds, problems, answers to each."""
+    n_seeds, answers = int(rows["n_seeds"].iloc[0]), sampling["n_samples"]
+    seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+    kind = next(iter(rows["interval"].dropna()), PROBLEMS)
+    sizes = rows.loc[rows["line"] != ALL, "n_problems"]
+    n = " to ".join(str(size) for size in dict.fromkeys((sizes.min(), sizes.max())))
+    return f"{seeds} [95 % interval over {kind}], n = {n}" + (f", {answers} answers to each" if answers > 1 else "")
 
 
 def summary_markdown(summary: Row) -> str:
-    """Return the same tables as markdown."""
+    """Return the tables of a summary, of training too, as markdown."""
     lines: list[str] = []
-    for title, cells in _summary_tables(summary):
+    for title, cells in summary_tables(summary):
         lines += ["", f"{title[0].upper()}{title[1:]}:", "", *markdown_lines(cells, "level")]
-    return "\n".join([*lines, *training_markdown(summary["training"]), "", ""])
+    if any(summary["training"].values()):
+        lines += ["", "Training of the arms:", "", *markdown_lines(training_frame(summary["training"]), "arm")]
+    lines += [text for line in warnings(summary["training"]) for text in ("", f"**Warning:** {line}")]
+    return "\n".join([*lines, "", ""])
 
 
-def _summary_tables(summary: Row) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield heading and cells, levels by models, of accuracy and then of composed responses; group by group."""
-    absent = not_testable(summary["training"])
-    for group in dict.fromkeys(row["group"] for row in summary["accuracy"]):
-        for value in ("accuracy", "composed"):
-            rows = sorted((row for row in summary[value] if row["group"] == group), key=lambda row: row["level"])
-            if rows:
-                heading = _heading(rows, summary["sampling"]["n_samples"], value)
-                yield heading, _cells(rows, value, absent).reindex(columns=summary["models"])
+def print_tables(summary: Row, console: Console) -> None:
+    """Print the same tables, as many models side by side as fit."""
+    for title, cells in summary_tables(summary):
+        console.print(f"\n{title}", highlight=False)
+        for block in _blocks(cells, console.width):
+            console.print(rich_table(block, "level"))
+    if any(summary["training"].values()):
+        console.print("training of the arms", highlight=False)
+        console.print(rich_table(training_frame(summary["training"]), "arm"))
+    for line in warnings(summary["training"]):
+        console.print(f"warning: {line}", highlight=False)
 
 
-def _cells(rows: Sequence[Row], value: str, absent: set[str]) -> pd.DataFrame:
-    """Return the cells of a group; a line is named after its level, and its data source if the level has several."""
-    sources = pd.DataFrame(rows).groupby("level")["data_source"].nunique()
-    texts = []
-    for row in rows:
-        name = level_name(row["level"], row["group"])
-        line = f"{name} {row['data_source']}" if sources[row["level"]] > 1 else name
-        cell = NOT_TESTABLE if row["model"] in absent else share_cell(row, value)
-        texts.append({"model": row["model"], "line": line, "cell": cell})
-    return grid(texts, itemgetter("line"), itemgetter("cell"))
+def _blocks(cells: pd.DataFrame, width: int) -> Iterator[pd.DataFrame]:
+    """Yield as many columns at once as fit into ``width``."""
+    widths = [max(len(line) for cell in (name, *cells[name]) for line in cell.split("\n")) + 1 for name in cells]
+    room, start = width - max(map(len, cells.index)) - 1, 0
+    for end in range(1, len(widths) + 1):
+        if end == len(widths) or sum(widths[start : end + 1]) > room:
+            yield cells.iloc[:, start:end]
+            start = end
 
 
-def _heading(rows: Sequence[Row], answers: int, value: str) -> str:
-    """Return group, what is shown, seeds, problems, completions of each, and the kind of interval."""
-    group, n_seeds = rows[0]["group"], rows[0]["n_seeds"]
-    what = "correct" if value == "accuracy" else f"with the {COMPOSES}"
-    seeds = f"mean of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    kind = next((row["interval"] for row in rows if row["interval"]), PROBLEMS)
-    sizes = sorted({row["n_problems"] for row in rows})
-    n = " to ".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
-    each = f", {answers} answers to each" if answers > 1 else ""
-    return f"{TITLES.get(group, group)}: % {what}, {seeds} [95 % interval over {kind}], n = {n}{each}"
+def share_cell(row: Row, value: str) -> str:
+    """Return ``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %, with the seeds below; – for what was not measured."""
+    if row[value] is None:
+        return "–"
+    share, low, high = (100 * row[key] for key in (value, "low", "high"))
+    if value == "difference":
+        cell, values = f"{share:+.1f} [{low:+.0f}, {high:+.0f}]", by_seed(row, "+")
+    else:
+        cell, values = f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]", by_seed(row)
+    return f"{cell}\n{values}" if values else cell
 
 
 def plural(n: int, noun: str) -> str:
     """Return ``1 seed``, ``3 seeds``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def share_cell(row: Row, value: str = "accuracy") -> str:
-    """Return ``64 [58–70]``, or ``4.3 [2–9]`` for less than 10 %; – for what was not measured."""
-    if row[value] is None:
-        return "–"
-    share, low, high = (100 * row[key] for key in (value, "low", "high"))
-    cell = f"{share:.{0 if share >= 9.95 else 1}f} [{low:.0f}–{high:.0f}]"
-    return f"{cell}\n{values}" if (values := by_seed(row)) else cell
 
 
 def decimals(row: Row) -> int:
@@ -112,41 +188,6 @@ def by_seed(row: Row, sign: str = "") -> str:
         return ""
     form = f"{sign}.{decimals(row)}f"
     return " ".join("/".join(format(100 * value, form) for value in splits) for splits in seeds)
-
-
-def level_name(level: int, group: str, *, with_group: bool = False) -> str:
-    """Return ``L3`` (``heldout L3``), or the group's name where problems have no level."""
-    if not level:
-        return group
-    return f"{group} L{level}" if with_group else f"L{level}"
-
-
-def _blocks(models: Sequence[str]) -> Iterator[list[str]]:
-    """Yield as many arms side by side as fit: a column is as wide as its name, at least as ``100 [98–100]``."""
-    block: list[str] = []
-    for model in models:
-        if block and 4 + sum(max(12, len(name)) + 1 for name in [*block, model]) > WIDTH:
-            yield block
-            block = []
-        block.append(model)
-    yield block
-
-
-def print_training(reports: Reports, console: Console) -> None:
-    """Print the table, if there is any report, and the warnings."""
-    if any(reports.values()):
-        console.print("training of the arms", highlight=False)
-        console.print(rich_table(training_frame(reports), "arm"))
-    for line in warnings(reports):
-        console.print(f"warning: {line}", highlight=False)
-
-
-def training_markdown(reports: Reports) -> list[str]:
-    """Return the lines of the same table and warnings."""
-    if not any(reports.values()):
-        return []
-    lines = ["", "Training of the arms:", "", *markdown_lines(training_frame(reports), "arm")]
-    return [*lines, *(text for line in warnings(reports) for text in ("", f"**Warning:** {line}"))]
 
 
 def training_frame(reports: Reports) -> pd.DataFrame:
@@ -180,5 +221,5 @@ def warnings(reports: Reports) -> Iterator[str]:
     for seed, of_seed in reports.items():
         for arm, report in of_seed.items():
             if TrainingReport(**report).changed_nothing:
-                where = f" in {seed}" if seed else ""
-                yield f"{arm}{where}: none of its {report['updates']:,} updates had signal; it is the model it began as"
+                where = f" in {seed}" if len(reports) > 1 else ""
+                yield f"{arm}{where}: none of {report['updates']:,} updates had signal; its weights are unchanged"

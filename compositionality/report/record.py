@@ -17,14 +17,13 @@ from compositionality.data.json_files import read_json_object, read_text
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.claims.tables import claims_markdown
-from compositionality.evaluate.frames import markdown_lines
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import can_be_ranked, rank_table, ranks_of
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.evaluate.results import SPLIT, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
-from compositionality.evaluate.tables import summary_markdown
+from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.ranges import REQUIRED
 from compositionality.study.machine import machine, versions
 from compositionality.train.common.metrics import read_metrics

@@ -36,7 +36,7 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
         return
     tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
     summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
-    keys = {"inputs": tables, "output": summary, "place": section, "models": chosen_models(request)}
+    keys = {"inputs": tables, "output": summary, "models": chosen_models(request)}
     yield "summary", "summarise_seeds", keys
     keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
     yield "figure", "draw_figure", keys
@@ -66,13 +66,11 @@ def _of_each(replicates: Iterable[Replicate], root: str, file: str) -> list[str]
 
 def _ablation(request: Request) -> Command:
     """Return the command of the table of all variants."""
-    bases, inputs = [], []
+    inputs = []
     for name in request.variants or request.loaded.variants:
         places = [place._replace(study=f"{place.study}/{name}") for place in request.replicates]
-        bases.append(f"{name}:{places[0].folder('checkpoints')}/base")
         inputs += [f"{name}/{table}" for table in _of_each(places, "results", "section41_42/results.parquet")]
-    output = f"{request.root('results')}/ablation.json"
-    return "ablation", "summarise_ablation", {"bases": bases, "inputs": inputs, "output": output}
+    return "summary", "summarise_seeds", {"inputs": inputs, "output": f"{request.root('results')}/summary.csv"}
 
 
 def _fits(request: Request) -> Iterator[Command]:

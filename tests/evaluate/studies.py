@@ -8,7 +8,8 @@ from typing import Any
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import level_and_group, to_table
-from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.rollout.settings import CollectSettings, recipe
 from compositionality.rollout.store import shard_table
 from compositionality.types import Completion, Problem, Reason, Verdict
@@ -66,7 +67,7 @@ def evaluation(
     not just names.
     """
     folders = {model: (paths or {}).get(model, model) for model in outcomes}
-    settings = EvaluateSettings(
+    settings = EvaluationSettings(
         models=[f"{model}:{path}" for model, path in folders.items()],
         problems=[f"{name}:{path}" for name, path in problems.items()],
         output=folder, engine="openai", base_url="http://x", seed=seed, **changes,

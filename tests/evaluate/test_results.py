@@ -4,7 +4,6 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import pandas as pd
 import pyarrow as pa
@@ -15,8 +14,10 @@ from rich.console import Console
 
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
-from compositionality.evaluate.accuracy import accuracy_lines, print_accuracy
-from compositionality.evaluate.summary import by_problem
+from compositionality.evaluate.accuracy import reasons_frame
+from compositionality.evaluate.results import ReplicateTables, Results
+from compositionality.evaluate.seeds import print_summary
+from compositionality.evaluate.summary import by_problem, contrast, share
 from compositionality.evaluate.table import REASONS, count, problem_columns
 from compositionality.evaluate.tables import training_frame
 from compositionality.types import Problem, TrainingReport
@@ -68,25 +69,19 @@ def rows_of(table: pa.Table, **models: Sequence[tuple[int, str, int]]) -> pd.Dat
     return pd.concat(tables, ignore_index=True).assign(file="test")
 
 
-def screen(rows: pd.DataFrame, groups_with_signal: int = 1) -> str:
-    """What is printed on 80 columns; of ``rl`` so many groups of its training had signal."""
+def results_of(rows: pd.DataFrame, groups_with_signal: int = 1) -> Results:
+    """The results of one seed; of ``rl`` so many groups of its training had signal."""
+    report = TrainingReport(updates=2, groups=8, groups_with_signal=groups_with_signal)
+    training = {"rl": report} if "rl" in set(rows["arm"]) else {}
+    return Results.of({"run": rows}, [ReplicateTables("run", sampling={"n_samples": 2}, training=training)])
+
+
+def screen(results: Results) -> str:
+    """What is printed on 80 columns."""
     console = Console(file=io.StringIO(), width=80)
-    report = asdict(TrainingReport(updates=2, groups=8, groups_with_signal=groups_with_signal))
-    print_accuracy(rows, "2 per problem", {"rl": report}, console)
+    print_summary(results, console)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
-
-
-def test_lines_are_levels_and_skills_in_natural_order() -> None:
-    table = problems([10, 2, 2], [["func_10", "func_9"], ["func_9"], []])
-    lines = accuracy_lines(rows_of(table, base=[(0, "wrong", 1), (1, "correct", 1), (2, "wrong", 1)]))
-    assert [(line.part, line.n, line.accuracy.value) for line in lines.itertuples()] == [
-        ("heldout L2", 2, 0.5),
-        ("heldout L10", 1, 0.0),
-        ("all", 3, 1 / 3),
-        ("func_9", 2, 0.5),
-        ("func_10", 1, 0.0),
-    ]
 
 
 def both() -> pd.DataFrame:
@@ -95,38 +90,41 @@ def both() -> pd.DataFrame:
     return rows_of(table, base=base, rl=[(0, "correct", 2), (1, "correct", 2), (2, "overlong", 8)])
 
 
-def test_p05_lines_hold_the_figures_and_a_verifier_failure_is_no_wrong_answer() -> None:
-    lines = accuracy_lines(both()).set_index(["arm", "part"])
-    base = lines.loc[("base", "heldout L1")]
-    assert (base["n"], base["accuracy"].value, base["difference"]) == (2, 0.5, None)
-    assert base["accuracy"].low < 0.5 < base["accuracy"].high
-    assert lines.loc[("rl", "heldout L1"), "difference"].value == 0.5
-    assert lines.loc[("rl", "func_1"), "accuracy"].value == 0.5
-    assert lines.loc[("base", "heldout L2"), "accuracy"] is None
-    assert re.search(r"base +4.0 +33.3 +33.3 +0.0 +33.3", screen(both()))  # tokens, correct, wrong, overlong, error
+def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
+    results = results_of(both())
+    level1, level2 = results.sets
+    right = share(results, "base", level1)
+    assert right
+    assert (right.value, results.size(level1)) == (0.5, 2)
+    assert right.low < 0.5 < right.high
+    assert share(results, "base", level2) is None
+    gain = contrast(results, "rl", "base", level1)
+    assert gain
+    assert gain.value == 0.5
+    assert reasons_frame(both()).loc["base"].tolist() == ["4.0", "33.3", "33.3", "0.0", "33.3"]
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 5])
-def test_the_table_is_readable_at_80_columns(others: int) -> None:
+def test_the_tables_are_readable_at_80_columns(others: int) -> None:
     rows = both()
     copies = [rows[rows["arm"] == "rl"].assign(arm=f"stage2-rl-level1to{number}") for number in range(others)]
-    text = screen(pd.concat([rows[rows["arm"] == "base"], *copies]))
-    assert "50.0 [9.5–90.5]" in text
-    assert "heldout L1" in text
+    text = screen(results_of(pd.concat([rows[rows["arm"] == "base"], *copies])))
+    assert "50 [9–91]" in text
+    assert "held-out functions: % correct, one seed" in text.replace("\n", " ")
     assert "…" not in text
     assert all(len(line) <= 80 for line in text.splitlines())
     if others:
-        assert "+50.0" in text
+        assert "+50.0 [" in text
         assert f"stage2-rl-level1to{others - 1}" in text.replace("\n", "")
 
 
 def test_arms_of_rl_without_signal_have_no_figures() -> None:
     """Neither their accuracy nor their difference; another arm, and one of which nothing is known, keep theirs."""
     for signal, shown in ((0, False), (1, True)):
-        text = screen(both(), signal)
+        text = screen(results_of(both(), signal))
         assert ("+50.0" in text) == shown
         assert ("not testable" in text) != shown
-        assert "50.0 [9.5–90.5]" in text  # the base's
+        assert "50 [9–91]" in text  # the base's
 
 
 def test_counts_of_training_that_are_not_known_are_a_dash() -> None:
@@ -135,17 +133,13 @@ def test_counts_of_training_that_are_not_known_are_a_dash() -> None:
 
 
 def test_each_of_several_groups_has_a_line_of_all_its_levels() -> None:
-    made = [Problem(f"math__{group}", level, group, "p", "1", 0) for group, level in (("a", 1), ("a", 2), ("b", 1))]
-    answers = [(0, "correct", 2), (1, "wrong", 4), (2, "wrong", 6)]
-    text = screen(rows_of(to_table(made, "test"), base=answers))
-    assert re.search(r"\n *a, all levels +2 +50.0 \[", text)
-    assert re.search(r"\n *b, all levels +1 +0.0 \[", text)
-    assert "all levels" not in screen(rows_of(to_table(made[:2], "test"), base=answers[:2]))
-
-
-def test_skills_are_printed_where_the_rows_have_them() -> None:
-    assert "func_1" in screen(both())
-    assert "func_1" not in screen(both().drop(columns="skills"))
+    """In natural order of the levels; groups of the same name in two files say which file."""
+    made = [Problem(f"math__{group}", level, group, "p", "1", 0) for group, level in (("a", 10), ("a", 2), ("b", 1))]
+    rows = rows_of(to_table(made, "test"), base=[(0, "correct", 2), (1, "wrong", 4), (2, "wrong", 6)])
+    text = screen(results_of(rows))
+    assert re.search(r"\n *L2 +0.0 \[.*\n *L10 +100 \[.*\n *all levels +50 \[", text)
+    assert text.count("all levels") == 1  # b has one level
+    assert "b (other): % correct" in screen(results_of(pd.concat([rows, rows.assign(file="other")])))
 
 
 def test_problems_of_one_composition_are_a_cluster() -> None:

@@ -14,11 +14,10 @@ from studies import Outcomes, evaluation, problem_file, right
 
 from compositionality.data.artefact import Recipe, new_artefact, tree_hash
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import marks, write_between_marks
 from compositionality.evaluate.results import read_results
-from compositionality.evaluate.seeds import SummariseSettings, summarise, summary_of
+from compositionality.evaluate.seeds import SummariseSettings, print_summary, summarise, summary_of
 from compositionality.evaluate.summary import contrast, differences, share
-from compositionality.evaluate.tables import WIDTH, by_seed, print_summary, summary_markdown
+from compositionality.evaluate.tables import WIDTH, by_seed, summary_markdown
 from compositionality.types import COMPOSED, CORRECT, NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
@@ -84,22 +83,24 @@ def test_each_seed_and_their_mean(tmp_path: Path, three: list[str]) -> None:
     assert json.loads(of_arm.loc["stage1", "values"]) == change["values"]
 
 
+def test_variants_are_summarised_one_by_one(
+    tmp_path: Path, three: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with seeds of its own; what they are compared by is in one file."""
+    inputs = [f"wide/{three[0]}", f"narrow/{three[1]}", f"narrow/{three[2]}"]
+    table = pd.read_csv(summarise(SummariseSettings(inputs, tmp_path / "summary.csv", ["stage1", "rl-level2"])))
+    assert table.groupby("variant", sort=False)["n_seeds"].first().to_dict() == {"wide": 1, "narrow": 2}
+    chosen = table[table["base"].isna() & (table["level"] == 3) & (table["model"] == "rl-level2")]
+    assert chosen.set_index("variant")["value"].to_dict() == pytest.approx({"wide": 0.2, "narrow": 0.275})
+    assert capsys.readouterr().out.index("\nwide\n") >= 0
+    with pytest.raises(UserError, match="both called 'seed0'"):
+        summarise(SummariseSettings([*inputs, f"wide/{three[0]}"], tmp_path / "summary.csv"))
+
+
 def test_one_seed_says_that_its_interval_is_over_problems(tmp_path: Path, three: list[str]) -> None:
     row = row_of(summary(tmp_path, three[:1])["accuracy"], 3, model="rl-level2")
     assert (row["interval"], row["n_seeds"], row["accuracy"]) == (PROBLEMS, 1, 0.2)
     assert (row["low"], row["high"]) == (row["problems_low"], row["problems_high"])
-
-
-def test_the_figures_of_one_seed_are_those_of_its_own_table(
-    tmp_path: Path, heldout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inputs = [one(tmp_path, heldout, 1)]
-    shown = capsys.readouterr().out
-    rows = summary(tmp_path, inputs)["accuracy"]
-    assert len(rows) == len(ARMS) * len(SIZES)
-    for row in rows:
-        figures = (100 * row[key] for key in ("accuracy", "low", "high"))
-        assert "{:.1f} [{:.1f}–{:.1f}]".format(*figures) in shown
 
 
 def test_arms_can_be_chosen_and_ordered(tmp_path: Path, three: list[str]) -> None:
@@ -230,43 +231,17 @@ def test_a_file_that_is_no_summary_is_not_overwritten(tmp_path: Path, three: lis
         summarise(SummariseSettings(three, tmp_path / "seeds"))
 
 
-def test_the_markdown_stands_between_its_marks(tmp_path: Path, three: list[str]) -> None:
-    readme = tmp_path / "README.md"
-    (begin, end), (other, other_end) = marks("section41_42"), marks("section43")
-    after = f"{end}\nbetween\n{other}\nanother study\n{other_end}\nafter\n"
-    readme.write_text(f"# title\n{begin}\nold\n{after}")
-    summary(tmp_path, three, markdown=str(readme), place="section41_42")
-    text = readme.read_text()
-    assert text.startswith(f"# title\n{begin}\n")
-    assert text.endswith(after)
-    assert "old" not in text
-    assert "| level | stage1 | rl-level1 | rl-level2 |" in text
-    assert "| L3 | 5.0 [" in text
-    assert "]<br>0 5 10 |" in text
-    assert "Held-out functions: % correct, mean of 3 seeds" in text
-    summary(tmp_path, three, markdown=str(readme), place="section41_42")
-    assert readme.read_text() == text
-
-
 def test_a_study_of_countdown_has_its_own_title(tmp_path: Path) -> None:
     levels = {f"countdown-clean-level{level}": 20 for level in (2, 3, 4)}
     problems = problem_file(tmp_path / "test.parquet", levels)
-    arms = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
-    found: Outcomes = {
-        arm: {level: right(n, 20) for level in levels} for arm, n in zip(arms, (1, 1, 4, 5, 9), strict=True)
-    }
-    one_seed = evaluation(tmp_path / "tiny-countdown" / "section43", {"countdown": problems}, found)
-    content = summary(tmp_path, [str(one_seed)], markdown=str(tmp_path / "table.md"))
+    arms = ("string-base", "string-rl-level1to2", "multi-base")
+    found: Outcomes = {arm: {level: right(n, 20) for level in levels} for arm, n in zip(arms, (1, 1, 4), strict=True)}
+    one_seed = evaluation(tmp_path / "tiny-countdown" / "section43", {"countdown": problems}, found, n_samples=32)
+    content = summary(tmp_path, [str(one_seed)])
     assert {row["group"] for row in content["accuracy"]} == {"countdown"}
-    text = (tmp_path / "table.md").read_text()
-    assert "Countdown: % correct, one seed" in text
+    text = summary_markdown(content)
+    assert "Countdown: % correct, one seed [95 % interval over problems], n = 20, 32 answers to each:" in text
     assert "| level | string-base | string-rl-level1to2 | multi-base |" in text
-
-
-def test_several_answers_to_a_problem_are_said(tmp_path: Path, heldout: Path) -> None:
-    path = one(tmp_path, heldout, 0, n_samples=32)
-    summary(tmp_path, [path], markdown=str(tmp_path / "table.md"))
-    assert "n = 8 to 20, 32 answers to each:" in (tmp_path / "table.md").read_text()
 
 
 def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> None:
@@ -280,7 +255,7 @@ def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> No
     ]  # fmt: skip
     found = summary(tmp_path, [f"seed{seed}:{path}" for seed, path in enumerate(inputs)])
     level3 = row_of(found["composed"], 3, model="rl-level2")
-    assert (level3["part"], level3["composed"], level3["values"]) == ("composed", 0.525, [0.5, 0.55])
+    assert (level3["measure"], level3["composed"], level3["values"]) == ("composed", 0.525, [0.5, 0.55])
     assert level3["problems_low"] < 0.525 < level3["problems_high"]
     assert level3["interval"] == SEEDS_AND_PROBLEMS
     assert row_of(found["composed_differences"], 2, model="rl-level2", base="stage1")["difference"] == 0.5
@@ -328,7 +303,7 @@ def test_what_the_training_did_is_told_by_arm_and_seed(
             paths={"rl-level1": model},
         )  # fmt: skip
         inputs.append(f"seed{seed}:{path}")
-    warning = "none of its 100 updates had signal; it is the model it began as"
+    warning = "none of 100 updates had signal; its weights are unchanged"
     assert f"warning: rl-level1: {warning}" in " ".join(capsys.readouterr().out.split())
     written = json.loads((path / "training.json").read_text())
     assert (list(written), written["rl-level1"]["updates_without_signal"]) == (["rl-level1"], 100)
@@ -349,29 +324,16 @@ def test_another_training_of_the_same_model_name_makes_its_report_anew(tmp_path:
         assert json.loads((path / "training.json").read_text())["rl-level1"]["updates"] == updates
 
 
-def test_markdown_in_a_file_without_marks_is_refused(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("mine")
-    with pytest.raises(UserError, match="has no place for the tables"):
-        write_between_marks(
-            readme, "", summary_markdown({"models": [], "accuracy": [], "composed": [], "training": {}})
-        )
-    assert readme.read_text() == "mine"
-    readme.write_bytes(b"\xff")
-    with pytest.raises(UserError, match=r"not UTF-8 at byte 0\); save it as UTF-8"):
-        write_between_marks(readme, "", "")
-
-
 @pytest.mark.parametrize("n_seeds", [1, 3])
 def test_seven_arms_fit_a_screen_of_100_columns(tmp_path: Path, heldout: Path, n_seeds: int) -> None:
     arms = ("base", "stage1", "rl-level1", "rl-level2", "rl-level1to2", "rft", "rft-matched")
-    found = summary(tmp_path, [one(tmp_path, heldout, seed, arms=arms) for seed in range(n_seeds)])
+    inputs = [one(tmp_path, heldout, seed, arms=arms) for seed in range(n_seeds)]
     screen = Console(file=io.StringIO(), width=WIDTH)
-    print_summary(found, screen)
+    print_summary(read_results(inputs), screen)
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     assert all(len(line) <= WIDTH for line in text.splitlines())
     assert "…" not in text.replace(" … ", "")
     heads = [line.split() for line in text.splitlines() if "stage1" in line and "rft-matched" in line]
-    assert list(arms) in heads
+    assert ["level", *arms] in heads
     level3 = next(line for line in text.splitlines() if line.strip().startswith("L3"))
     assert level3.count("[") == len(arms)

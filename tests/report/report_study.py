@@ -13,7 +13,8 @@ import pyarrow as pa
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
-from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.passk.run import PasskSettings, passk
 from compositionality.evaluate.table import write
@@ -117,7 +118,7 @@ def _groups(problems: Path) -> list[tuple[int, str]]:
 def _accuracy(section: Path, problems: Mapping[str, Path], models: Sequence[str], seed: int) -> None:
     """The results of one seed, by the code that evaluates, from rollouts that are complete already."""
     paths = {model: _model(section.parent / "models" / model / "final", model) for model in models}
-    settings = EvaluateSettings(
+    settings = EvaluationSettings(
         models=[f"{model}:{path}" for model, path in paths.items()],
         problems=[f"{name}:{path}" for name, path in problems.items()],
         output=section, engine="openai", base_url="http://localhost", seed=seed,

@@ -93,7 +93,7 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
 def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:
     html = page.read_text()
     study = html[html.index('<section id="training-chapter">') :]
-    warning = "rl-level1 in seed1: none of its 20 updates had signal; it is the model it began as"
+    warning = "rl-level1 in seed1: none of 20 updates had signal; its weights are unchanged"
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
     assert "rl-level2 in seed" not in study
@@ -366,7 +366,7 @@ def test_tables_are_csv(settings: ReportSettings) -> None:
     assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
     assert len(rows("accuracy")) == len(MODELS) * 6
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
-    assert {(row["part"], row["composed"], row["n_seeds"]) for row in rows("composed")} == {("composed", "0.0", "2")}
+    assert {(row["measure"], row["composed"], row["n_seeds"]) for row in rows("composed")} == {("composed", "0.0", "2")}
     assert [(row["seed"], row["arm"], row["groups_with_signal"]) for row in rows("training_runs")] == [
         (seed, arm, signal) for seed in ("seed0", "seed1") for arm, signal in (("rl-level1", "0"), ("rl-level2", "100"))
     ]

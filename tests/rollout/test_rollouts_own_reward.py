@@ -13,8 +13,8 @@ from own_rows import OWN, SOURCE, write_own_rows
 
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.evaluate import accuracy
-from compositionality.evaluate.collect import open_evaluation
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.collect import EvaluationSettings, open_evaluation
 from compositionality.reward.function import FunctionSettings
 from compositionality.rft.filter import FilterSettings, filter_rollouts
 from compositionality.rollout.collect import check, collect
@@ -60,12 +60,12 @@ def test_evaluation_says_by_which_rule(own: Path, tmp_path: Path, capsys: Any) -
     shared = {
         entry.name: getattr(rollouts(own, tmp_path), entry.name) for entry in dataclasses.fields(SamplingSettings)
     }
-    settings = accuracy.EvaluateSettings(
+    settings = EvaluationSettings(
         **shared, models=[f"fake:{tmp_path}"], problems=[f"own:{own}"], output=tmp_path / "evaluated"
     )
     for job in open_evaluation(settings).jobs.values():
         collect(job, FakeEngine())
-    accuracy.evaluate(settings)
+    evaluate(settings)
     printed = capsys.readouterr().out
     assert printed.count("correct: acc of own_reward.py:by_word, without it a score of 1 or more") == 2
     rows = read_table(tmp_path / "evaluated" / "results.parquet").to_pylist()

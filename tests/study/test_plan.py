@@ -244,8 +244,10 @@ def test_variants_are_studies_in_folders_of_their_own() -> None:
     assert (
         steps["wide/seed0/evaluate"].settings.problems[0].endswith("wide/seed0/string_task/validation_heldout.parquet")
     )
-    assert steps["ablation"].settings.bases == [
-        f"{name}:checkpoints/s/{name}/seed0/base" for name in ("recipe", "wide")
+    assert steps["summary"].settings.inputs == [
+        f"{name}/seed{seed}:results/s/{name}/seed{seed}/section41_42/results.parquet"
+        for name in ("recipe", "wide")
+        for seed in range(2)
     ]
 
 

@@ -115,7 +115,8 @@ def train() -> None:
 
 def tables(results: Path) -> None:
     """Evaluation, failure modes, audit, the table over seeds, and the page."""
-    from compositionality.evaluate.accuracy import EvaluateSettings, evaluate
+    from compositionality.evaluate.accuracy import evaluate
+    from compositionality.evaluate.collect import EvaluationSettings
     from compositionality.evaluate.failures import FailureSettings, find_failures
     from compositionality.evaluate.seeds import SummariseSettings, summarise
     from compositionality.report.page.build import report
@@ -124,7 +125,7 @@ def tables(results: Path) -> None:
     seed, problems = results / "seed0", "problems=[test:test.parquet]"
     section = seed / "section41_42"
     models = "models=[stage1:model,rl-level2:checkpoints/seed0/rl-level2/final]"
-    evaluate(parse(EvaluateSettings, [models, problems, f"output={section}", *LIMITS]))
+    evaluate(parse(EvaluationSettings, [models, problems, f"output={section}", *LIMITS]))
     table = read_table(section / "results.parquet").to_pandas()
     assert set(table["level"]) == {2, 3}
     assert set(table["skills"].explode()) == set("0123456789")

@@ -15,9 +15,9 @@ from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.model import Claim, ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.tables import print_claims
-from compositionality.evaluate.frames import INTERVALS
 from compositionality.evaluate.registration import Frozen, Registration, claims_path
 from compositionality.evaluate.results import Results, read_figures, read_results
+from compositionality.evaluate.tables import INTERVALS
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import Metric

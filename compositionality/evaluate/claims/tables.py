@@ -6,8 +6,7 @@ import pandas as pd
 from rich.console import Console
 
 from compositionality.evaluate.claims.model import Origin
-from compositionality.evaluate.frames import Row, markdown_lines, rich_table
-from compositionality.evaluate.tables import by_seed, decimals, plural
+from compositionality.evaluate.tables import Row, by_seed, decimals, markdown_lines, plural, rich_table
 from compositionality.types import PROBLEMS, Decision
 
 MARKS = {

@@ -15,10 +15,9 @@ import pandas as pd
 from rich.console import Console
 
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import rich_table
 from compositionality.evaluate.results import ProblemSet, Results
 from compositionality.evaluate.summary import columns, contrast, labels, share
-from compositionality.evaluate.tables import NOT_TESTABLE
+from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
 from compositionality.stats.estimate import TIE, Band, mean_of_independent
 from compositionality.types import Estimate, Interval, TrainingReport
 

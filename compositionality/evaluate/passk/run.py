@@ -22,10 +22,10 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate import collect
 from compositionality.evaluate.collect import Evaluation, EvaluationSettings, open_evaluation, shared_engine
-from compositionality.evaluate.frames import rich_table
 from compositionality.evaluate.passk.curves import Pairs, print_curves, table_ks
 from compositionality.evaluate.results import ProblemSet, read_results
 from compositionality.evaluate.table import RESULTS, problem_columns, read
+from compositionality.evaluate.tables import rich_table
 from compositionality.ranges import NonNegativeInt, PositiveInt
 from compositionality.rollout.engines.base import Engine, request_seed
 from compositionality.rollout.settings import CollectSettings

@@ -24,8 +24,8 @@ from compositionality.data.artefact import (
     verify,
 )
 from compositionality.errors import UserError
-from compositionality.evaluate.frames import csv_text
 from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.tables import csv_text
 from compositionality.report.page import content, opening
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figures import PageFigure, missing_figures, page_figures
