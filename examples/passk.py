@@ -8,14 +8,14 @@ problem, from which any pass@k follows: stats/pass_at_k.py), the problems sample
     python examples/passk.py models=[base:checkpoints/base,rl:checkpoints/rl/final] problems=[data/test.parquet] \
         output=results/passk n_samples=1000 levels=[1,2,3] per_level=64
 
-Before sampling it prints which differences so many problems and samples can show, and what sampling will cost
-(plan=true: then it stops; prior=FOLDER of an earlier evaluation says how hard the problems are). Differences are to the
-first checkpoint (or pairs=[MODEL:BASE,...]). A verifier's failure is a missing sample: curves end at the fewest samples
-that a problem has. Checkpoints sampled in different ways, samples that are missing or there twice: refused.
+Before sampling it prints which differences so many problems and samples can show, and how many answers are missing
+(plan=true: then it stops). Differences are to the first checkpoint (or pairs=[MODEL:BASE,...]). A verifier's failure is
+a missing sample: curves end at the fewest samples that a problem has. Checkpoints sampled in different ways, samples
+that are missing or there twice: refused.
 """
 
 from compositionality.config.cli import run
-from compositionality.evaluate.passk.run import PasskSettings, check, passk
+from compositionality.evaluate.passk import PasskSettings, check, passk
 
 if __name__ == "__main__":
     run(PasskSettings, passk, __doc__, check=check)

@@ -173,7 +173,7 @@ class Results:
 
     def samples(self, problems: ProblemSet) -> int:
         """Return N, the samples that every model and replicate has of every problem that was judged at all."""
-        return self._samples.get(tuple(problems), 0)
+        return min(self._samples.get(tuple(part), 0) for part in self.parts(problems))
 
     def only(self, replicates: Sequence[str]) -> "Results":
         """Return the results of some replicates."""

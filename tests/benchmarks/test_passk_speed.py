@@ -23,7 +23,7 @@ from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.evaluate.collect import EvaluationSettings, count_samples, open_evaluation
-from compositionality.evaluate.passk.curves import curves, spaced
+from compositionality.evaluate.passk import curves, spaced
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table

@@ -17,7 +17,7 @@ from claim_studies import Design, answers, results_of, study
 from compositionality.evaluate.claims.decide import claim_rows
 from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.model import ClaimsFile, read_claims_file
-from compositionality.evaluate.passk.curves import budget_factors, crossover, curves, slices
+from compositionality.evaluate.passk import budget_factors, crossover, curves, levels_and_pools
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import contrast, share
 from compositionality.evaluate.table import FAILURE
@@ -125,30 +125,21 @@ def _curves() -> dict[str, Numbers]:
     ]
     results, pairs = results_of([rows]), [("rare", "sure"), ("sure", "none")]
     table = curves(results, pairs, lambda _: range(1, 17))
-    sets = {name.level: parts for name, parts in slices(results)}
+    pools = {problems.level: problems for problems in levels_and_pools(results)}
     ks, found = (1, 4, 16), dict[str, Numbers]()
     for (level, model, base), curve in table.groupby(["level", "model", "base"], sort=False):
         values = list(curve.set_index("k")["value"][list(ks)])
         if base:
-            crossing = crossover(curve)
-            found[f"{model} − {base} L{level}"] = [*values, crossing and crossing["k"]]
+            found[f"{model} − {base} L{level}"] = [*values, crossover(curve)]
         else:
-            weights = [results.size(one) for one in sets[level]]
-            always = [[share(results, model, one, f"pass^{k}").value for one in sets[level]] for k in ks]
-            found[f"{model} L{level}"] = [
-                *values,
-                *(float(np.average(each, weights=weights)) for each in always),
-                values[-1],
-            ]
-    for level, parts in sets.items():
+            always = [share(results, model, pools[level], f"pass^{k}").value for k in ks]
+            found[f"{model} L{level}"] = [*values, *always, values[-1]]
+    for level, problems in pools.items():
         for model, base in pairs:
-            for row in budget_factors(results, model, base, parts):
+            for row in budget_factors(results, model, base, problems):
                 k = row["k"]
                 differences = [
-                    np.average(
-                        [contrast(results, model, base, one, f"pass@{k}", f"pass@{k * m}").value for one in parts],
-                        weights=[results.size(one) for one in parts],
-                    )
+                    contrast(results, model, base, problems, f"pass@{k}", f"pass@{k * m}").value
                     for m in (1 << power for power in range((16 // k).bit_length()))
                 ]
                 found[f"{model} / {base} L{level} k={k}"] = [row["factor"], *map(float, differences)]

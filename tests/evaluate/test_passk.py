@@ -20,8 +20,7 @@ from compositionality.data.problems import COLUMNS, read_problems, to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.collect import open_evaluation
 from compositionality.evaluate.measures import passed
-from compositionality.evaluate.passk.curves import curves, print_curves
-from compositionality.evaluate.passk.run import PasskSettings, passk, read_prior
+from compositionality.evaluate.passk import PasskSettings, curves, passk, print_curves
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.summary import share
 from compositionality.evaluate.table import read
@@ -236,16 +235,17 @@ def asked(tmp_path: Path, problems: Path, **changes: Any) -> PasskSettings:
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "weights").write_text(name)
     models = [f"{name}:{tmp_path / name}" for name in ("base", "rl")]
-    return settings(tmp_path, problems, [], models=models, engine="builtin", **{"n_samples": 16, "probe": 8, **changes})
+    return settings(tmp_path, problems, [], models=models, engine="builtin", **{"n_samples": 16, **changes})
 
 
-def test_the_plan_says_what_can_be_seen_and_what_it_costs(
+def test_the_plan_says_what_can_be_seen_and_how_many_answers_are_missing(
     tmp_path: Path, problems: Path, engines: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = passk(asked(tmp_path, problems, plan=True))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "16 samples of each problem. The smallest paired difference" in shown
-    assert "192 answers to collect: about 1,344 tokens" in shown
+    assert "192 answers to collect, 16 samples of each problem. The smallest paired difference" in shown
+    assert "test heldout L1 3 100" in shown
+    assert HalfRight.opened == 0
     assert not (output / "rollouts").exists()
 
 
@@ -276,23 +276,6 @@ def test_models_are_asked_once_and_the_plan_comes_first(
     assert 0.3 < rows["right"].sum() / rows["judged"].sum() < 0.7
     right = rows.pivot_table("right", "problem", "arm")
     assert right["base"].tolist() == right["rl"].tolist()  # the seeds of the samples are the same
-    prior = asked(tmp_path, problems, plan=True, prior=str(output))
-    capsys.readouterr()
-    passk(prior)
-    assert "k=16*" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("prior", "told"),
-    [
-        ("nowhere", r"prior=nowhere: no such folder; give the output folder of examples/passk.py or "),
-        (".", r"prior=\.: no results.parquet there; give the output folder"),
-        ("pyproject.toml", r"prior=pyproject.toml: no results.parquet there; give the output folder"),
-    ],
-)
-def test_p18_a_prior_that_does_not_exist_is_named(prior: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
-        read_prior(prior)
 
 
 def test_a_problem_with_a_verdict_missing_has_no_pass_at_all_samples_and_the_others_have() -> None:

@@ -16,7 +16,7 @@ from compositionality.data.problems import to_table
 from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
-from compositionality.evaluate.passk.run import PasskSettings, passk
+from compositionality.evaluate.passk import PasskSettings, passk
 from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe

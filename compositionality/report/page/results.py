@@ -13,9 +13,8 @@ from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
+from compositionality.evaluate import passk
 from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
-from compositionality.evaluate.passk import curves as passk
-from compositionality.evaluate.passk.curves import factor_text
 from compositionality.evaluate.ranks import can_be_ranked, ranks_of
 from compositionality.evaluate.results import LABELS, Results
 from compositionality.evaluate.table import RESULTS
@@ -128,16 +127,17 @@ class FigureRows:
         results = self._sampled
         if results is None:
             return rows
-        sets = {name[:3]: parts for name, parts in passk.slices(results)}
+        problems = {name[:3]: name for name in passk.levels_and_pools(results)}
         for key, curve in self.passk[self.passk["base"] != ""].groupby(CURVE, sort=False):
-            factors = passk.budget_factors(results, key[0], key[1], sets[key[2:]])
+            factors = passk.budget_factors(results, key[0], key[1], problems[key[2:]])
             first, last = (_with_interval(curve.iloc[place]) for place in (0, -1))
             changed = passk.crossover(curve)
             rows.append(
                 {**dict(zip(CURVE, key, strict=True)), "n_problems": curve["n_problems"].iloc[0],
                  "first": first, "last": last, "largest": curve["k"].iloc[-1],
-                 "changes": f"k = {changed['k']:g}" if changed else "–",
-                 "met": "; ".join(f"k = {row['k']}: {factor_text(row)}" for row in factors[:4]).replace("\n", ", ")}
+                 "changes": f"k = {changed}" if changed else "–",
+                 "met": "; ".join(f"k = {row['k']}: {passk.factor_text(row)}" for row in factors[:4])
+                 .replace("\n", ", ")}
             )  # fmt: skip
         return rows
 

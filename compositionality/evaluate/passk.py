@@ -1,0 +1,304 @@
+"""pass@k: sample, count, then curves, paired differences, and by how many more samples the base makes up for them.
+
+The budget factor at k: the least whole m at which the base's pass@(m·k) is no longer below the model's pass@k. Its
+interval holds the factors at which the interval of the difference holds 0; an end beyond the largest m that the samples
+allow is None. Only where the lower end is, RL did more than move up what the base finds with as many samples.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+
+from compositionality.console import new_console
+from compositionality.data.artefact import MANIFEST, Recipe, exclusive, write_derived
+from compositionality.data.problems import read_problems
+from compositionality.errors import UserError
+from compositionality.evaluate import collect
+from compositionality.evaluate.collect import Evaluation, EvaluationSettings, open_evaluation
+from compositionality.evaluate.results import ProblemSet, Results, read_results
+from compositionality.evaluate.summary import columns, contrast, labels, share
+from compositionality.evaluate.table import problem_columns
+from compositionality.evaluate.tables import NOT_TESTABLE, rich_table
+from compositionality.ranges import PositiveInt
+from compositionality.rollout.store import read_by_problem
+from compositionality.stats.estimate import CONFIDENCE, TIE
+from compositionality.train.common.training_report import run_until
+from compositionality.types import Metric, TrainingReport
+
+STEP = "passk"
+ALL = "all.parquet"
+POWER = 0.8
+WORST_SPREAD = math.sqrt(0.5)
+"""Standard deviation of a problem's difference if it is solved always or never, and the models are unrelated."""
+POINTS = 40
+"""Values of k, or budget factors, that are looked at at most."""
+POOLED = 0
+"""In place of a level: all levels of the group together."""
+Row = dict[str, Any]
+Pairs = Sequence[tuple[str, str]]
+"""(model, base): the difference is the model − the base."""
+
+
+@dataclass
+class PasskSettings(EvaluationSettings):
+    """Settings of ``passk``: models, problems, samples, and what is compared."""
+
+    n_samples: PositiveInt = 1000  # completions of a problem, at least 2
+    pairs: list[str] = field(default_factory=list)  # MODEL:BASE; empty = every one with the first
+    ks: list[PositiveInt] = field(default_factory=list)  # columns of the printed table; empty: 1, 2, 4, …, n_samples
+    plan: bool = False  # say what differences can be seen and how many answers are missing, then stop
+
+
+def passk(settings: PasskSettings) -> Path:
+    """Write ``output``/results.parquet and the rollouts behind it; print the curves."""
+    pairs, evaluation = check_pairs(settings), open_evaluation(settings)
+    missing = [job for job in evaluation.jobs.values() if not (job.output / MANIFEST).is_file()]
+    if settings.plan or (missing and not settings.answers_only):
+        problems = [problem_columns(sampled.table).assign(file=name) for name, sampled in evaluation.problems.items()]
+        asked = sum(read_problems(job.problems, job.form()).num_rows * job.n_samples for job in missing)
+        print_plan(pd.concat(problems), settings.n_samples, asked, new_console())
+    if settings.plan:
+        return settings.output
+    collect.sample(evaluation)
+    for model in evaluation.models:
+        _write_responses(evaluation, model)
+    if settings.answers_only:
+        return settings.output
+    with exclusive(settings.output):
+        kept = {"pairs": [list(pair) for pair in pairs]}
+        table = collect.write_results(evaluation, STEP, kept, hands_on=False)
+    runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
+    results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
+    print_curves(results, pairs, settings.ks, runs, new_console())
+    print(table)
+    return settings.output
+
+
+def check(settings: PasskSettings) -> None:
+    """Check names and settings, and of the models and problem files those that exist."""
+    check_pairs(settings)
+    collect.check(settings)
+
+
+def check_pairs(settings: PasskSettings) -> Pairs:
+    """Return the pairs to compare; by default every model with the first one. UserError for invalid values."""
+    if settings.n_samples < 2:
+        raise UserError(f"n_samples={settings.n_samples}: pass@k needs at least 2 samples of each problem")
+    if settings.models and settings.temperature <= 0:
+        raise UserError("temperature=0: every sample of a problem would be the same; give one above 0")
+    if beyond := [k for k in settings.ks if not 1 <= k <= settings.n_samples]:
+        raise UserError(f"ks: {beyond[0]} does not lie between 1 and n_samples={settings.n_samples}")
+    models, rollouts, _ = collect.names_of(settings)
+    known, pairs = [*models, *rollouts], [entry.split(":") for entry in settings.pairs]
+    for entry, pair in zip(settings.pairs, pairs, strict=True):
+        if len(pair) != 2 or not set(pair) <= set(known):
+            raise UserError(f"pairs: {entry} is no MODEL:BASE of {', '.join(known)}")
+    return [(model, base) for model, base in pairs] or [(model, known[0]) for model in known[1:]]
+
+
+def print_plan(problems: pd.DataFrame, n_samples: int, missing: int, console: Console) -> None:
+    """Print the smallest differences that will show, and the number of answers to collect.
+
+    ``problems``: a row for each, with the columns of ``ProblemSet``.
+    """
+    console.print(
+        f"\n{missing:,} answers to collect, {n_samples} samples of each problem. The smallest paired difference of "
+        "pass@k that would show (two-sided 5 %, power 80 %), in points, if a problem is solved always or never and the "
+        "checkpoints are unrelated; checkpoints that find the same problems hard show smaller ones.",
+        highlight=False,
+    )
+    sizes = problems.groupby([*ProblemSet._fields], sort=False).size()
+    points = [round(100 * smallest_difference(WORST_SPREAD, n)) for n in sizes]
+    names = [f"{name.file} {name}" for name in map(ProblemSet._make, sizes.index)]
+    console.print(rich_table(pd.DataFrame({"n": sizes.to_numpy(), "points": points}, names), "problems"))
+
+
+def smallest_difference(spread: float, n_problems: int) -> float:
+    """Return that of a mean over ``n_problems`` paired differences with this standard deviation; 1: none would show."""
+    from scipy.stats import t
+
+    if n_problems < 2:
+        return 1.0
+    quantiles = float(t.ppf(0.5 + CONFIDENCE / 2, n_problems - 1) + t.ppf(POWER, n_problems - 1))
+    return min(1.0, quantiles * spread / math.sqrt(n_problems))
+
+
+def spaced(largest: int) -> list[int]:
+    """Return 1, …, ``largest``: all of them, or ``POINTS`` evenly spaced on a logarithmic axis."""
+    if largest <= POINTS:
+        return [*range(1, largest + 1)]
+    return sorted({round(float(number)) for number in np.geomspace(1, largest, POINTS)})
+
+
+def largest_k(results: Results, file: str) -> int:
+    """Return the most samples that every problem has; UserError if a problem has fewer than two."""
+    rows = results.rows[results.rows["file"] == file]
+    row = rows.loc[rows["judged"].idxmin()]
+    if row["judged"] < 2:
+        told = f"problem {row['problem']} has {row['judged']} judged samples; judge them again"
+        raise UserError(f"{row['arm']} on {file}: {told}")
+    return int(row["judged"])
+
+
+def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -> pd.DataFrame:
+    """Return rows of pass@k by model, level and k (``ks`` of a file), then of the paired differences (``base``).
+
+    Behind the levels of a group all of them together, at level ``POOLED``.
+    """
+    rows: list[Row] = []
+    for problems in levels_and_pools(results):
+        about = labels(results, problems)
+        for k, (arm, base) in product(ks(problems.file), [*((arm, "") for arm in results.arms), *pairs]):
+            measure = f"pass@{k}"
+            estimate = (
+                contrast(results, arm, base, problems, measure) if base else share(results, arm, problems, measure)
+            )
+            rows.append({"model": arm, "base": base, **about, "k": k, **columns(estimate, "value")})
+    return pd.DataFrame(rows)
+
+
+def levels_and_pools(results: Results) -> list[ProblemSet]:
+    """Return the levels of every file and group, then all of them pooled (``POOLED``)."""
+    pools = results.pools.items()
+    return [each for pool, parts in pools for each in (*(part for part in parts if part.level != POOLED), pool)]
+
+
+def crossover(curve: pd.DataFrame) -> int | None:
+    """Return the first k at which a difference (rows by k) has changed its sign; None if it never does."""
+    ahead = curve[curve["value"].abs() > TIE].set_index("k")["value"] > 0
+    changed = ahead.index[ahead != ahead.iloc[0]] if len(ahead) else ahead.index
+    return int(changed[0]) if len(changed) else None
+
+
+def budget_factors(results: Results, arm: str, base: str, problems: ProblemSet) -> list[Row]:
+    """Return, for each k that is a power of two, the budget factor with its interval."""
+    n, rows = results.samples(problems), []
+    for k in (1 << power for power in range((n // 2).bit_length())):
+        factors = spaced(n // k)
+        estimates = [contrast(results, arm, base, problems, f"pass@{k}", f"pass@{k * m}") for m in factors]
+        if known := [(estimate.value, *estimate.interval) for estimate in estimates if estimate]:
+            factor, low, high = (_first(factors[: len(known)], column <= 0) for column in np.array(known).T)
+            rows.append({"k": k, "largest": factors[-1], "factor": factor, "low": low, "high": high})
+    return rows
+
+
+def _first(numbers: Sequence[int] | pd.Series, holds: np.ndarray[Any, np.dtype[np.bool_]]) -> int | None:
+    places = np.flatnonzero(holds)
+    return int(np.asarray(numbers)[places[0]]) if len(places) else None
+
+
+def table_ks(ks: Sequence[int], largest: int) -> list[int]:
+    """Return the k to print: those that were asked for, else powers of two and the largest."""
+    powers = [1 << power for power in range(largest.bit_length()) if 1 << power < largest]
+    return [k for k in ks if k <= largest] if ks else [*powers, largest]
+
+
+def print_curves(results: Results, pairs: Pairs, ks: Sequence[int], runs: Mapping[str, Row], console: Console) -> None:
+    """Print a table for every model, and two for every pair, on every problem file; intervals below the figures.
+
+    ``runs``: FLOPs and training report of the models that are checkpoints of a run.
+    """
+    largest = {file: largest_k(results, file) for file in dict.fromkeys(problems.file for problems in results.sets)}
+    rows = curves(results, pairs, lambda file: table_ks(ks, largest[file]))
+    sampling = results.replicates[0].sampling
+    setting = f"{sampling['n_samples']} samples of each problem, temperature {sampling['temperature']:g}"
+    for (arm, file), answers in results.rows.groupby(["arm", "file"], sort=False):
+        if missing := int((answers["n"] - answers["judged"]).sum()):
+            console.print(
+                f"{arm} on {file}: {missing} samples have no verdict (judge or server failed); "
+                "curves end at the fewest judged samples of a problem",
+                highlight=False,
+            )
+    for (model, base, file), curve in rows.groupby(["model", "base", "problems"], sort=False):
+        title = f"{model} − {base} on {file}: pass@k in points" if base else f"{model} on {file}: pass@k in %"
+        note = "paired by problem, 95 % intervals" if base else f"95 % intervals ({setting})"
+        console.print(f"\n{title}, {note}", highlight=False, markup=False)
+        console.print(rich_table(_curve_table(curve), "level"))
+    for arm, base in pairs:
+        console.print(
+            f"\n{arm} against {base} with m times the samples: the least m at which {base} solves as much, "
+            "95 % interval",
+            highlight=False,
+        )
+        factors = {
+            f"{problems.file} {problems}{'' if problems.level else ', all levels'}": {
+                f"k={row['k']}": factor_text(row) for row in budget_factors(results, arm, base, problems)
+            }
+            for problems in levels_and_pools(results)
+        }
+        console.print(rich_table(pd.DataFrame.from_dict(factors, "index").fillna("–"), "level"))
+    pooled = rows[(rows["level"] == POOLED) & (rows["base"] == "")] if runs else rows.iloc[:0]
+    for (group, file), curve in pooled.groupby(["group", "problems"], sort=False):
+        console.print(
+            f"\n{group} of {file}, all levels, along training: pass@k in %, and pass@1 gained", highlight=False
+        )
+        console.print(rich_table(_along_training(curve, runs), "checkpoint"))
+
+
+def _curve_table(curve: pd.DataFrame) -> pd.DataFrame:
+    """Return a line for each level, a column for each k; of differences also where they change their sign."""
+    signed = bool(curve["base"].iloc[0])
+    form = "{:+.1f}\n{:+.0f} {:+.0f}" if signed else "{:.1f}\n{:.0f}–{:.0f}"
+    lines = {}
+    for (group, level), rows in curve.groupby(["group", "level"], sort=False):
+        line = lines[f"{group} L{level}" if level else f"{group}, all levels"] = {"n": str(rows["n_problems"].iloc[0])}
+        figures = 100 * rows[["value", "low", "high"]]
+        line |= {f"k={k}": form.format(*row) for k, row in zip(rows["k"], figures.to_numpy(), strict=True)}
+        if signed:
+            line["crosses at k"] = str(crossover(rows) or "–")
+    return pd.DataFrame.from_dict(lines, "index")
+
+
+def factor_text(row: Row) -> str:
+    """Return ``12`` with its interval below, ``> 64`` for what lies beyond the largest factor."""
+    ends = [str(row[end]) if row[end] is not None else f"> {row['largest']}" for end in ("factor", "low", "high")]
+    return f"{ends[0]}\n[{' … '.join(dict.fromkeys(ends[1:]))}]"
+
+
+def _along_training(curve: pd.DataFrame, runs: Mapping[str, Row]) -> pd.DataFrame:
+    """Return a line for each checkpoint; what pass@1 gained over the first line, and for a power of ten of FLOPs."""
+    unit = 10.0 ** math.floor(math.log10(max(run["flops"] for run in runs.values())))
+    shares = 100 * curve.pivot(index="model", columns="k", values="value").reindex(curve["model"].unique())
+    cells = shares.map("{:.1f}".format).add_prefix("k=")
+    cells.insert(0, "FLOPs", [f"{runs[model]['flops']:.2e}" if model in runs else "–" for model in cells.index])
+    cells[["points", f"points for {unit:.0e} FLOPs"]] = "–"
+    gained = shares.iloc[:, 0] - shares.iloc[0, 0]
+    for model, run in runs.items():
+        report = TrainingReport(**{name: value for name, value in run.items() if name != "flops"})
+        points = f"{gained[model]:+.2f}", f"{gained[model] / run['flops'] * unit:+.2f}"
+        cells.loc[model, cells.columns[-2:]] = [NOT_TESTABLE] * 2 if report.not_testable else points
+    return cells
+
+
+def _write_responses(evaluation: Evaluation, model: str) -> None:
+    """Write all answers of one model to one file beside their folders."""
+    jobs = evaluation.jobs_of(model)
+    problems = {job.output: read_problems(job.problems, job.form()) for job in jobs.values()}
+    inputs = {f"{model}/{file}": job.output for file, job in jobs.items()}
+    target, recipe = next(iter(problems)).parent / ALL, Recipe(STEP, {}, inputs)
+    write_derived(target, recipe, lambda path: _write_rows(problems, path), force=evaluation.settings.force)
+
+
+def _write_rows(problems: Mapping[Path, pa.Table], target: Path) -> None:
+    """Write the rows of the problem files, one after the other, with a column ``responses``: all texts, by sample.
+
+    A row at a time is in memory, and a row group of its own: it may hold thousands of long texts.
+    """
+    rows = pa.concat_tables(problems.values(), promote_options="permissive")
+    schema = rows.schema.append(pa.field("responses", pa.list_(pa.string())))
+    first = 0
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for folder, table in problems.items():
+            for number, answers in read_by_problem(folder):
+                texts = pa.array([answers["response"].to_pylist()], schema.field("responses").type)
+                writer.write_table(rows.slice(first + number, 1).append_column("responses", texts))
+            first += table.num_rows
