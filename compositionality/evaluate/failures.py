@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.llm_judge import (
     JUDGED,
-    JudgeSettings,
     agreement,
     judge_labels,
     judge_server,
@@ -36,9 +35,9 @@ from compositionality.evaluate.naming import check_name, named_paths
 from compositionality.evaluate.results import LABELS, Results, read_results, replicate_of
 from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.summary import labels as about
-from compositionality.evaluate.table import FAILURE, REASONS, RESULTS, SCHEMA, write
+from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
 from compositionality.evaluate.tables import COMPOSES, rich_table
-from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
+from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems
 from compositionality.tasks.registry import task_of
@@ -71,13 +70,14 @@ LABELS_SCHEMA = pa.schema(
 COLUMNS = ("problem", "sample", "response", "n_tokens", "finish_reason", "score", "reason", "answer")
 """Of the rollouts, what a diagnosis needs."""
 ROWS_AT_ONCE = 8192
-KEYS = ["arm", "file", "problem", "group", "level", "data_source", "cluster"]
 Row = dict[str, Any]
+TITLES = {"arm": "model", "file": "problems"}
+"""What the tables by function and pair call the columns of the labels."""
 
 
 @dataclass
-class SourceSettings:
-    """What is classified: give ``evaluation`` (a folder of examples/evaluate.py) or ``rollouts``."""
+class FailureSettings:
+    """Settings of ``find_failures``: give ``evaluation`` or ``rollouts``."""
 
     problems: list[str] = REQUIRED  # problem files, PATH or NAME:PATH
     output: Path = REQUIRED  # folder of the results
@@ -85,11 +85,14 @@ class SourceSettings:
     rollouts: list[str] = field(default_factory=list)  # instead: NAME:FOLDER of collect_rollouts
     models: list[str] = field(default_factory=list)  # of the evaluation, in this order; empty: all
     levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
-
-
-@dataclass
-class FailureSettings(JudgeSettings, SourceSettings):  # a dataclass has the fields of its last base first
-    """Settings of ``find_failures``."""
+    level: NonNegativeInt = 3  # the one that is printed, and judged
+    judge: bool = False  # let a language model judge too
+    judge_base_url: str = ""  # http://HOST:PORT/v1; default: $JUDGE_BASE_URL
+    judge_model: str = ""  # the name that the server knows; default: $JUDGE_MODEL
+    judge_responses: NonNegativeInt = 100  # of every model and problem file; 0: all of that level
+    judge_max_tokens: PositiveInt = 256  # of the judging model's answer
+    judge_concurrency: PositiveInt = 16  # requests at a time
+    force: bool = False  # replace a result that was made from something else
 
 
 class Source(NamedTuple):
@@ -101,15 +104,8 @@ class Source(NamedTuple):
     problems: Path
 
 
-class Response(NamedTuple):
-    """One completion with its verdict; ``number``: row of the problem in its file."""
-
-    source: Source
-    number: int
-    sample: int
-    problem: Problem
-    completion: Completion
-    verdict: Verdict
+Response = tuple[Source, Problem, Row]
+"""A completion: where it comes from, its problem, and its row of the rollouts (``COLUMNS``)."""
 
 
 def find_failures(settings: FailureSettings) -> Path:
@@ -125,8 +121,8 @@ def find_failures(settings: FailureSettings) -> Path:
         write_derived(output / RESULTS, counts, lambda path: write(count_classes(labels), path), force=force)
         if settings.judge:
             texts = (
-                ((one.source.model, one.source.file, one.number, one.sample), one.problem, one.completion.text)
-                for one in _responses(sources)
+                ((source.model, source.file, row["problem"], row["sample"]), problem, row["response"])
+                for source, problem, row in _responses(sources)
             )
             judge_labels(settings, table, labels, texts, judged)
     console = new_console()
@@ -219,19 +215,16 @@ def _responses(sources: Sequence[Source]) -> Iterator[Response]:
     for source in sources:
         path, known = source.problems, problems[source.problems]
         for row in (row for shard in read_rollouts(source.rollouts) for row in shard.select(COLUMNS).to_pylist()):
-            number, reason = row["problem"], row["reason"]
-            if not 0 <= number < len(known):
-                raise UserError(f"{path}: has no row {number}, which the rollouts answer; collect them again")
-            if reason not in REASONS:
-                raise UserError(f"{path}: row {number}: {reason!r} is no verdict; collect its rollouts again")
-            completion = Completion(row["response"], row["n_tokens"], row["finish_reason"])
-            verdict = Verdict(row["score"], Reason(reason), row["answer"])
-            yield Response(source, number, row["sample"], known[number], completion, verdict)
+            if not 0 <= row["problem"] < len(known):
+                raise UserError(f"{path}: has no row {row['problem']}, which the rollouts answer; collect them again")
+            if row["reason"] not in REASONS:
+                raise UserError(f"{path}: row {row['problem']}: {row['reason']!r} is no verdict; collect them again")
+            yield source, known[row["problem"]], row
 
 
 def _write_labels(sources: Sequence[Source], levels: Sequence[int], path: Path) -> None:
     """Classify every response to problems of ``levels`` (none: all). UserError if there is none."""
-    labels = map(_label, (one for one in _responses(sources) if not levels or one.problem.level in levels))
+    labels = (_label(*response) for response in _responses(sources) if not levels or response[1].level in levels)
     n_rows = 0
     with pq.ParquetWriter(path, LABELS_SCHEMA, compression="zstd") as writer:
         while rows := list(islice(labels, ROWS_AT_ONCE)):
@@ -241,31 +234,32 @@ def _write_labels(sources: Sequence[Source], levels: Sequence[int], path: Path) 
         raise UserError(f"levels={levels}: no response to problems of these levels; leave levels out for all")
 
 
-def _label(response: Response) -> Row:
-    source, number, sample, problem, completion, verdict = response
+def _label(source: Source, problem: Problem, row: Row) -> Row:
     task = task_of(problem.data_source)
+    completion = Completion(row["response"], row["n_tokens"], row["finish_reason"])
     try:
-        found = task.diagnose(problem, completion, verdict)
+        diagnosis = task.diagnose(problem, completion, Verdict(row["score"], Reason(row["reason"]), row["answer"]))
     except UserError as error:
-        raise UserError(f"{source.problems}: row {number}: {error}") from error
+        raise UserError(f"{source.problems}: row {row['problem']}: {error}") from error
+    expected = diagnosis.expected if len(diagnosis.expected) <= 2 else ()
     return {
         "arm": source.model,
         "file": source.file,
-        "problem": number,
-        "sample": sample,
+        "problem": row["problem"],
+        "sample": row["sample"],
         "group": problem.group,
         "level": problem.level,
         "data_source": problem.data_source,
         "cluster": task.cluster(problem),
-        "class": found.failure.value,
-        "step": found.step,
-        "function": found.skill,
-        "fault": found.fault,
-        "outer": found.expected[-1] if 1 <= len(found.expected) <= 2 else None,
-        "inner": found.expected[0] if len(found.expected) == 2 else None,
-        "composed": found.composed,
-        "applied": [name for name, _ in found.applied],
-        "wrong": [wrong for _, wrong in found.applied],
+        "class": diagnosis.failure.value,
+        "step": diagnosis.step,
+        "function": diagnosis.skill,
+        "fault": diagnosis.fault,
+        "outer": expected[-1] if expected else None,
+        "inner": expected[0] if len(expected) == 2 else None,
+        "composed": diagnosis.composed,
+        "applied": [name for name, _ in diagnosis.applied],
+        "wrong": [wrong for _, wrong in diagnosis.applied],
     }
 
 
@@ -276,26 +270,21 @@ def read_labels(path: Path) -> pd.DataFrame:
 
 def count_classes(labels: pd.DataFrame) -> pd.DataFrame:
     """Return a row of the table of results for each model and problem: its responses by class."""
+    keys = list(KEYS)
     order = {name: pd.Categorical(labels[name], labels[name].unique()) for name in ("arm", "file")}
     classes = {FAILURE + name: labels["class"] == name for name in FAILURES}
-    counts = labels[KEYS].assign(**order, **classes, handed_on=labels["composed"], n=1)
-    rows = counts.groupby(KEYS, observed=True, as_index=False).sum().astype({"arm": str, "file": str})
+    counts = labels[keys].assign(**order, **classes, handed_on=labels["composed"], n=1)
+    rows = counts.groupby(keys, observed=True, as_index=False).sum().astype({"arm": str, "file": str})
     return rows.assign(judged=rows["n"], right=rows[FAILURE + CORRECT])
 
 
 def class_shares(results: Results) -> list[Row]:
     """Return the share of every class by set of problems and model, with its interval and values by seed."""
     return [
-        {
-            "model": arm,
-            **about(results, problems),
-            "class": name,
-            **columns(share(results, arm, problems, name), "share"),
-        }
-        for problems in results.sets
-        for arm in results.arms
-        for name in FAILURES
-    ]
+        {"model": arm, **about(results, problems), "class": name,
+         **columns(share(results, arm, problems, name), "share")}
+        for problems, arm, name in product(results.sets, results.arms, FAILURES)
+    ]  # fmt: skip
 
 
 def by_function(labels: pd.DataFrame) -> pd.DataFrame:
@@ -303,40 +292,34 @@ def by_function(labels: pd.DataFrame) -> pd.DataFrame:
 
     Steps of all levels. ``alone``: accuracy on the problems that ask for this function only (null: there are none).
     """
-    rows = []
-    for key, part in labels.groupby(["arm", "file", "group"], sort=False):
-        steps = part[["problem", "applied", "wrong"]].explode(["applied", "wrong"], ignore_index=True).dropna()
-        alone = (part["class"] == CORRECT)[part["inner"].isna()].groupby(part["outer"]).mean()
-        for function in sorted(set(steps["applied"]), key=natural_key):
-            named = dict(zip(("model", "problems", "group", "function"), (*key, function), strict=True))
-            wrong = steps.loc[steps["applied"] == function, "wrong"].astype(int)
-            sizes = {"reached": len(wrong), "wrong": int(wrong.sum())}
-            rate = _rate(wrong, steps["problem"], "error_rate")
-            rows.append({**named, **sizes, **rate, "alone": alone.get(function)})
-    return pd.DataFrame(rows)
+    keys = ["arm", "file", "group"]
+    steps = labels[[*keys, "problem", "applied", "wrong"]].explode(["applied", "wrong"]).dropna(subset="applied")
+    rates = _rates(steps.rename(columns={"applied": "function"}), [*keys, "function"], "wrong", "error_rate")
+    place = rates.groupby(keys, sort=False).ngroup()
+    rates = rates.assign(place=place, natural=rates["function"].map(lambda name: tuple(natural_key(name))))
+    rates = rates.sort_values(["place", "natural"]).drop(columns=["place", "natural"])
+    single = labels[labels["inner"].isna()].assign(alone=labels["class"] == CORRECT, function=labels["outer"])
+    alone = single.groupby([*keys, "function"])["alone"].mean()
+    rates = rates.rename(columns={"n": "reached", "hits": "wrong"}).join(alone, on=[*keys, "function"])
+    return rates.rename(columns=TITLES)
 
 
 def by_pair(labels: pd.DataFrame) -> pd.DataFrame:
     """Return accuracy on the problems that compose two functions, outer after inner."""
-    names = ["model", "problems", "group", "outer", "inner"]
-    pairs = labels.rename(columns={"arm": "model", "file": "problems"}).dropna(subset=["inner"])
-    rows = [
-        {
-            **dict(zip(names, key, strict=True)),
-            "n": len(part),
-            **_rate((part["class"] == CORRECT).astype(int), part["problem"], "accuracy"),
-        }
-        for key, part in pairs.groupby(names, sort=False)
-    ]
-    return pd.DataFrame(rows)
+    pairs = labels.dropna(subset=["inner"]).assign(right=labels["class"] == CORRECT)
+    keys = ["arm", "file", "group", "outer", "inner"]
+    return _rates(pairs, keys, "right", "accuracy").drop(columns="hits").rename(columns=TITLES)
 
 
-def _rate(counted: "pd.Series[int]", problems: "pd.Series[int]", name: str) -> Row:
-    """Return the mean of zeros and ones as ``name``, with its interval over problems."""
-    counts = counted.groupby(problems).agg(["sum", "size"])
-    estimate = over_problems(counts["sum"].to_numpy(np.int64), counts["size"].to_numpy(np.int64))
-    ends = (estimate.value, *estimate.over_problems) if estimate else (None,) * 3
-    return dict(zip((name, "low", "high"), ends, strict=True))
+def _rates(rows: pd.DataFrame, keys: list[str], hit: str, name: str) -> pd.DataFrame:
+    """Return the mean of the column ``hit`` by ``keys``, as ``name``, with its interval over problems."""
+    rates = []
+    for key, part in rows.groupby(keys, sort=False):
+        counts = part[hit].astype(int).groupby(part["problem"]).agg(["sum", "size"])
+        estimate = over_problems(counts["sum"].to_numpy(np.int64), counts["size"].to_numpy(np.int64))
+        assert estimate
+        rates.append((*key, len(part), counts["sum"].sum(), estimate.value, *estimate.over_problems))
+    return pd.DataFrame(rates, columns=[*keys, "n", "hits", name, "low", "high"])
 
 
 def print_failures(results: Results, labels: pd.DataFrame, level: int, console: Console) -> None:

@@ -12,10 +12,9 @@ import math
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,13 +24,15 @@ from rich.console import Console
 from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
-from compositionality.ranges import NonNegativeInt, PositiveInt
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.rollout.engines.openai import read_text
 from compositionality.rollout.engines.server import JsonServer, ServerError, address_of
 from compositionality.stats.estimate import CONFIDENCE, Counts
 from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Failure, Message, Problem
+
+if TYPE_CHECKING:
+    from compositionality.evaluate.failures import FailureSettings
 
 STEP = "judge_failures"
 JUDGED, ANSWERS = "judge.parquet", "judge_answers.jsonl"
@@ -69,21 +70,7 @@ Texts = Iterable[tuple[tuple[str, str, int, int], Problem, str]]
 """Responses by name, with the problem and the text."""
 
 
-@dataclass
-class JudgeSettings:
-    """Settings of the judge, which are those of ``find_failures``."""
-
-    level: NonNegativeInt = 3  # the one that is printed, and judged
-    judge: bool = False  # let a language model judge too
-    judge_base_url: str = ""  # http://HOST:PORT/v1; default: $JUDGE_BASE_URL
-    judge_model: str = ""  # the name that the server knows; default: $JUDGE_MODEL
-    judge_responses: NonNegativeInt = 100  # of every model and problem file; 0: all of that level
-    judge_max_tokens: PositiveInt = 256  # of the judging model's answer
-    judge_concurrency: PositiveInt = 16  # requests at a time
-    force: bool = False  # replace a result that was made from something else
-
-
-def judge_server(settings: JudgeSettings) -> tuple[str, str]:
+def judge_server(settings: "FailureSettings") -> tuple[str, str]:
     """Return address and name of the judge, from the settings or the environment. UserError if one is missing."""
     base_url = settings.judge_base_url or os.environ.get(URL_VARIABLE, "")
     model = settings.judge_model or os.environ.get(MODEL_VARIABLE, "")
@@ -93,7 +80,7 @@ def judge_server(settings: JudgeSettings) -> tuple[str, str]:
     return base_url, model
 
 
-def judge_labels(settings: JudgeSettings, table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
+def judge_labels(settings: "FailureSettings", table: Path, labels: pd.DataFrame, texts: Texts, output: Path) -> None:
     """Write ``output``, the judge's class beside the program's for some responses of ``level``.
 
     ``labels`` are the program's, read from ``table``.
@@ -151,7 +138,7 @@ def judged_class(answer: str) -> str:
     return found if found in NAMES else MALFORMED
 
 
-def ask(settings: JudgeSettings, questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
+def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
     """Return the answers in order; what ``answers`` lacks is requested, and stored there at once.
 
     UserError if a request still fails when it is repeated.
