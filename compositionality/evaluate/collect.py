@@ -1,8 +1,8 @@
 """From models and problem files to ``results.parquet``: sample what is missing, one engine a model, and count."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
@@ -32,7 +32,6 @@ from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, pro
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect
-from compositionality.rollout.engines.base import Engine
 from compositionality.rollout.engines.factory import choose_engine, open_engine
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
@@ -98,7 +97,11 @@ def open_evaluation(settings: EvaluationSettings) -> Evaluation:
     models, rollouts, files = names_of(settings)
     settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
     for path in models.values():
-        _export(Path(path))
+        folder = Path(path)
+        if folder.name == EXPORTED and (folder.parent / "actor").is_dir():  # verl's shards
+            from compositionality.train.verl.export import ExportSettings, export_step
+
+            export_step(ExportSettings(checkpoint=str(folder.parent), output=path))
         check_settings(settings.collection(path, settings.problems[0], settings.output))
     problems = {name: _choose(settings, name, Path(path)) for name, path in files.items()}
     jobs = {}
@@ -116,7 +119,7 @@ def check(settings: EvaluationSettings) -> None:
     models, _, files = names_of(settings)
     for path in files.values():
         if is_to_be_checked(path, dry=True) and (settings.levels or settings.per_level):
-            _rows(settings, Path(path), _read(settings, Path(path)))
+            _rows(settings, Path(path))
     known = bool(settings.base_url) or is_to_be_checked(*models.values(), dry=True)  # with which engine all are asked
     if known and models:
         settings = replace(settings, engine=choose_engine(settings.engine, settings.base_url, list(models.values())))
@@ -155,25 +158,12 @@ def models_of(entries: Sequence[str]) -> dict[str, str]:
     return models
 
 
-def _export(model: Path) -> None:
-    """Make the model folder of a checkpoint that verl wrote in shards."""
-    if model.name == EXPORTED and (model.parent / "actor").is_dir():
-        from compositionality.train.verl.export import ExportSettings, export_step
-
-        export_step(ExportSettings(checkpoint=str(model.parent), output=str(model)))
-
-
-def _read(settings: EvaluationSettings, path: Path) -> pa.Table:
-    return read_problems(path, settings.row_format(any_source=bool(settings.reward.function)))
-
-
 def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledProblems:
     """Return the problems that are asked of one file; a part of its levels is written as a file of its own."""
-    table = _read(settings, source)
+    table, rows = _rows(settings, source)
     if not settings.levels and not settings.per_level:
-        table = table.slice(0, settings.limit or None)
-        return SampledProblems(source, source, np.arange(table.num_rows), table)
-    rows, target = _rows(settings, source, table), settings.output / "problems" / f"{name}.parquet"
+        return SampledProblems(source, source, rows, table.take(rows))
+    target = settings.output / "problems" / f"{name}.parquet"
     part = {"levels": settings.levels, "per_level": settings.per_level}
     recipe = Recipe("passk_problems", part, {"problems": source})
     with exclusive(target, wait=600):  # several processes may ask these problems at the same time
@@ -181,8 +171,11 @@ def _choose(settings: EvaluationSettings, name: str, source: Path) -> SampledPro
     return SampledProblems(target, source, rows, table.take(rows))
 
 
-def _rows(settings: EvaluationSettings, source: Path, table: pa.Table) -> Counts:
-    """Return row numbers of the chosen levels' first problems, in file order. UserError if there are too few."""
+def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]:
+    """Return a problem file and the row numbers to ask, in file order. UserError if there are too few of a level."""
+    table = read_problems(source, settings.row_format(any_source=bool(settings.reward.function)))
+    if not settings.levels and not settings.per_level:
+        return table, np.arange(min(settings.limit or table.num_rows, table.num_rows))
     problems, most = problem_columns(table), settings.per_level
     known = sorted(set(problems["level"]))
     if lacking := sorted(set(settings.levels) - set(known)):
@@ -192,8 +185,7 @@ def _rows(settings: EvaluationSettings, source: Path, table: pa.Table) -> Counts
     for (group, level, _), n in each.size().items():
         if n < most:
             raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={most}")
-    rows: Counts = (each.head(most) if most else chosen)["problem"].to_numpy(np.int64)
-    return rows
+    return table, (each.head(most) if most else chosen)["problem"].to_numpy(np.int64)
 
 
 def sample(evaluation: Evaluation) -> None:
@@ -202,22 +194,20 @@ def sample(evaluation: Evaluation) -> None:
     ``force`` replaces answers of another model or with other settings, and only those.
     """
     for model in evaluation.models:
-        jobs = list(evaluation.jobs_of(model).values())
-        with shared_engine(jobs) as engine:
-            for job in jobs:
-                try:
-                    collect(job, engine)
-                except UserError:
-                    if not evaluation.settings.force:
-                        raise
-                    collect(replace(job, force=True), engine)
+        _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
 
 
-@contextmanager
-def shared_engine(jobs: Sequence[CollectSettings]) -> Iterator[Callable[[], Engine]]:
-    """Yield what opens the engine of one model's jobs, when it is first called, for the prompts of all their files."""
-    with ExitStack() as held:
-        yield cache(lambda: held.enter_context(closing(open_engine(jobs[0], longest_prompt(jobs)))))
+def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
+    """Collect what one model answers to every file, with one engine, which is opened when it is first needed."""
+    with ExitStack() as stack:
+        engine = cache(lambda: stack.enter_context(closing(open_engine(jobs[0], longest_prompt(jobs)))))
+        for job in jobs:
+            try:
+                collect(job, engine)
+            except UserError:
+                if not force:
+                    raise
+                collect(replace(job, force=True), engine)
 
 
 def longest_prompt(jobs: Sequence[CollectSettings]) -> int:

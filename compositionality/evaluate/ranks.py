@@ -4,8 +4,8 @@ An arm NAME is a pair of models, sft-NAME and rl-NAME. Predictors, on queries th
 influence, the share of queries with right and wrong completions (mixed), the entropy. Predicted: the gain in accuracy
 at the hardest level of each group of test problems. p, by permutation of A arms, is at least 2 / A!: 0.33 of three.
 """
+# ruff: noqa: N806
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,12 +18,11 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.results import ProblemSet, Results, read_results
+from compositionality.evaluate.results import Results, read_results
 from compositionality.evaluate.seeds import table_files
 from compositionality.evaluate.summary import by_problem, contrast
 from compositionality.evaluate.tables import Row, csv_text, rich_table
 from compositionality.ranges import REQUIRED
-from compositionality.stats.estimate import Floats
 from compositionality.stats.significance import rank_correlation
 from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
 
@@ -81,57 +80,40 @@ def ranks_of(accuracy: Results, known: Results) -> dict[str, Any]:
 
     UserError for under three arms in every seed, queries of several groups, or other seeds in the two.
     """
-    seeds, others = ([one.name for one in results.replicates] for results in (accuracy, known))
-    if seeds != others:
-        raise UserError(f"influence of {', '.join(others)}, accuracy of {', '.join(seeds)}; give the same seeds")
-    arms = arms_of(accuracy, known)
-    if len(arms) < LEAST_ARMS:
-        raise UserError(
-            f"{', '.join(arms) or 'no arm'}: a ranking needs {LEAST_ARMS} arms with sft-ARM and rl-ARM in every seed; "
-            "name more in ARMS"
-        )
-    if len(known.sets) != 1:
-        raise UserError(f"influence: queries of {len(known.sets)} groups; a ranking takes those of one")
-    predicted = {name: predictor(known, arms, name) for name in PREDICTORS}
+    if reason := why_no_ranks(accuracy, known):
+        raise UserError(reason)
+    arms, seeds, (queries,) = arms_of(accuracy, known), [one.name for one in known.replicates], known.sets
+    answers_SA = [[known.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
+    predicted_SA = {
+        name: np.array([[_mean(answers, name) for answers in of_seed] for of_seed in answers_SA]) for name in PREDICTORS
+    }
     rows, correlations = list[Row](), list[Row]()
-    for group in dict.fromkeys(one.group for one in accuracy.sets):
-        problems, gains = gains_of(accuracy, arms, group)
-        of = {"group": problems.group, "level": problems.level}
-        for name, values in predicted.items():
-            found = rank_correlation(values, gains)
-            low, high = found.interval or (None, None)
-            figures = {
-                "correlation": found.value,
-                "low": low,
-                "high": high,
-                "values": list(found.by_seed),
-                "p": found.p,
-            }
-            correlations.append({**of, "of": str(problems), "predictor": name, **figures})
-        measured = {"gain": gains, **predicted}
+    for group in dict.fromkeys(problems.group for problems in accuracy.sets):
+        problems = accuracy.problem_set(group, DEEPEST)
+        assert problems is not None
+        gains = [contrast(accuracy, AFTER + arm, BEFORE + arm, problems) for arm in arms]
+        if None in gains:
+            raise UserError(
+                f"{arms[gains.index(None)]}: not evaluated on {problems} in every seed; run evaluate.sh again"
+            )
+        gain_SA = np.array([gain.by_seed for gain in gains if gain]).T
+        about = {"group": problems.group, "level": problems.level}
+        for name, values_SA in predicted_SA.items():
+            rank = rank_correlation(values_SA, gain_SA)
+            low, high = rank.interval or (None, None)
+            figures = {"correlation": rank.value, "low": low, "high": high, "values": list(rank.by_seed), "p": rank.p}
+            correlations.append({**about, "of": str(problems), "predictor": name, **figures})
         for (number, seed), (place, arm) in product(enumerate(seeds), enumerate(arms)):
-            figures = {name: float(values[number, place]) for name, values in measured.items()}
-            rows.append({**of, "arm": arm, "seed": seed, **figures})
+            measured = {"gain": gain_SA, **predicted_SA}
+            figures = {name: float(values_SA[number, place]) for name, values_SA in measured.items()}
+            rows.append({**about, "arm": arm, "seed": seed, **figures})
     return {"arms": arms, "seeds": seeds, "correlations": correlations, "rows": rows}
 
 
-def gains_of(accuracy: Results, arms: Sequence[str], group: str) -> tuple[ProblemSet, Floats]:
-    """Return the hardest problems of a group, and what RL adds there, (S, A)."""
-    problems = accuracy.problem_set(group, DEEPEST)
-    assert problems is not None
-    estimates = {arm: contrast(accuracy, AFTER + arm, BEFORE + arm, problems) for arm in arms}
-    for arm, estimate in estimates.items():
-        if estimate is None:
-            raise UserError(f"{arm}: not evaluated on {problems} in every seed; run evaluate.sh again")
-    return problems, np.array([estimate.by_seed for estimate in estimates.values() if estimate]).T
-
-
-def predictor(known: Results, arms: Sequence[str], measure: str) -> Floats:
-    """Return means of a measure over the queries, (S, A)."""
-    (queries,), seeds = known.sets, [one.name for one in known.replicates]
-    rows = [[known.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
-    values = [[by_problem(of_arm, measure) for of_arm in of_seed] for of_seed in rows]
-    return np.array([[one.values.sum() / max(one.weights.sum(), 1) for one in of_seed] for of_seed in values])
+def _mean(rows: pd.DataFrame, measure: str) -> float:
+    """Return the mean of a measure over the queries of one model and seed."""
+    values, weights, _ = by_problem(rows, measure)
+    return float(values.sum() / max(weights.sum(), 1))
 
 
 def arms_of(accuracy: Results, known: Results) -> list[str]:
@@ -140,10 +122,15 @@ def arms_of(accuracy: Results, known: Results) -> list[str]:
     return [name for name in names if {BEFORE + name, AFTER + name} <= set(accuracy.arms)]
 
 
-def can_be_ranked(accuracy: Results, known: Results) -> bool:
-    """Return whether both results have the same seeds and enough arms, with queries of one group."""
-    seeds, others = ([one.name for one in results.replicates] for results in (accuracy, known))
-    return seeds == others and len(known.sets) == 1 and len(arms_of(accuracy, known)) >= LEAST_ARMS
+def why_no_ranks(accuracy: Results, known: Results) -> str:
+    """Say why arms cannot be ranked, in one line; empty if they can."""
+    seeds, others = (", ".join(one.name for one in results.replicates) for results in (accuracy, known))
+    if seeds != others:
+        return f"influence of {others}, accuracy of {seeds}; give the same seeds"
+    if len(arms := arms_of(accuracy, known)) < LEAST_ARMS:
+        least = f"a ranking needs {LEAST_ARMS} arms with sft-ARM and rl-ARM in every seed; name more in ARMS"
+        return f"{', '.join(arms) or 'no arm'}: {least}"
+    return "" if len(known.sets) == 1 else f"influence: queries of {len(known.sets)} groups; a ranking takes one"
 
 
 def correlation_cell(row: Row) -> str:

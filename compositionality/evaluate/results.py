@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from compositionality.data.artefact import file_hash, read_manifest, tree_hash, verify
+from compositionality.data.artefact import Manifest, file_hash, read_manifest, tree_hash, verify
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
@@ -238,27 +238,21 @@ def read_figures(inputs: Sequence[str]) -> Results:
 
 def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, ReplicateTables]:
     """Read the table of a replicate. UserError if one is missing, altered, or older than what it was made from."""
-    maker = MAKERS[metric]
+    maker, folder = MAKERS[metric], path if path.is_dir() else path.parent
     if not path.exists():
         raise UserError(f"{path}: missing; run {maker}")
-    folder = path if path.is_dir() else path.parent
     if metric is Metric.INFLUENCE:
         return _read_influence(name, folder, maker)
-    places = {RESULTS: folder / RESULTS}
-    if metric is Metric.ACCURACY:
-        places[TRAINING] = folder / TRAINING
+    places = {file: folder / file for file in (RESULTS, *([TRAINING] if metric is Metric.ACCURACY else []))}
     for table in places.values():
         if not table.is_file():
             raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
     table, training = places[RESULTS], dict[str, TrainingReport]()
-    made = verify(table)
-    for rollouts, value in made.inputs.items():
-        if (folder / rollouts).is_dir() and tree_hash(folder / rollouts) != value:
-            raise UserError(f"{folder / rollouts}: newer than {table.name}; run {maker} again")
+    made = _verified(table, maker)
     if metric is Metric.FAILURES:
-        inputs, made = made.inputs, verify(folder / LABELS)
-        if inputs.get("labels") != file_hash(folder / LABELS):
+        if made.inputs.get("labels") != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
+        made = _verified(folder / LABELS, maker)
     elif metric is Metric.ACCURACY:
         path = places[TRAINING]
         if verify(path).inputs.get("table") != file_hash(table):
@@ -269,6 +263,15 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
     sampling = {key: value for key, value in made.settings.get("sampling", {}).items() if key not in FREE_SETTINGS}
     seed, split = int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))
     return read(table), ReplicateTables(name, places, seed, split, sampling, made.inputs, training)
+
+
+def _verified(table: Path, maker: str) -> Manifest:
+    """Return the manifest of a table. UserError if it is altered, or rollouts beside it have changed since."""
+    made = verify(table)
+    for rollouts, value in made.inputs.items():
+        if (table.parent / rollouts).is_dir() and tree_hash(table.parent / rollouts) != value:
+            raise UserError(f"{table.parent / rollouts}: newer than {table.name}; run {maker} again")
+    return made
 
 
 def replicate_of(rollouts: Iterable[Path], problems: Iterable[Path]) -> dict[str, int]:
@@ -334,9 +337,7 @@ def _read_influence(name: str, folder: Path, maker: str) -> tuple[pd.DataFrame, 
         raise UserError(f"{folder}: no MODEL/{INFLUENCE}; run {maker}")
     tables, inputs, first = [], dict[str, str](), dict[str, Any]()
     for model, path in paths.items():
-        made, rollouts = verify(path), path.parent / "rollouts"
-        if rollouts.is_dir() and tree_hash(rollouts) != made.inputs["rollouts"]:
-            raise UserError(f"{rollouts}: newer than {path.name}; run {maker} again")
+        made = _verified(path, maker)
         rows = read_table(path, _INFLUENCE_TYPES.names, types=_INFLUENCE_TYPES, gaps=["entropy"]).to_pandas()
         measured = {
             "problems": made.inputs["problems"],

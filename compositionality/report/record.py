@@ -18,7 +18,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
 from compositionality.evaluate.claims.tables import claims_markdown
 from compositionality.evaluate.naming import named_paths
-from compositionality.evaluate.ranks import can_be_ranked, rank_table, ranks_of
+from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
 from compositionality.evaluate.results import SPLIT, read_results
 from compositionality.evaluate.seeds import summary_of
@@ -129,7 +129,7 @@ def record_of(settings: RecordSettings) -> dict[str, Any]:
         record |= {"claims_notes": claims["notes"], **{key: claims[key] for key in ("claims", "controls", "n_seeds")}}
     if folders_of_influence := _of_kind(settings, "influence"):
         known = read_results(folders_of_influence, metric=Metric.INFLUENCE)
-        record |= {"ranks": ranks_of(evaluated, known)} if can_be_ranked(evaluated, known) else {}
+        record |= {} if why_no_ranks(evaluated, known) else {"ranks": ranks_of(evaluated, known)}
     if fits := _named("fits", settings.fits):
         record["fits"] = {name: read_json_object(path, "run examples/fit_scaling.py again") for name, path in fits}
     if settings.registration:

@@ -15,7 +15,7 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk
 from compositionality.evaluate.failures import by_function, by_pair, class_shares, read_labels
-from compositionality.evaluate.ranks import can_be_ranked, ranks_of
+from compositionality.evaluate.ranks import ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS, Results
 from compositionality.evaluate.table import RESULTS
 from compositionality.report.page.claims import points
@@ -194,7 +194,7 @@ class FigureRows:
     def ranks(self) -> dict[str, Any]:
         """Rank correlations of influence with the gain from RL; empty for too few arms."""
         accuracy, known = self.inputs.evaluated, self.inputs.results(INFLUENCE)
-        return ranks_of(accuracy, known) if known and can_be_ranked(accuracy, known) else {}
+        return {} if known is None or why_no_ranks(accuracy, known) else ranks_of(accuracy, known)
 
 
 def _with_interval(row: Any) -> str:
