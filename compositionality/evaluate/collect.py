@@ -181,11 +181,11 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
     if lacking := sorted(set(settings.levels) - set(known)):
         raise UserError(f"{source}: has no level {lacking[0]}; its levels are {known}")
     chosen = problems[problems["level"].isin(settings.levels)] if settings.levels else problems
-    each = chosen.groupby(["group", "level", "data_source"], sort=False)
-    for (group, level, _), n in each.size().items():
+    sets = chosen.groupby(["group", "level", "data_source"], sort=False)
+    for (group, level, _), n in sets.size().items():
         if n < most:
             raise UserError(f"{source}: has {n} problems of {group} L{level}; lower per_level={most}")
-    return table, (each.head(most) if most else chosen)["problem"].to_numpy(np.int64)
+    return table, (sets.head(most) if most else chosen)["problem"].to_numpy(np.int64)
 
 
 def sample(evaluation: Evaluation) -> None:
@@ -255,9 +255,9 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
 
 def _sampling(folders: Mapping[tuple[str, str], Path], n_samples: int) -> dict[str, Any]:
     """Return how all folders were sampled. UserError for one of other sampling, or other than ``n_samples``."""
-    each = [(model, folder, rollout_manifest(folder).settings) for (model, _), folder in folders.items()]
-    first, _, same = each[0]
-    for model, folder, settings in each:
+    sampled = [(model, folder, rollout_manifest(folder).settings) for (model, _), folder in folders.items()]
+    first, _, same = sampled[0]
+    for model, folder, settings in sampled:
         if (n := settings.get("n_samples", n_samples)) != n_samples:
             raise UserError(f"{folder}: holds {n} samples of each problem; give n_samples of that many")
         for name in SAME_IN_ALL:

@@ -36,7 +36,7 @@ from compositionality.evaluate.results import LABELS, Results, read_results, rep
 from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
-from compositionality.evaluate.tables import COMPOSES, rich_table
+from compositionality.evaluate.tables import COMPOSES, rich_table, share_cell
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems
@@ -162,7 +162,10 @@ def find_sources(settings: FailureSettings) -> list[Source]:
             raise UserError(f"{path}: no such file; run the step that makes it or correct the path")
     names = {file_hash(path): name for name, path in files.items()}
     sources: dict[tuple[str, str], Source] = {}
-    for model, folder in _folders(settings, files):
+    folders = _folders(settings, files)
+    if not folders:
+        raise UserError("no rollouts: run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...] of these models")
+    for model, folder in folders:
         name = names.get(rollout_manifest(folder).inputs.get("problems", ""))
         if name is None:
             raise UserError(f"{folder}: answers none of the files in problems; give the one that it was made from")
@@ -181,23 +184,18 @@ def find_sources(settings: FailureSettings) -> list[Source]:
 def _folders(settings: FailureSettings, files: Mapping[str, Path]) -> list[tuple[str, Path]]:
     """Return models with a folder of rollouts; those of an evaluation in the order of its table, where it has one."""
     if settings.rollouts:
-        entries = [entry for one in settings.rollouts for entry in named_paths("rollouts", [one]).items()]
-        chosen = [(model, Path(path)) for model, path in entries if model in (settings.models or [model])]
-        if not chosen:
-            raise UserError(f"models: {', '.join(settings.models)} unknown among the rollouts; write NAME:FOLDER")
-        return chosen
+        given = [item for entry in settings.rollouts for item in named_paths("rollouts", [entry]).items()]
+        return [(model, Path(path)) for model, path in given if model in (settings.models or [model])]
     rollouts = Path(settings.evaluation) / "rollouts"
     models = sorted(path.name for path in rollouts.glob("[!.]*") if path.is_dir())
-    if not models:
-        raise UserError(f"{rollouts}: no rollouts; run examples/evaluate.py, or give rollouts=[NAME:FOLDER,...]")
     table = read_manifest(rollouts.parent / RESULTS)
     known = table.settings.get("models", []) if table else []
     models.sort(key=lambda model: known.index(model) if model in known else len(known))
-    folders = [(model, name, rollouts / model / name) for model in settings.models or models for name in files]
-    for model, name, folder in folders:
+    folders = [(model, rollouts / model / name) for model in settings.models or models for name in files]
+    for model, folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: no answers of {model} to {name}; evaluate it, or narrow models and problems")
-    return [(model, folder) for model, _, folder in folders]
+            raise UserError(f"{folder}: no answers of {model} there; evaluate it, or narrow models and problems")
+    return folders
 
 
 def _recipe(settings: FailureSettings, sources: Sequence[Source]) -> Recipe:
@@ -325,17 +323,16 @@ def _rates(rows: pd.DataFrame, keys: list[str], hit: str, name: str) -> pd.DataF
 def print_failures(results: Results, labels: pd.DataFrame, level: int, console: Console) -> None:
     """Print classes by model for every set of problems of this level, and what else is known of the responses."""
     slips = (labels["class"] == Failure.ATOMIC) & (labels["fault"] == "miscopied")
-    shown = {f"% {COMPOSES}": labels["composed"], "% atomic error by miscopying the string of the step before": slips}
-    for problems in (one for one in results.sets if one.level == level):
-        title = f"{problems.file}, level {level}: % of responses [95 % interval], {results.size(problems)} problems"
-        console.print(f"\n{title}")
-        estimates = {arm: [share(results, arm, problems, name) for name in FAILURES] for arm in results.arms}
+    more = {f"% {COMPOSES}": labels["composed"], "% atomic error by miscopying the string of the step before": slips}
+    for problems in (problems for problems in results.sets if problems.level == level):
+        n = results.size(problems)
+        console.print(f"\n{problems.file}, level {level}: % of responses [95 % interval], {n} problems")
         cells = {
-            arm: [f"{100 * one.value:.1f} [{100 * one.low:.0f}–{100 * one.high:.0f}]" if one else "–" for one in each]
-            for arm, each in estimates.items()
+            arm: [share_cell(columns(share(results, arm, problems, name), "share"), "share") for name in FAILURES]
+            for arm in results.arms
         }
         console.print(rich_table(pd.DataFrame(cells, [name.replace("_", " ") for name in FAILURES]), "class"))
         rows = (labels[["file", "group", "level"]] == [problems.file, problems.group, level]).all(axis=1)
-        for title, values in shown.items():
+        for title, values in more.items():
             means = (100 * values[rows]).groupby(labels["arm"], sort=False).mean()
             console.print(f"{title}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")

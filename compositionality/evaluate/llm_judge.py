@@ -134,8 +134,8 @@ def judged_class(answer: str) -> str:
         named = json.loads(answer)
     except (ValueError, RecursionError):
         return MALFORMED
-    found = named.get("class") if isinstance(named, dict) and set(named) == {"class"} else None
-    return found if found in NAMES else MALFORMED
+    name = named.get("class") if isinstance(named, dict) and set(named) == {"class"} else None
+    return name if name in NAMES else MALFORMED
 
 
 def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], answers: Path) -> list[str]:
@@ -170,7 +170,7 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
             os.fsync(stream.fileno())
 
     with contextlib.closing(server):
-        run_concurrently([partial(ask_one, *each) for each in missing.items()], concurrency)
+        run_concurrently([partial(ask_one, key, question) for key, question in missing.items()], concurrency)
     return [known[key] for key in keys]
 
 
@@ -194,8 +194,8 @@ def agreement(judged: Path) -> dict[str, Any]:
     tables = np.zeros((int(clusters.max(initial=-1)) + 1, len(FAILURES), len(FAILURES)), np.int64)
     np.add.at(tables, (clusters, *numbers), 1)
     same = float((valid["program"] == valid["judge"]).mean()) if len(valid) else None
-    found = {"model": made.settings["judge"], "n": len(valid), "malformed": len(rows) - len(valid), "agreement": same}
-    return {**found, **dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))}
+    counts = {"model": made.settings["judge"], "n": len(valid), "malformed": len(rows) - len(valid), "agreement": same}
+    return {**counts, **dict(zip(("kappa", "low", "high"), kappa_with_interval(tables), strict=True))}
 
 
 def kappa_with_interval(tables: Counts) -> tuple[float | None, float | None, float | None]:

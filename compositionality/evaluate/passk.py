@@ -168,8 +168,10 @@ def curves(results: Results, pairs: Pairs, ks: Callable[[str], Sequence[int]]) -
 
 def levels_and_pools(results: Results) -> list[ProblemSet]:
     """Return the levels of every file and group, then all of them pooled (``POOLED``)."""
-    pools = results.pools.items()
-    return [each for pool, parts in pools for each in (*(part for part in parts if part.level != POOLED), pool)]
+    names = []
+    for pool, parts in results.pools.items():
+        names += [*(problems for problems in parts if problems.level != POOLED), pool]
+    return names
 
 
 def crossover(curve: pd.DataFrame) -> int | None:

@@ -82,7 +82,7 @@ def ranks_of(accuracy: Results, known: Results) -> dict[str, Any]:
     """
     if reason := why_no_ranks(accuracy, known):
         raise UserError(reason)
-    arms, seeds, (queries,) = arms_of(accuracy, known), [one.name for one in known.replicates], known.sets
+    arms, seeds, (queries,) = arms_of(accuracy, known), [replicate.name for replicate in known.replicates], known.sets
     answers_SA = [[known.of_replicate(BEFORE + arm, queries, seed) for arm in arms] for seed in seeds]
     predicted_SA = {
         name: np.array([[_mean(answers, name) for answers in of_seed] for of_seed in answers_SA]) for name in PREDICTORS
@@ -124,7 +124,7 @@ def arms_of(accuracy: Results, known: Results) -> list[str]:
 
 def why_no_ranks(accuracy: Results, known: Results) -> str:
     """Say why arms cannot be ranked, in one line; empty if they can."""
-    seeds, others = (", ".join(one.name for one in results.replicates) for results in (accuracy, known))
+    seeds, others = (", ".join(replicate.name for replicate in results.replicates) for results in (accuracy, known))
     if seeds != others:
         return f"influence of {others}, accuracy of {seeds}; give the same seeds"
     if len(arms := arms_of(accuracy, known)) < LEAST_ARMS:

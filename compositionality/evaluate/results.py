@@ -98,8 +98,8 @@ class Results:
             replicate=[name for name, table in tables.items() for _ in range(len(table))]
         )
         rows["cluster"] = pd.factorize(rows["cluster"])[0]  # numbers are compared faster than names
-        each = [set(table["arm"].unique()) for table in tables.values()]
-        arms = [arm for arm in rows["arm"].unique().tolist() if all(arm in those for those in each)]
+        evaluated = [set(table["arm"].unique()) for table in tables.values()]
+        arms = [arm for arm in rows["arm"].unique().tolist() if all(arm in names for names in evaluated)]
         return cls(rows, tuple(replicates), tuple(arms))
 
     @property
@@ -148,7 +148,7 @@ class Results:
         """Hash of every problem file, by name; of nested replicates by REPLICATE/NAME."""
         if not self.nested:
             return self.replicates[0].files
-        return {f"{one.name}/{file}": value for one in self.replicates for file, value in one.files.items()}
+        return {f"{place.name}/{file}": value for place in self.replicates for file, value in place.files.items()}
 
     def of_replicate(self, arm: str, problems: ProblemSet, replicate: str) -> pd.DataFrame:
         """Return the rows of one model's answers to one set of problems, (P,); none: no rows."""
@@ -157,14 +157,14 @@ class Results:
     def problem_set(self, group: str, level: int) -> ProblemSet | None:
         """Return the first set of this group and level (``DEEPEST``: its highest); None if there is none."""
         if level == DEEPEST:
-            level = max((one.level for one in self.sets if one.group == group), default=DEEPEST)
-        return next((one for one in self.sets if (one.group, one.level) == (group, level)), None)
+            level = max((problems.level for problems in self.sets if problems.group == group), default=DEEPEST)
+        return next((problems for problems in self.sets if problems[1:3] == (group, level)), None)
 
     def size(self, problems: ProblemSet) -> int:
         """Return the number of problems in each replicate."""
         first = self.replicates[0].name
-        each = [[len(self.of_replicate(arm, part, first)) for arm in self.arms] for part in self.parts(problems)]
-        return sum(max(sizes, default=0) for sizes in each)
+        sizes = [[len(self.of_replicate(arm, part, first)) for arm in self.arms] for part in self.parts(problems)]
+        return sum(max(by_arm, default=0) for by_arm in sizes)
 
     @cached_property
     def _samples(self) -> dict[Any, int]:
@@ -177,7 +177,7 @@ class Results:
 
     def only(self, replicates: Sequence[str]) -> "Results":
         """Return the results of some replicates."""
-        kept = tuple(one for one in self.replicates if one.name in replicates)
+        kept = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
         return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=kept)
 
     def choose(self, arms: Sequence[str]) -> "Results":
@@ -202,7 +202,7 @@ class Results:
         if not missing or not missing <= set(self.in_some):
             return self
         having = self.rows[self.rows["arm"].isin(missing)].groupby("replicate")["arm"].nunique()
-        names = [one.name for one in self.replicates if having.get(one.name, 0) == len(missing)]
+        names = [replicate.name for replicate in self.replicates if having.get(replicate.name, 0) == len(missing)]
         return replace(self.only(names), arms=(*self.arms, *missing)) if names else self
 
 

@@ -63,13 +63,13 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
 
 def table_files(results: Results) -> dict[str, Path]:
     """Return the files that the results were read from, as REPLICATE/FILE."""
-    return {f"{one.name}/{file}": path for one in results.replicates for file, path in one.tables.items()}
+    return {f"{place.name}/{file}": path for place in results.replicates for file, path in place.tables.items()}
 
 
 def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
     """Return what tables, figures and records show of a study; the same evaluations give the same."""
     return {
-        "seeds": [{"name": one.name, "seed": one.seed, SPLIT: one.split} for one in results.replicates],
+        "seeds": [{"name": place.name, "seed": place.seed, SPLIT: place.split} for place in results.replicates],
         "models": list(results.arms),
         "problems": results.files,
         "sampling": results.replicates[0].sampling,
@@ -78,8 +78,8 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
         "accuracy": shares(results, CORRECT, "accuracy", sets),
         "composed": shares(results, COMPOSED, "composed", sets),
         "training": {
-            one.name: {arm: asdict(one.training[arm]) for arm in results.arms if arm in one.training}
-            for one in results.replicates
+            place.name: {arm: asdict(place.training[arm]) for arm in results.arms if arm in place.training}
+            for place in results.replicates
         },
     }
 

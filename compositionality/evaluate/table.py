@@ -101,10 +101,10 @@ def write(rows: pd.DataFrame, path: Path) -> None:
 def read(path: Path) -> pd.DataFrame:
     """Read a table without its columns of lists. UserError for another schema, or rows twice or missing."""
     try:
-        found = pq.read_schema(path)
+        schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path}: not a table of results; make it again with --force") from error
-    if not found.equals(SCHEMA):
+    if not schema.equals(SCHEMA):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
     rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name not in LISTS]).to_pandas()
     problems = rows.groupby(["file", "arm"], sort=False)["problem"]

@@ -195,7 +195,7 @@ def training_frame(reports: Reports) -> pd.DataFrame:
 
     ``entropy``: of the first and of the last update, means over the seeds.
     """
-    rows = [{"arm": arm, **report} for of_seed in reports.values() for arm, report in of_seed.items()]
+    rows = [{"arm": arm, **report} for by_arm in reports.values() for arm, report in by_arm.items()]
     known = pd.DataFrame(rows, columns=["arm", *(field.name for field in fields(TrainingReport))])
     known = known.set_index("arm").astype(float)
     arms, cells = known.groupby(level="arm", sort=False), pd.DataFrame(index=known.index.unique())
@@ -212,14 +212,14 @@ def training_frame(reports: Reports) -> pd.DataFrame:
 
 def not_testable(reports: Reports) -> set[str]:
     """Return the arms of RL in which no group had signal, in any seed."""
-    each = [(arm, TrainingReport(**report)) for of_seed in reports.values() for arm, report in of_seed.items()]
-    return {arm for arm, _ in each} - {arm for arm, report in each if not report.not_testable}
+    runs = [(arm, TrainingReport(**report)) for by_arm in reports.values() for arm, report in by_arm.items()]
+    return {arm for arm, _ in runs} - {arm for arm, report in runs if not report.not_testable}
 
 
 def warnings(reports: Reports) -> Iterator[str]:
     """Yield a line for every arm, and seed, that no update changed."""
-    for seed, of_seed in reports.items():
-        for arm, report in of_seed.items():
+    for seed, by_arm in reports.items():
+        for arm, report in by_arm.items():
             if TrainingReport(**report).changed_nothing:
                 where = f" in {seed}" if len(reports) > 1 else ""
                 yield f"{arm}{where}: none of {report['updates']:,} updates had signal; its weights are unchanged"

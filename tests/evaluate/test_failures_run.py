@@ -136,7 +136,7 @@ def test_single_folders_find_their_problem_file(home: Path) -> None:
 def test_p18_what_does_not_fit_is_one_line(home: Path) -> None:
     with pytest.raises(UserError, match="give one of the two: evaluation"):
         find_failures(settings(home, evaluation=""))
-    with pytest.raises(UserError, match="no answers of best to heldout"):
+    with pytest.raises(UserError, match="no answers of best there"):
         find_failures(settings(home, models=["best"]))
     problem_file(home / "heldout.parquet.new", seed=9).replace(home / "heldout.parquet")
     with pytest.raises(UserError, match="answers none of the files in problems"):
