@@ -6,66 +6,22 @@ at the hardest level of each group of test problems. p, by permutation of A arms
 """
 # ruff: noqa: N806
 
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
-from compositionality.evaluate.naming import named_paths, with_run_names
-from compositionality.evaluate.results import Results, read_results
-from compositionality.evaluate.seeds import table_files
+from compositionality.evaluate.results import Results
 from compositionality.evaluate.summary import by_problem, contrast
-from compositionality.evaluate.tables import Row, csv_text, rich_table
-from compositionality.ranges import REQUIRED
+from compositionality.evaluate.tables import Row
 from compositionality.stats.significance import rank_correlation
-from compositionality.types import DEEPEST, MIXED, QUERY_VALUES, Metric
+from compositionality.types import DEEPEST, MIXED, QUERY_VALUES
 
 BEFORE, AFTER = "sft-", "rl-"
 PREDICTORS = (QUERY_VALUES[0], MIXED, QUERY_VALUES[1])
 LEAST_ARMS = 3
-
-
-@dataclass
-class RankSettings:
-    """Settings of ``rank_arms``; seeds have the same names in both lists."""
-
-    accuracy: list[str] = REQUIRED  # SEED:PATH of results.parquet
-    influence: list[str] = REQUIRED  # SEED:FOLDER with MODEL/influence.parquet
-    output: Path = REQUIRED  # ranks.csv
-    force: bool = False  # replace a result that was made from something else
-
-
-def rank_arms(settings: RankSettings) -> Path:
-    """Write ``output``; print the rank correlations. UserError for under three arms in all seeds, or other seeds."""
-    check(settings)
-    accuracy = read_results(settings.accuracy)
-    known = read_results(settings.influence, metric=Metric.INFLUENCE)
-    ranks = ranks_of(accuracy, known)
-    text = csv_text(ranks["correlations"])
-    tables = {"accuracy": table_files(accuracy), "influence": table_files(known)}
-    inputs = {f"{kind}/{name}": path for kind, files in tables.items() for name, path in files.items()}
-    with exclusive(settings.output):
-        recipe = Recipe("rank_arms", {"content": config_hash(ranks)}, inputs)
-        write_derived(
-            settings.output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force
-        )
-    new_console().print(rich_table(*rank_table(ranks)))
-    print(settings.output)
-    return settings.output
-
-
-def check(settings: RankSettings) -> None:
-    """UserError for an output or names of inputs that cannot be."""
-    if settings.output.suffix != ".csv":
-        raise UserError(f"output={settings.output}: must end in .csv")
-    for key in ("accuracy", "influence"):
-        named_paths(key, with_run_names(getattr(settings, key)))
 
 
 def rank_table(ranks: Row) -> tuple[pd.DataFrame, str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -11,12 +12,13 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, write_derived
 from compositionality.errors import UserError
 from compositionality.evaluate.naming import named_paths, with_run_names
+from compositionality.evaluate.ranks import rank_table, ranks_of
 from compositionality.evaluate.results import SPLIT, ProblemSet, Results, read_results
 from compositionality.evaluate.summary import Row, differences, shares
-from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables
+from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables, rich_table
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
-from compositionality.types import COMPOSED, CORRECT
+from compositionality.types import COMPOSED, CORRECT, Metric
 
 
 @dataclass
@@ -26,11 +28,15 @@ class SummariseSettings:
     inputs: list[str] = REQUIRED  # NAME:FOLDER of examples/evaluate.py, one for each seed; of variants VARIANT/NAME:…
     output: Path = REQUIRED  # summary.csv
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: all
+    influence: list[str] = field(default_factory=list)  # NAME:FOLDER with MODEL/influence.parquet, to rank arms
     force: bool = False  # replace a result that was made from something else
 
 
 def summarise(settings: SummariseSettings) -> Path:
-    """Write ``output``, a row for each share and difference; print the tables, of each variant where there are some."""
+    """Write ``output``, a row for each share and difference; print the tables, of each variant where there are some.
+
+    With ``influence`` write ranks.csv beside it, and print the rank correlations.
+    """
     rows, files, console, output = list[Row](), dict[str, Path](), new_console(), settings.output
     for variant, inputs in check(settings).items():
         results = read_results(inputs, settings.models)
@@ -40,11 +46,18 @@ def summarise(settings: SummariseSettings) -> Path:
         files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
         console.print(f"\n{variant}" if variant else "", highlight=False)
         print_summary(results, console)
-    text = csv_text(rows)
-    recipe = Recipe("summarise_seeds", {"content": config_hash({"text": text})}, files)
+    texts = {output: csv_text(rows)}
+    if settings.influence:
+        known = read_results(settings.influence, metric=Metric.INFLUENCE)
+        ranks = ranks_of(results, known)
+        texts[output.with_name("ranks.csv")] = csv_text(ranks["correlations"])
+        files |= {f"influence/{name}": path for name, path in table_files(known).items()}
+        console.print(rich_table(*rank_table(ranks)))
     with exclusive(output):
-        write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
-    print(output)
+        for path, text in texts.items():
+            recipe = Recipe("summarise_seeds", {"content": config_hash({"text": text})}, files)
+            write_derived(path, recipe, partial(Path.write_text, data=text, encoding="utf-8"), force=settings.force)
+    print(*texts, sep="\n")
     return output
 
 
@@ -56,8 +69,11 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
     for entry in settings.inputs:
         match = re.fullmatch(r"([\w.-]+)/([\w.-]+:.+)", entry)
         variants.setdefault(match[1] if match else "", []).append(match[2] if match else entry)
-    for inputs in variants.values():
-        named_paths("inputs", with_run_names(inputs))
+    for key, entries in [*(("inputs", inputs) for inputs in variants.values()), ("influence", settings.influence)]:
+        if entries:
+            named_paths(key, with_run_names(entries))
+    if settings.influence and set(variants) != {""}:
+        raise UserError("influence: ranks the arms of one study; leave it out for variants")
     return variants
 
 

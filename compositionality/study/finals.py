@@ -36,14 +36,13 @@ def _commands(request: Request, steps: Sequence[Step]) -> Iterator[Command]:
         return
     tables = _of_each(request.replicates, "results", f"{section}/results.parquet")
     summary, figure = f"{results}/{section}/summary.csv", f"{results}/{section}/accuracy_by_level"
-    keys = {"inputs": tables, "output": summary, "models": chosen_models(request)}
+    several = sum(name.startswith("sft-") for name in request.trained) >= 3
+    ranked = request.report and "ranks" in study.compared and several
+    influence = _of_each(request.replicates, "results", "influence") if ranked else None
+    keys = {"inputs": tables, "output": summary, "models": chosen_models(request), "influence": influence}
     yield "summary", "summarise_seeds", keys
     keys = {"inputs": tables, "output": figure, "title": request.name, "models": chosen_models(request)}
     yield "figure", "draw_figure", keys
-    if request.report and "ranks" in study.compared and sum(name.startswith("sft-") for name in request.trained) >= 3:
-        influence = _of_each(request.replicates, "results", "influence")
-        output = f"{results}/{section}/ranks.csv"
-        yield "ranks", "rank_arms", {"accuracy": tables, "influence": influence, "output": output}
     if request.report and "fits" in study.compared:
         yield from _fits(request)
     if request.report and study.claims:

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from claim_studies import answers, results_of
+from studies import evaluation, problem_file, right
 
 from compositionality.analysis.influence import SCHEMA
 from compositionality.data.artefact import Recipe, new_artefact
@@ -20,6 +21,7 @@ from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
 from compositionality.evaluate.ranks import correlation_cell, ranks_of
 from compositionality.evaluate.results import Results, read_results
+from compositionality.evaluate.seeds import SummariseSettings, summarise
 from compositionality.evaluate.summary import contrast
 from compositionality.types import MIXED, Metric, TrainingReport
 
@@ -141,6 +143,29 @@ def test_models_measured_on_other_queries_or_otherwise_are_refused(tmp_path: Pat
         read_results(inputs, list(MODELS), Metric.INFLUENCE)
     with pytest.raises(UserError, match=r"typo: missing; run"):
         read_results([f"seed0:{folder.with_name('typo')}"], list(MODELS), Metric.INFLUENCE)
+
+
+def test_a_summary_ranks_arms_where_their_influence_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems = problem_file(tmp_path / "ood.parquet", {"string-ood-level3": 20})
+    arms = {"sft": {"vanilla": 4, "bridge": 4, "reflection": 4}, "rl": {"vanilla": 6, "bridge": 18, "reflection": 9}}
+    outcomes = {
+        f"{stage}-{arm}": {"string-ood-level3": right(n, 20)}
+        for stage, by_arm in arms.items()
+        for arm, n in by_arm.items()
+    }
+    table = evaluation(tmp_path / "s", {"ood": problems}, outcomes)
+    settings = SummariseSettings(
+        [f"seed0:{table}"], tmp_path / "summary.csv", influence=influences(tmp_path, MODELS, 1)
+    )
+    summarise(settings)
+    assert "rank correlation over 3 arms with the gain from RL" in capsys.readouterr().out
+    ranks = pd.read_csv(tmp_path / "ranks.csv").set_index("predictor")
+    assert ranks.loc["influence", "of"] == "ood L3"
+    assert ranks.loc["influence", "correlation"] == pytest.approx(1)
+    with pytest.raises(UserError, match="leave it out for variants"):
+        summarise(replace(settings, inputs=[f"wide/seed0:{table}"]))
 
 
 def test_arms_are_ranked_by_what_predicts_and_by_their_gain(tmp_path: Path) -> None:
