@@ -44,7 +44,8 @@ def summarise(settings: SummariseSettings) -> Path:
             raise UserError(f"{', '.join(lacking)}: not evaluated in every seed; evaluate it or choose models=[...]")
         rows += [{"variant": variant, **row} if variant else row for row in summary_rows(results)]
         files |= {str(Path(variant, name)): path for name, path in table_files(results).items()}
-        console.print(f"\n{variant}" if variant else "", highlight=False)
+        if variant:
+            console.print(f"\n{variant}", highlight=False)
         print_summary(results, console)
     texts = {output: csv_text(rows)}
     if settings.influence:

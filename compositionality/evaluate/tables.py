@@ -25,7 +25,7 @@ COMPOSES = "right functions in the right order, each on the result before it"
 WORDS = {
     "accuracy": "% correct",
     "composed": f"% with the {COMPOSES}",
-    "difference": "% correct less that of {base}, paired by problem",
+    "difference": "difference to {base} in points, paired by problem",
 }
 """What the lists of a summary hold."""
 INTERVALS = {

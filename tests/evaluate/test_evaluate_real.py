@@ -60,7 +60,7 @@ def test_two_random_models_on_two_files_with_transformers(home: Path) -> None:
     done = evaluate(home, "out", "transformers")
     assert done.returncode == 0, done.stderr
     assert "held-out functions: % correct" in done.stdout
-    assert "% correct less that of one, paired by problem" in done.stdout
+    assert "difference to one in points, paired by problem" in done.stdout
     check(home, "out")
 
 
