@@ -250,9 +250,9 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
     table, training = places[RESULTS], dict[str, TrainingReport]()
     made = _verified(table, maker)
     if metric is Metric.FAILURES:
-        if made.inputs.get("labels") != file_hash(folder / LABELS):
+        counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)
+        if counted != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")
-        made = _verified(folder / LABELS, maker)
     elif metric is Metric.ACCURACY:
         path = places[TRAINING]
         if verify(path).inputs.get("table") != file_hash(table):
