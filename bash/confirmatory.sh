@@ -7,7 +7,8 @@
 # results are complete nothing is made again: its models and completions may be deleted, or lie on another machine.
 # Reads compositionality/config/registrations/$REGISTRATION.yaml (a name, or a path that ends in .yaml; composition-2 runs at its commit).
 # Writes {data,checkpoints,results}/NAME/seedN[-splitM], the page in results/NAME/report, and results/records/NAME.
-# Usage: REGISTRATION=NAME [DRY_RUN=1] bash bash/confirmatory.sh [--post-hoc]
+# Usage: REGISTRATION=NAME [DRY_RUN=1] bash bash/confirmatory.sh [register=true | --post-hoc]
+# register=true, before it is committed: the hashes of its claims and of its recipe are written into it, and nothing runs.
 # --post-hoc: claims that have changed since are decided again and marked; no key=value, no --force. Of the variables of
 # bash/env.sh only those of machine and folders may be given.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac

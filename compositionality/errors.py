@@ -22,7 +22,7 @@ class MissingPackageError(UserError):
 
 
 def check_installed(package: str, asked: str) -> None:
-    """MissingPackageError if ``package``, which comes with the full set-up and ``asked`` needs, is not there.
+    """Raise MissingPackageError if ``package``, which ``asked`` needs and the full set-up has, is not installed.
 
     The package is looked for, not imported: that takes seconds for some.
     """
@@ -31,7 +31,7 @@ def check_installed(package: str, asked: str) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """``text`` with *** in place of what a URL tells of user and key, and of the values of secret variables.
+    """Return ``text`` with *** in place of what a URL tells of user and key, and of the values of secret variables.
 
     Secret are environment variables named *_API_KEY, *_TOKEN and *PASSWORD with at least six characters.
     """
@@ -43,5 +43,5 @@ def without_secrets(text: str) -> str:
 
 
 def public_url(text: str) -> str:
-    """``text`` with *** for user and password of URLs (http://user:password@host) and for values of queries."""
+    """Return ``text`` with *** for user and password of URLs (http://user:password@host) and for values of queries."""
     return _VALUE_OF_QUERY.sub(rf"\g<1>{HIDDEN}", _USER_OF_URL.sub(lambda found: f"{found[1] or ''}{HIDDEN}@", text))

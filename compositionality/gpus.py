@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compositionality.errors import UserError
 
@@ -34,30 +34,30 @@ class Gpu:
 
 
 def installed_gpus() -> list[Gpu]:
-    """GPUs of this machine, by index; none without a driver."""
-    found: list[Gpu] = []
+    """Return the GPUs of this machine, by index; none without a driver."""
+    gpus: list[Gpu] = []
     for line in _nvidia_smi("-L").splitlines():
         if match := re.match(r"GPU \d+: (.+) \(UUID: (\S+)\)", line):
-            found.append(Gpu(match[1], match[2]))
-        elif (match := re.match(r"\s+MIG .*\(UUID: (\S+)\)", line)) and found:
-            found[-1] = Gpu(found[-1].name, found[-1].uuid, (*found[-1].instances, match[1]))
-    return found
+            gpus.append(Gpu(match[1], match[2]))
+        elif (match := re.match(r"\s+MIG .*\(UUID: (\S+)\)", line)) and gpus:
+            gpus[-1] = replace(gpus[-1], instances=(*gpus[-1].instances, match[1]))
+    return gpus
 
 
 def visible_gpus(given: Mapping[str, str]) -> list[str]:
-    """Ids (index, GPU-… or MIG-…) of what ``given["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
+    """Return ids (index, GPU-… or MIG-…) of what ``given["CUDA_VISIBLE_DEVICES"]`` leaves visible, in its order.
 
     As CUDA reads it: the first word that is no GPU of this machine ends the list, a GPU named twice empties it.
     """
     words = given.get(VISIBLE)
     if words is not None and words.strip() in ("", "-1"):
         return []
-    here = installed_gpus()
+    installed = installed_gpus()
     if words is None:
-        return [word for index, gpu in enumerate(here) for word in gpu.instances or (str(index),)]
+        return [word for index, gpu in enumerate(installed) for word in gpu.instances or (str(index),)]
     ids: dict[str, str] = {}
     for word in (word.strip() for word in words.split(",")):
-        device = _named(word, here)
+        device = _named(word, installed)
         if device is None:
             break
         if device in ids.values():
@@ -67,7 +67,7 @@ def visible_gpus(given: Mapping[str, str]) -> list[str]:
 
 
 def count_gpus() -> int:
-    """GPUs on which this process can compute: visible, with a driver that the installed torch can use."""
+    """Return how many GPUs this process can use: visible, with a driver that fits the installed torch."""
     if os.environ.get(VISIBLE) == "":
         return 0  # without the seconds that torch takes to load
     import torch
@@ -79,14 +79,14 @@ def count_gpus() -> int:
 
 
 def why_no_gpu(given: Mapping[str, str]) -> str:
-    """Why ``count_gpus`` is 0, and what to do about it."""
-    here = installed_gpus()
-    if not here:
+    """Return why ``count_gpus`` is 0, and what to do about it."""
+    installed = installed_gpus()
+    if not installed:
         return f"no GPU is visible: {_nvidia_smi_failure()}"
     if not visible_gpus(given):
         return (
             f"{VISIBLE}={given[VISIBLE]} hides every GPU of this machine; unset it, or name some of "
-            f"{', '.join(map(str, range(len(here))))} (each once) or their UUIDs"
+            f"{', '.join(map(str, range(len(installed))))} (each once) or their UUIDs"
         )
     import torch
 
@@ -102,7 +102,7 @@ def why_no_gpu(given: Mapping[str, str]) -> str:
 
 
 def check_gpus_are_used() -> None:
-    """For work that takes a GPU where there is one: UserError if GPUs are visible, but torch can use none.
+    """Raise UserError if GPUs are visible, but torch can use none; for work that takes a GPU where there is one.
 
     With torch's build for CPUs, which somebody chose, one line on stderr.
     """
@@ -118,18 +118,18 @@ def check_gpus_are_used() -> None:
 
 
 def gpu_share() -> float:
-    """The part of its GPU's memory that this process may take: an equal one for each lane on it."""
+    """Return the part of its GPU's memory that this process may take: an equal one for each lane on it."""
     return 1 / max(1, int(os.environ.get(LANES_PER_GPU) or 1))
 
 
 def driver() -> str:
-    """Version of the NVIDIA driver, such as 580.82.07; empty without one."""
+    """Return the version of the NVIDIA driver, such as 580.82.07; empty without one."""
     shown = _nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader")
     return next(iter(shown.split()), "")
 
 
 def check_driver() -> None:
-    """UserError if the driver is too old for the locked packages; nothing where there is no driver at all."""
+    """Raise UserError if the driver is too old for the locked packages; a machine without a driver passes."""
     if installed_gpus() and (fault := _driver_fault(LOCKED_CUDA)):
         raise UserError(
             f"{fault}; or take a torch of CUDA 12, for engine=single: TORCH_INDEX_URL=https://download.pytorch.org/whl/"
@@ -138,7 +138,7 @@ def check_driver() -> None:
 
 
 def check_cuda() -> str:
-    """A line on what the installed torch finds here; UserError if there are GPUs that it cannot use."""
+    """Return a line on what the installed torch finds here; UserError if there are GPUs that it cannot use."""
     if count := count_gpus():
         import torch
 
@@ -150,19 +150,19 @@ def check_cuda() -> str:
 
 
 def _driver_fault(cuda: int) -> str:
-    """Why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is not known."""
-    needed, there = OLDEST_DRIVER.get(cuda, "0"), driver()
-    found = _numbers(there)  # none where nvidia-smi does not tell
-    if not found or found >= _numbers(needed)[: len(found)] or _cuda_of_driver() >= cuda:
+    """Return why the driver cannot run CUDA's major version ``cuda``; empty if it can, or if that is not known."""
+    needed, version = OLDEST_DRIVER.get(cuda, "0"), driver()
+    numbers = _numbers(version)  # none where nvidia-smi does not tell
+    if not numbers or numbers >= _numbers(needed)[: len(numbers)] or _cuda_of_driver() >= cuda:
         return ""
     return (
-        f"the NVIDIA driver is {there}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {needed} or "
+        f"the NVIDIA driver is {version}, and CUDA {cuda} (torch and vLLM of requirements-gpu.lock) needs {needed} or "
         f"newer: update the driver, or put NVIDIA's package cuda-compat-{cuda}-0 on LD_LIBRARY_PATH"
     )
 
 
 def _cuda_of_driver() -> int:
-    """CUDA's major version that libcuda offers, which a compatibility package may raise; 0 without libcuda."""
+    """Return CUDA's major version that libcuda offers, which a compatibility package may raise; 0 without libcuda."""
     version = ctypes.c_int()
     try:
         ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -171,11 +171,11 @@ def _cuda_of_driver() -> int:
     return version.value // 1000
 
 
-def _named(word: str, here: Sequence[Gpu]) -> str | None:
-    """UUID of the GPU or of the MIG device that a word of CUDA_VISIBLE_DEVICES names; None if there is none."""
+def _named(word: str, installed: Sequence[Gpu]) -> str | None:
+    """Return the UUID of the GPU or MIG device that a word of CUDA_VISIBLE_DEVICES names; None for an unknown one."""
     if word.isdecimal():
-        return here[int(word)].uuid if int(word) < len(here) else None
-    uuids = [uuid for gpu in here for uuid in (gpu.uuid, *gpu.instances) if word[:4] in ("GPU-", "MIG-")]
+        return installed[int(word)].uuid if int(word) < len(installed) else None
+    uuids = [uuid for gpu in installed for uuid in (gpu.uuid, *gpu.instances) if word[:4] in ("GPU-", "MIG-")]
     matching = [uuid for uuid in uuids if uuid.startswith(word)]
     return matching[0] if len(matching) == 1 else None
 
@@ -185,7 +185,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _nvidia_smi(*words: str) -> str:
-    """Its output; empty where it is missing or fails."""
+    """Return the output of nvidia-smi; empty where it is missing or fails."""
     try:
         return subprocess.run(["nvidia-smi", *words], capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError):
@@ -201,7 +201,7 @@ def _nvidia_smi_failure() -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """One question of the module's docstring; 0, or 2 after one line on stderr."""
+    """Answer one question of the module's docstring; 0, or 2 after one line on stderr."""
     try:
         if list(words) == ["cuda"]:
             print(f"set-up: {check_cuda()}")

@@ -10,12 +10,12 @@ from typing import Any
 
 
 def phrases(schema: type[Any]) -> dict[str, str]:
-    """For every field of a dataclass what it says of it: metadata ``help``, else the comment at the end of its line."""
-    found: dict[str, str] = {}
+    """Return the phrase of every field of a dataclass: metadata ``help``, else the comment at the end of its line."""
+    texts: dict[str, str] = {}
     for base in reversed(schema.__mro__):
         if is_dataclass(base):
-            found |= _comments(base)
-    return found | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
+            texts |= _comments(base)
+    return texts | {entry.name: entry.metadata["help"] for entry in fields(schema) if "help" in entry.metadata}
 
 
 def _comments(schema: type[Any]) -> dict[str, str]:

@@ -109,7 +109,7 @@ def _truth_values(kind: Any, value: Any, key: str = "") -> Iterator[str]:
 
 def _fault(schema: Any, error: ValidationError) -> str:
     """Return the first fault of a validation in one line: key, value, what it must be."""
-    first = min(error.errors(include_url=False), key=lambda one: one["type"] != UNKNOWN)
+    first = min(error.errors(include_url=False), key=lambda fault: fault["type"] != UNKNOWN)
     kind, key, value = schema, "", first["input"]
     for part in first["loc"][1:]:
         schema, inner = _plain(kind), get_args(_plain(kind))

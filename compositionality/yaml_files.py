@@ -37,7 +37,7 @@ def yaml_path(folder: Path, name: str) -> Path:
 
 
 def named_yaml(folder: Path, key: str, name: str) -> Path:
-    """Return the same. UserError that names what ``folder`` has if there is no such file."""
+    """Return that file. UserError that names what ``folder`` has if it does not exist."""
     path = yaml_path(folder, name)
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
@@ -71,7 +71,7 @@ def _parsed(text: str) -> Any:
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
-    """As ``read_yaml``, for a file of keys and values; an empty one has none."""
+    """Return the keys and values of a YAML file, of an empty one none. UserError if it holds something else."""
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: not a mapping of keys to values")

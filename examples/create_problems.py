@@ -15,7 +15,7 @@ manifest, .NAME.manifest.json beside it. ``--help`` with ``task=NAME mode=MODE``
 import sys
 
 from compositionality.config.cli import run, with_errors_in_one_line
-from compositionality.config.problem_sets import OfSet, check_problem_set, create_problem_set, set_settings
+from compositionality.config.problem_sets import ProblemSetSettings, check_problem_set, create_problem_set, set_settings
 from compositionality.data.create_problems import check, create_problems
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     words = sys.argv[1:]
     settings = set_settings(words)
     doc = f"{__doc__}\n{settings.__doc__}"
-    if issubclass(settings, OfSet):
+    if issubclass(settings, ProblemSetSettings):
         run(settings, lambda _: create_problem_set(words), doc, check=lambda _: check_problem_set(words))
     run(settings, create_problems, doc, check=check)
 

@@ -1,17 +1,24 @@
-r"""Accuracy by level of every arm, with a dot for each seed: a panel for each group of problems, then the paper's.
+r"""A figure of its own: accuracy by level of every arm, failure modes, accuracy by function, or scaling laws.
 
-Reads the results.parquet of every seed, made by examples/evaluate.py. Writes OUTPUT, a .png, .svg or .pdf (without an
-ending .png), with a manifest that holds the hash of what it shows; a table that was altered is refused.
+figure=accuracy (default): a panel for each group of problems, a dot for each seed, then what the paper's text states.
+Reads the results.parquet of every seed, made by examples/evaluate.py.
+figure=failure_modes or functions: reads the folders of examples/failure_modes.py.
+figure=scaling: loss against what was spent, with fits and bands; predictions beside what was left out of them; slopes,
+residuals, what each size needs for a loss. Reads the scaling.json of examples/fit_scaling.py.
+
+Writes OUTPUT, a .png, .svg or .pdf (without an ending .png), with a manifest that holds the hash of what it shows; a
+table that was altered is refused.
 
     python examples/draw_figure.py inputs=[seed0:results/composition/seed0/section41_42] \
         output=results/composition/section41_42/accuracy_by_level title="tiny profile"
+    python examples/draw_figure.py figure=scaling inputs=[results/scaling/scaling.json] output=results/scaling/scaling
 
 models=[stage1,rl-level2] draws these arms only; arms={my-arm: {title: My arm, colour: "#0072B2"}} gives an arm its
-title and colour. The paper's panel shows what its text states; other tasks have no such panel.
+title and colour.
 """
 
 from compositionality.config.cli import run
-from compositionality.report.draw import FigureSettings, check, draw_accuracy
+from compositionality.report.draw import FigureSettings, check, draw_figure
 
 if __name__ == "__main__":
-    run(FigureSettings, draw_accuracy, __doc__, check=check)
+    run(FigureSettings, draw_figure, __doc__, check=check)

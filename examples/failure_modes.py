@@ -1,8 +1,8 @@
 r"""What went wrong, by program: every judged response gets one class, and the shares by class get intervals.
 
 Reads rollouts that are there already and the problem files that they answer; nothing is sampled. Writes
-OUTPUT/labels.parquet (a row per response), results.parquet (counts by problem), and the figures failure_modes and
-functions (png, svg, pdf); prints classes × models at one level.
+OUTPUT/labels.parquet (a row per response) and results.parquet (counts by problem); prints classes × models at one
+level. The page of examples/report.py draws them over all seeds, examples/draw_figure.py figure=failure_modes in a file.
 
     python examples/failure_modes.py evaluation=results/composition/seed0/section41_42 output=results/section45 \
         problems=[data/composition/seed0/string_task/test_trained.parquet]
@@ -15,12 +15,6 @@ between it and the program.
 
 from compositionality.config.cli import run
 from compositionality.evaluate.failures import FailureSettings, check, find_failures
-from compositionality.report.draw import draw_failures
-
-
-def find_and_draw(settings: FailureSettings) -> None:
-    draw_failures(find_failures(settings), force=settings.force)
-
 
 if __name__ == "__main__":
-    run(FailureSettings, find_and_draw, __doc__, check=check)
+    run(FailureSettings, find_failures, __doc__, check=check)

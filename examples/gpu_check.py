@@ -7,7 +7,7 @@ The exit code is 1 if a step failed; the others are run all the same.
 """
 
 from compositionality.config.cli import run
-from compositionality.report.gpu_check.run import GpuCheckSettings, check, gpu_check
+from compositionality.report.gpu_check import GpuCheckSettings, check, gpu_check
 
 if __name__ == "__main__":
     run(GpuCheckSettings, gpu_check, __doc__, check=check)

@@ -6,8 +6,8 @@ two processes that share the rows of a batch (run.processes=2, or torchrun) are 
 """
 
 from compositionality.config.cli import run
-from compositionality.train.common.ranks import on_ranks
-from compositionality.train.tiny.pretrain import PretrainSettings, check, pretrain
+from compositionality.train.engines import pretrain_tiny
+from compositionality.train.tiny.settings import PretrainSettings, check
 
 if __name__ == "__main__":
-    run(PretrainSettings, lambda settings: on_ranks(settings.run, lambda: pretrain(settings)), __doc__, check=check)
+    run(PretrainSettings, pretrain_tiny, __doc__, check=check)

@@ -8,11 +8,15 @@ fails ends those beside it, and its exit code is the result.
     python examples/run_study.py study=section41_42 profile=single arms=[rl-level2,rft] backend=slurm
     python examples/run_study.py study=section41_42 profile=tiny rl-level2:optim.lr=1e-4 "rl-*:trainer.steps=50"
     python examples/run_study.py study=section41_42 profile=tiny print=list
+    python examples/run_study.py registration=NAME
 
 STEP:key=value sets a key of a step (a name or a pattern); it is checked before anything starts. print=list says why
 each step would run (missing, older than what it reads, other settings); bash, make and json write the whole plan.
 backend=ray runs each step as a task of a Ray cluster, backend=slurm each with sbatch; both need a file system that all
 nodes see. --dry-run checks every step as its start would, in one process, and runs nothing.
+
+registration=NAME runs what compositionality/config/registrations/NAME.yaml says, all of it and nothing else, once it is
+committed; register=true before that writes into it the hashes of its claims and of its recipe (bash/confirmatory.sh).
 """
 
 import sys

@@ -10,8 +10,8 @@ config.yaml. Run again, it goes on from the last checkpoint.
 """
 
 from compositionality.config.cli import run
-from compositionality.train.engines import show_grpo, train_grpo
+from compositionality.train.engines import show_verl, train_grpo
 from compositionality.train.grpo_settings import GrpoSettings
 
 if __name__ == "__main__":
-    run(GrpoSettings, train_grpo, __doc__, show_grpo)
+    run(GrpoSettings, train_grpo, __doc__, show_verl)

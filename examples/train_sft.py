@@ -9,8 +9,8 @@ from) and metrics.jsonl; with verl also train.log and config.yaml. Run again, it
 """
 
 from compositionality.config.cli import run
-from compositionality.train.engines import show_sft, train_sft
+from compositionality.train.engines import show_verl, train_sft
 from compositionality.train.sft_settings import SftSettings
 
 if __name__ == "__main__":
-    run(SftSettings, train_sft, __doc__, show_sft)
+    run(SftSettings, train_sft, __doc__, show_verl)

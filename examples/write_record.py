@@ -1,7 +1,7 @@
 r"""Write the record of a study, to be committed: a folder without host names or paths, whole or not at all.
 
 Reads the results.parquet of all replicates (of several evaluations the study's own first) and, where named, the
-claims.json of examples/claims.py, a figure, YAML files, files of times (lines that end in seconds) and run folders.
+claims.json of examples/claims.py, a figure, YAML files, the times of its steps and run folders.
 Writes in OUTPUT: record.json (command, code, versions, hardware, settings, times, estimates, claims), command, versions
 (as pip reads them), metrics.jsonl (every step of every run), results.parquet (all replicates), figure.png, README.md.
 
@@ -9,7 +9,7 @@ Writes in OUTPUT: record.json (command, code, versions, hardware, settings, time
     python examples/write_record.py results=[accuracy/seed0:$S/seed0/section41_42/results.parquet,...] \
         claims=$S/claims.json machine=$S/section41_42/machine.json \
         output=results/records/mine command="'SEEDS=3 bash bash/quickstart.sh'" \
-        figure=$S/section41_42/accuracy_by_level.png times=[all:$S/section41_42/times.tsv] \
+        figure=$S/section41_42/accuracy_by_level.png times=$S/section41_42/times.tsv \
         config=[profile:compositionality/config/profile/tiny.yaml] \
         runs=[seed0-rl-level2:checkpoints/composition/seed0/stage2-rl-level2,...]
 

@@ -28,7 +28,7 @@ from typing import Any
 
 FEW = 12
 NUMBER = r"[−+-]?\d(?:[\d,]*\d)?(?:\.\d+)?"
-LABELS = ("law", "model", "base", "group", "functions", "level", "variant", "part", "metric", "comparison")
+LABELS = ("law", "model", "base", "group", "functions", "level", "variant", "part", "measure", "metric", "comparison")
 NAMES = ("model", "variant", "comparison")
 NOT_MEASURED = (
     r"arXiv(?: |:)\d+\.\d+", r"(?:§|[Ss]ections?) ?[\d., to and§]*\d", r"(?:Fig\.|Figure|Table) ?\d+",

@@ -73,7 +73,7 @@ def test_the_influence_of_every_sft_model_is_measured(settings: dict[str, Any]) 
     for name in NAMES:
         asked, found = settings[f"seed0/influence-sft-{name}-rollouts"], settings[f"seed0/influence-sft-{name}"]
         assert found["rollouts"] == asked["output"] == f"results/s/seed0/influence/sft-{name}/rollouts"
-    assert settings["ranks"]["influence"] == ["seed0:results/s/seed0/influence"]
+    assert settings["summary"]["influence"] == ["seed0:results/s/seed0/influence"]
     assert "influence/seed0:results/s/seed0/influence" in settings["claims"]["results"]
 
 

@@ -68,8 +68,8 @@ def clone(tmp_path: Path) -> Path:
 
 def register(clone: Path, text: str) -> None:
     (clone / "compositionality/config/registrations/small.yaml").write_text(text)
-    command = [sys.executable, "examples/register.py", "registration=small"]
-    subprocess.run(command, cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, check=True)
+    done = start(clone, "bash/confirmatory.sh", "register=true")
+    assert done.returncode == 0, done.stderr
 
 
 def commit(clone: Path) -> str:
@@ -89,11 +89,8 @@ def test_nothing_is_made_before_the_registration_is_committed(clone: Path) -> No
     assert done.returncode == 2
     assert "TEST_SEED=2027: registered is 3031 (small); leave it out" in done.stderr
     assert not (clone / "results/small").exists()
-    checked = [sys.executable, "examples/register.py", "registration=small", "--check"]
-    said = subprocess.run(
-        checked, cwd=clone, env={**os.environ, "PYTHONPATH": str(clone)}, capture_output=True, text=True, check=True
-    )
-    assert said.stdout == f"small: 4 replicates of 2 seeds, commit {made}\n"
+    done = start(clone, "bash/confirmatory.sh", DRY_RUN="1")
+    assert done.stdout.startswith(f"# small: 4 replicates of 2 seeds, commit {made}\n"), done.stderr
 
 
 @pytest.mark.slow
@@ -106,7 +103,7 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((clone / "results/records/small/record.json").read_text())
     assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 3031)
-    assert {row["claim"]: row["standing"] for row in record["claims"]}["H2-deeper"] == "primary"
+    assert {row["claim"]: row["registration_status"] for row in record["claims"]}["H2-deeper"] == "primary"
     assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed21-split62"]
     page = (clone / "results/small/report/index.html").read_text()
     assert all(part in page for part in ("every problem was solved again", "if one job ran at a time", "stage1-rft"))
@@ -117,8 +114,8 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     commit(clone)
     done = start(clone, "bash/confirmatory.sh")
     assert done.returncode == 2
-    assert "claims_sha256: the claims' file is not what was registered" in done.stderr
+    assert f"its claims changed since its commit {made[:12]}; check that commit out" in done.stderr
     done = start(clone, "bash/confirmatory.sh", "--post-hoc")
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((clone / "results/records/small/record.json").read_text())
-    assert {row["claim"]: row["standing"] for row in record["claims"]}["H2"] == "post hoc"
+    assert {row["claim"]: row["registration_status"] for row in record["claims"]}["H2"] == "post hoc"

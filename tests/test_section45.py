@@ -30,4 +30,4 @@ def test_it_takes_the_models_that_are_there(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "string_task-test_heldout, level 3" in done.stdout
     made = {path.name for path in (results / "section45").iterdir()}
-    assert {"failure_modes.png", "labels.parquet", "results.parquet"} <= made
+    assert {"labels.parquet", "results.parquet"} <= made

@@ -4,4 +4,4 @@
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/string_task}
 
-run create_problems set=string files="[stage1*]" output="$OUTPUT" seed="$SEED" "$@"
+run create_problems set=string files="[stage1*]" output="$OUTPUT" shared="${DATA%/*}/string_task" seed="$SEED" "$@"

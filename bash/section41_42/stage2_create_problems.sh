@@ -5,5 +5,5 @@
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/string_task}
 
-run create_problems set=string files="[stage2*,validation*,test*]" output="$OUTPUT" seed="$SEED" test_seed="$TEST_SEED" \
-  function_split="$SPLIT" "$@"
+run create_problems set=string files="[stage2*,validation*,test*]" output="$OUTPUT" shared="${DATA%/*}/string_task" \
+  seed="$SEED" test_seed="$TEST_SEED" function_split="$SPLIT" "$@"

@@ -5,4 +5,4 @@
 source "$(dirname "$0")/../env.sh"
 OUTPUT=${OUTPUT:-$DATA/countdown_task}
 
-run create_problems set=countdown output="$OUTPUT" seed="$SEED" test_seed="$TEST_SEED" "$@"
+run create_problems set=countdown output="$OUTPUT" shared="${DATA%/*}/countdown_task" seed="$SEED" test_seed="$TEST_SEED" "$@"

@@ -6,12 +6,11 @@ profile says of this entry point, see config/profile.py); ``step=SECTION/STEP`` 
 line, where the value is in YAML's flow style (``3``, ``null``, ``[a, b]``, ``{a: 1}``), a path or a text as it is.
 """
 
-import json
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -33,7 +32,7 @@ from compositionality.config.profile import (
 from compositionality.errors import UserError, without_secrets
 from compositionality.phrases import phrases
 from compositionality.ranges import REQUIRED, kind_of, no_such_setting, range_of, typed_text, validated
-from compositionality.yaml_files import Loader, as_yaml
+from compositionality.yaml_files import Loader, flow_list
 
 Settings = TypeVar("Settings")
 ALGORITHM = "algorithm"
@@ -54,7 +53,7 @@ def run(
     ``--force`` stands for ``force=true`` and ``--check`` for ``check=true``; ``--cfg`` prints the settings with their
     sources (or what ``show`` makes of them, unless that is empty) and stops; ``--help`` lists them. ``--dry-run`` calls
     ``check`` in place of ``step``, which begins with the same check: it refuses what a start would refuse, but for
-    inputs that are not there yet. A step with a setting ``dry_run`` is called with it.
+    inputs that do not exist yet. A step with a setting ``dry_run`` is called with it.
     """
     arguments = [SWITCHES.get(word, word) for word in sys.argv[1:]]
     if {"-h", "--help"} & set(arguments):
@@ -83,25 +82,23 @@ def run(
 
 def with_errors_in_one_line(body: Callable[[], object]) -> NoReturn:
     """Run ``body`` and exit: 0, 2 after one line on stderr (bad input, an OSError, no memory), or 130 after Ctrl-C."""
-    code = 0
+    code, message, is_first = 0, "", os.environ.get("RANK", "0") == "0"  # one of several processes says it
     try:
         body()
         sys.stdout.flush()  # a reader that has gone is found out here, not by the interpreter at its end
     except UserError as error:
-        code = UserError.exit_code
-        if os.environ.get("RANK", "0") == "0":  # one of several processes is enough to say so
-            said = on_one_line(without_secrets(str(error)))
-            print(f"error: {said}{maker(said)}", file=sys.stderr, flush=True)
+        code, text = UserError.exit_code, on_one_line(without_secrets(str(error)))
+        message = f"error: {text}{maker(text)}" if is_first else ""
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
-        if os.environ.get("RANK", "0") == "0":
-            print("interrupted; run the same command again to continue", file=sys.stderr, flush=True)
+        message = "interrupted; run the same command again to continue" if is_first else ""
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
     except (OSError, MemoryError) as error:  # of one process alone, so each says it
-        code = UserError.exit_code
-        print(f"error: {on_one_line(without_secrets(of_the_machine(error)))}", file=sys.stderr, flush=True)
+        code, message = UserError.exit_code, f"error: {on_one_line(without_secrets(system_error(error)))}"
+    if message:
+        print(message, file=sys.stderr, flush=True)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         os._exit(code)  # a thread of gloo that wakes up in the middle of Python's clean-up would abort the process
     sys.exit(code)
@@ -112,10 +109,10 @@ def on_one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def of_the_machine(error: OSError | MemoryError) -> str:
-    """One line for what is no fault of the settings: a full disk, a folder that may not be written, no memory."""
+def system_error(error: OSError | MemoryError) -> str:
+    """Return one line for a full disk, a folder that may not be written, no memory: no fault of the settings."""
     if isinstance(error, MemoryError):
-        return f"out of memory{f' ({error})' if str(error) else ''}; give it more, or make batches or files smaller"
+        return f"out of memory{f' ({error})' if str(error) else ''}; free some, or make batches or files smaller"
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
     return f"{' and '.join(names)}: {reason}" if names else reason
@@ -144,7 +141,7 @@ def parse(schema: type[Settings], overrides: Sequence[str], layers: Sequence[Lay
 
 
 def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
-    """Key and value of ``key=value``. UserError for a key that ``schema`` does not have, or a value that is no YAML."""
+    """Return key and value of ``key=value``. UserError for an unknown key, or a value that is no YAML."""
     key, equals, text = word.partition("=")
     plain = re.sub("^[+~]+|@.*", "", key)
     kind = kind_of(schema, plain)
@@ -165,16 +162,16 @@ def _read_word(schema: type[Any], word: str) -> tuple[str, Any]:
         raise UserError(f"{word}: holds several keys; give {key}.KEY=VALUE")
     if kind is Path and not text:
         raise UserError(f"{key}: is empty; give a path")
-    of_texts = get_origin(kind) is list and get_args(kind)[0] in TEXTS
-    if of_texts and not text:
+    takes_texts = get_origin(kind) is list and get_args(kind)[0] in TEXTS
+    if takes_texts and not text:
         return key, []
-    if text != "null" and (kind in TEXTS or (of_texts and not text.startswith("["))):
+    if text != "null" and (kind in TEXTS or (takes_texts and not text.startswith("["))):
         if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
             text = _read_value(word, text, yaml.BaseLoader)
-        return key, [text] if of_texts else text
+        return key, [text] if takes_texts else text
     if not text:
         return key, text
-    return key, _read_value(word, text, yaml.BaseLoader if of_texts and text != "null" else Loader)
+    return key, _read_value(word, text, yaml.BaseLoader if takes_texts and text != "null" else Loader)
 
 
 def _read_value(word: str, text: str, loader: Any) -> Any:
@@ -225,7 +222,7 @@ def _defaults(schema: type[Any]) -> dict[str, Any]:
 
 
 def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) -> tuple[list[str], list[Layer]]:
-    """The overrides, and the layers that ``profile=``, ``step=`` (several, the last on top), ``algorithm=`` stand for.
+    """Return the overrides, and the layers of ``profile=``, ``step=`` (several, the last on top) and ``algorithm=``.
 
     ``KEY=FOLDER/@NAME`` stands for the problem files that the profile lists as NAME.
     """
@@ -250,21 +247,13 @@ def split_layers(schema: type[Any], arguments: Sequence[str], entry_point: str) 
 
 
 def with_sources(settings: object, overrides: Sequence[str], layers: Sequence[Layer]) -> str:
-    """Return the settings as YAML, each with a comment on where its value comes from."""
+    """Return the settings as a command line takes them, a key a line, each with a comment on where it comes from."""
     sources = {key: layer.source for layer in layers for key, _ in leaves(layer.values)}
     sources |= {word.partition("=")[0].lstrip("+"): "command line" for word in overrides}
-    return "\n".join(_yaml_lines(asdict(settings), sources))  # type: ignore[call-overload]
-
-
-def _yaml_lines(node: Any, sources: Mapping[str, str], prefix: str = "", above: str = "default") -> Iterator[str]:
-    """Yield the lines of ``with_sources``; ``above``: where the mapping ``node`` comes from as a whole."""
-    for key, value in node.items():
-        name, indent = f"{prefix}{key}", "  " * prefix.count(".")
-        source = sources.get(name, above)
-        if isinstance(value, Mapping) and value:
-            yield f"{indent}{key}:"
-            yield from _yaml_lines(value, sources, f"{name}.", source)
-        else:
-            text = json.dumps(value, default=str, ensure_ascii=False)
-            shown = as_yaml({key: value}).rstrip() if isinstance(value, str) else f"{key}: {text}"
-            yield f"{indent}{shown:<48}  # {source}"
+    lines = []
+    for key, value in leaves(asdict(settings)):  # type: ignore[call-overload]
+        names = [key[: match.start()] for match in re.finditer(r"\.|$", key)]  # a, a.b, a.b.c: a mapping may come whole
+        source = next((sources[name] for name in reversed(names) if name in sources), "default")
+        text = flow_list(map(str, value)) if isinstance(value, list) else typed_text(value)
+        lines.append(f"{f'{key}={text}':<48}  # {source}")
+    return "\n".join(lines)

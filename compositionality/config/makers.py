@@ -14,19 +14,19 @@ _PLACE = re.compile(r"([\w.-]+)/seed\d+(?:-split\d+)?/(.+)")
 
 
 def maker(message: str) -> str:
-    """Return ``; bash bash/….sh makes it`` for the first path in ``message`` that is not there and that a script makes.
+    """Return ``; bash bash/….sh makes it`` for the first path in ``message`` that is missing and that a script makes.
 
     Empty if there is none. Of several scripts the one whose OUTPUT says most of the path, then the study's own.
     """
     for path in re.findall(r"[\w.-]*(?:/[\w.-]+)+", message):
-        found = _PLACE.search(path)
-        if not found or Path(path).exists():
+        match = _PLACE.search(path)
+        if not match or Path(path).exists():
             continue
-        own = SECTIONS.get(found[1].partition("-")[0], "section41_42")
+        own = SECTIONS.get(match[1].partition("-")[0], "section41_42")
         making = [
             (len(place), script.parent.name == own, script.as_posix())
             for place, script in _outputs()
-            if fnmatch.fnmatch(f"{found[2]}/", f"{place}*/*") or fnmatch.fnmatch(found[2], f"{place}/*")
+            if fnmatch.fnmatch(f"{match[2]}/", f"{place}*/*") or fnmatch.fnmatch(match[2], f"{place}/*")
         ]
         if making:
             return f"; bash {Path(max(making)[-1]).relative_to(BASH.parent).as_posix()} makes it"
@@ -36,6 +36,6 @@ def maker(message: str) -> str:
 def _outputs() -> Iterator[tuple[str, Path]]:
     """(what it makes below the folders of a run, path) of every script that has an OUTPUT."""
     for script in sorted(BASH.glob("*/*.sh")):
-        names = [name for found in _FILES.findall(script.read_text()) for name in found.split(",")] or [""]
+        names = [name for match in _FILES.findall(script.read_text()) for name in match.split(",")] or [""]
         for place in _OUTPUT.findall(script.read_text()):
             yield from ((f"{place}/{name}".replace("$OWN", "").rstrip("/*"), script) for name in names)

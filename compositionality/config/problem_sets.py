@@ -12,13 +12,15 @@ leaves them out (``null``), or takes the files of another set (``base: SET``).
 """
 
 import fnmatch
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from compositionality.config.cli import SWITCHES, parse, split_layers
 from compositionality.config.profile import Layer, Profile, load_profile, shown
+from compositionality.data.artefact import exclusive, manifest_path
 from compositionality.data.create_problems import CreateProblems, check, create_problems, problem_settings
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, NonNegativeInt, PositiveInt, Seed, validated
@@ -31,12 +33,13 @@ OWN = ("stream", "per_level", "per_split")  # keys of a file that are no options
 
 
 @dataclass
-class OfSet:
+class ProblemSetSettings:
     """Make those files of a problem set that do not exist yet. Options of its task are options of every file."""
 
     task: str = ""  # that of the set
     set: NonEmptyStr = REQUIRED  # name of a set in compositionality/config/problems, or a path that ends in .yaml
     output: NonEmptyStr = REQUIRED  # folder of its files
+    shared: str = ""  # folder where files that no seed changes (the paper's) are made once; output has links to them
     files: list[str] = field(default_factory=list)  # these alone: names, or patterns such as test*
     seed: Seed = 0  # of all problems but the test problems
     test_seed: Seed = 2027  # of the test problems
@@ -55,12 +58,8 @@ class ProblemFiles:
 
     @property
     def schema(self) -> type[CreateProblems]:
-        """Of the settings of one file."""
+        """Return the dataclass of one file's settings."""
         return problem_settings([f"task={self.task}", f"mode={self.mode}"])
-
-    def count(self, *names: str) -> int:
-        """Return how many problems are in these files. UserError if the set has no such file."""
-        return sum(_count(self.files[name], f"{self.source}: {name}") for name in self.choose(names))
 
     def choose(self, patterns: Sequence[str]) -> list[str]:
         """Return the files that names or patterns stand for (none: all). UserError for one that stands for none."""
@@ -76,25 +75,25 @@ def read_set(name: str, profile: Profile | None) -> ProblemFiles:
     """Return the set ``name`` with the changes of a profile. UserError naming file and key for what does not fit."""
     changes = dict(profile.problems.get(name) or {}) if profile else {}
     path = named_yaml(FOLDER, "set", str(changes.pop("base", name)))
-    of_set = validated(ProblemFiles, read_yaml_mapping(path), shown(path))
-    of_set.source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
+    problems = validated(ProblemFiles, read_yaml_mapping(path), shown(path))
+    problems.source = shown(path) + (f" with problems.{name} of the profile" if changes else "")
     for pattern, change in changes.items():
-        if not (names := fnmatch.filter(of_set.files, pattern)):
-            raise UserError(f"{of_set.source}: no file {pattern}; there are: {', '.join(of_set.files)}")
+        if not (names := fnmatch.filter(problems.files, pattern)):
+            raise UserError(f"{problems.source}: no file {pattern}; there are: {', '.join(problems.files)}")
         if not isinstance(change, dict | None):
-            raise UserError(f"{of_set.source}: {pattern}: not a mapping of keys to values")
+            raise UserError(f"{problems.source}: {pattern}: not a mapping of keys to values")
         for file in names:
             if change is None:
-                del of_set.files[file]
+                del problems.files[file]
             else:
-                of_set.files[file] |= change
-    schema = of_set.schema
-    for file, entry in of_set.files.items():
+                problems.files[file] |= change
+    schema = problems.schema
+    for file, entry in problems.files.items():
         if Path(file).is_absolute() or ".." in Path(file).parts:
-            raise UserError(f"{of_set.source}: {file}: give a name below the output folder")
+            raise UserError(f"{problems.source}: {file}: give a name below the output folder")
         options = {key: value for key, value in entry.items() if key not in OWN}
-        validated(schema, options, of_set.source, f"{file}.")
-    return of_set
+        validated(schema, options, problems.source, f"{file}.")
+    return problems
 
 
 def set_settings(words: Sequence[str]) -> type[CreateProblems]:
@@ -102,38 +101,74 @@ def set_settings(words: Sequence[str]) -> type[CreateProblems]:
     if not any(word.startswith("set=") for word in words):
         return problem_settings(words)
     problems = _set_of(words)
-    about = f"{OfSet.__doc__} Files: {', '.join(problems.files)}."
-    return make_dataclass("CreateProblemSet", [], bases=(OfSet, problems.schema), namespace={"__doc__": about})
+    about = f"{ProblemSetSettings.__doc__} Files: {', '.join(problems.files)}."
+    return make_dataclass(
+        "CreateProblemSet", [], bases=(ProblemSetSettings, problems.schema), namespace={"__doc__": about}
+    )
 
 
 def file_settings(words: Sequence[str]) -> dict[str, CreateProblems]:
-    """The settings of every file that the ``words`` of a set choose, by its name; options among the words come last."""
+    """Return the settings of every file that the ``words`` of a set choose by name; options among them come last."""
     problems, schema = _set_of(words), set_settings(words)
-    of_file = problems.schema
+    schema_of_file = problems.schema
     given = [SWITCHES.get(word, word) for word in words if word not in ("--cfg", "--dry-run")]
     overrides, layers = split_layers(schema, given, schema.entry_point)
     run: Any = parse(schema, overrides, layers)
-    chosen, own = problems.choose(run.files), {"task", "mode", *(entry.name for entry in fields(OfSet))}
+    chosen, own = problems.choose(run.files), {"task", "mode", *(entry.name for entry in fields(ProblemSetSettings))}
     if run.task or run.mode:
         raise UserError(f"task={run.task} mode={run.mode}: set={run.set} has its own; leave them out")
     if run.function_split and not any(problems.files[name].get("per_split") for name in chosen):
         raise UserError(f"function_split={run.function_split}: no file among {', '.join(chosen)} depends on it")
     options = [word for word in overrides if word.partition("=")[0] not in own]
-    return {name: parse(of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen}
+    return {name: parse(schema_of_file, options, [*layers, _layer(problems, name, run, chosen)]) for name in chosen}
 
 
 def check_problem_set(words: Sequence[str]) -> list[CreateProblems]:
     """Return the settings of each file. UserError for what the task, or the place of one of them, refuses."""
-    return [settings for settings in file_settings(words).values() if check(settings)]
+    files = list(file_settings(words).values())
+    for settings in files:
+        check(settings)
+        if shared := _shared(settings, words):
+            check(shared)
+    return files
 
 
 def create_problem_set(words: Sequence[str]) -> list[Path]:
     """Make the files that do not exist yet; their paths. UserError before the first if one of them would be refused."""
-    return [create_problems(settings) for settings in check_problem_set(words)]
+    return [_create(settings, words) for settings in check_problem_set(words)]
+
+
+def _shared(settings: CreateProblems, words: Sequence[str]) -> CreateProblems | None:
+    """Return the settings of the shared file that this one becomes a link to; None for a file of its own."""
+    given, path = _given(words), Path(settings.output)
+    if not given.get("shared") or "seed" in find_task(settings.task).modes[settings.mode].uses or path.exists():
+        return None
+    return replace(settings, output=str(Path(given["shared"], path.relative_to(given["output"]))))
+
+
+def _create(settings: CreateProblems, words: Sequence[str]) -> Path:
+    """Make a file, or the shared one and a link to it; its path."""
+    path = Path(settings.output)
+    if (shared := _shared(settings, words)) is None:
+        return create_problems(settings)
+    with exclusive(Path(_given(words)["shared"]), wait=3600):  # seconds; seeds may ask side by side
+        made = create_problems(shared)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    manifest_path(path).unlink(missing_ok=True)
+    try:
+        os.link(manifest_path(made), manifest_path(path))
+        os.link(made, path)
+    except OSError:  # a file system without hard links
+        create_problems(settings)
+    return path
+
+
+def _given(words: Sequence[str]) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def _set_of(words: Sequence[str]) -> ProblemFiles:
-    given = dict(word.split("=", 1) for word in words if "=" in word)
+    given = _given(words)
     profile = given.get("profile", "")
     return read_set(given["set"], load_profile(profile) if profile else None)
 

@@ -112,21 +112,20 @@ class Layer:
     values: Mapping[str, Any]
 
 
-def profile_names(folder: Path = FOLDER) -> list[str]:
-    """Return the profiles that there are."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+def profile_names() -> list[str]:
+    """Return the names of all profiles."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
-    """Return the profile ``name``, or NAME/ENGINE, with the overrides of ``engine`` (empty: its own).
+def load_profile(word: str) -> Profile:
+    """Return the profile NAME, or NAME/ENGINE with the overrides of that engine (NAME: of its own).
 
     UserError naming file and key: no such profile, an unknown key, a wrong type, a missing number, an engine that the
     profile has no numbers for.
     """
-    name, _, given = name.partition("/")
-    files = _files(name, folder)
-    path, defaults = folder / f"{name}.yaml", [data["engine"] for data in files.values() if "engine" in data]
-    engine = engine or given or str(defaults[-1] if defaults else "")
+    name, _, engine = word.partition("/")
+    files, path = _files(name), FOLDER / f"{name}.yaml"
+    engine = engine or next((str(data["engine"]) for data in reversed(files.values()) if "engine" in data), "")
     if engine not in ENGINES:
         raise UserError(f"no engine {engine}; there are: {' '.join(ENGINES)} (sampling.engine answers problems)")
     engines = [data.get("engines") or {} for data in files.values()]
@@ -145,10 +144,9 @@ def load_profile(name: str, engine: str = "", folder: Path = FOLDER) -> Profile:
     return profile
 
 
-def layers_of(word: str, entry_point: str, steps: Sequence[str] = (), folder: Path = FOLDER) -> list[Layer]:
-    """What ``profile=NAME`` or ``profile=NAME/ENGINE`` gives an entry point, then what is for these ``steps`` alone."""
-    profile = load_profile(word, folder=folder)
-    file = shown(folder / f"{word.partition('/')[0]}.yaml")
+def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[Layer]:
+    """Return what ``profile=NAME[/ENGINE]`` gives an entry point, then what it says for these ``steps`` alone."""
+    profile, file = load_profile(word), shown(FOLDER / f"{word.partition('/')[0]}.yaml")
     parts = {
         f"{file}: device, engine": of_machine(profile, entry_point),
         f"{file}: sampling": profile.sampling.settings(entry_point),
@@ -209,16 +207,16 @@ def named_layer(key: str, name: str) -> Layer:
 
 @cache
 def entry_point(name: str) -> EntryPoint:
-    """The settings of examples/NAME.py, what it runs, and what checks them before: as it hands them to ``cli.run``."""
+    """Return the settings of examples/NAME.py, what it runs and what checks them, as it hands them to ``cli.run``."""
     from compositionality.config import cli
 
-    found: list[EntryPoint] = []
-    run, cli.run = cli.run, lambda schema, step, *_, check=None: found.append((schema, step, check))  # type: ignore[assignment]
+    calls: list[EntryPoint] = []
+    run, cli.run = cli.run, lambda schema, step, *_, check=None: calls.append((schema, step, check))  # type: ignore[assignment]
     try:
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     finally:
         cli.run = run
-    return found[0]
+    return calls[0]
 
 
 def schema_of(name: str) -> type[Any]:
@@ -251,13 +249,13 @@ def missing_keys(values: Mapping[str, Any]) -> str:
     return ", ".join(sorted(key for key, value in leaves(values) if isinstance(value, str) and value == REQUIRED))
 
 
-def _files(name: str, folder: Path) -> dict[Path, Keys]:
+def _files(name: str) -> dict[Path, Keys]:
     """Return the files of a profile and of those that it builds on, the first base first, and the keys of each."""
     files: dict[Path, Keys] = {}
     while name:
-        path = folder / f"{name}.yaml"
+        path = FOLDER / f"{name}.yaml"
         if not path.is_file():
-            raise UserError(f"no profile {name}; there are: {' '.join(profile_names(folder))}")
+            raise UserError(f"no profile {name}; there are: {' '.join(profile_names())}")
         if path in files:
             raise UserError(f"{path}: base: {name} builds on itself")
         files = {path: read_yaml_mapping(path), **files}

@@ -4,8 +4,9 @@
 recipe. A study that runs under it keeps a copy of both files, its *frozen* registration, beside its results.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from compositionality.data.artefact import Recipe, file_hash, manifest_path, new
 from compositionality.data.json_files import check_shape
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER as CLAIMS
-from compositionality.ranges import REQUIRED, NonEmptyStr, OneOf, Seed, validated
+from compositionality.ranges import NonEmptyStr, OneOf, Seed, validated
 from compositionality.yaml_files import named_yaml, read_yaml_mapping, yaml_path
 
 FOLDER = Path(__file__).parents[1] / "config" / "registrations"
@@ -26,25 +27,25 @@ TUNING = range(10, 20)
 """Seeds that recipes are found with; a registered study has others."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Registration:
     """The keys of a registration."""
 
-    title: NonEmptyStr = REQUIRED
-    study: NonEmptyStr = REQUIRED  # one of config/study/
-    profile: NonEmptyStr = REQUIRED
+    title: NonEmptyStr
+    study: NonEmptyStr  # one of config/study/
+    profile: NonEmptyStr
     engine: str = ""  # empty: the profile's
-    claims: NonEmptyStr = REQUIRED  # file of config/claims without .yaml, or a path
-    primary: list[str] = REQUIRED  # claims that the study is for
+    claims: NonEmptyStr  # file of config/claims without .yaml, or a path
+    primary: list[str]  # claims that the study is for
     secondary: list[str] = field(default_factory=list)  # claims registered beside them; all others are exploratory
-    arms: list[str] = REQUIRED  # trained in every replicate
+    arms: list[str]  # trained in every replicate
     controls: list[str] = field(default_factory=list)  # arms of the first split of each seed alone
-    replicates: dict[int, list[int]] = REQUIRED  # seed: its function splits
-    test_seed: Seed = REQUIRED
+    replicates: dict[int, list[int]]  # seed: its function splits
+    test_seed: Seed
     split: Annotated[str, OneOf(("test",))] = "test"
     stopping: Annotated[str, OneOf(("none",))] = "none"  # all replicates are run, whatever they show
-    failed: NonEmptyStr = REQUIRED  # what counts as a failed replicate, in words
-    claims_sha256: str = ""  # of the claims' file; examples/register.py writes both
+    failed: NonEmptyStr  # what counts as a failed replicate, in words
+    claims_sha256: str = ""  # of the claims' file; run_study.py register=true writes both
     recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
 
 
@@ -55,28 +56,24 @@ def registration_path(name: str) -> Path:
 
 def read_registration(path: Path) -> Registration:
     """Read a file. UserError that names file and key for what cannot be, or seeds that are kept for tuning."""
-    found = validated(Registration, read_yaml_mapping(path), str(path))
-    if missing := [entry.name for entry in fields(found) if getattr(found, entry.name) == REQUIRED]:
-        raise UserError(f"{path}: no value for {', '.join(sorted(missing))}")
-    for fault in _faults(found):
+    registration = validated(Registration, read_yaml_mapping(path), str(path))
+    for fault in _faults(registration):
         raise UserError(f"{path}: {fault}")
-    return found
+    return registration
 
 
-def _faults(found: Registration) -> Iterator[str]:
-    if not 1 <= len(found.primary) <= MOST_PRIMARY:
-        yield f"primary: {len(found.primary)} claims; one to {MOST_PRIMARY} can be primary"
-    for key, other, what in (("secondary", found.primary, "primary"), ("controls", found.arms, "among arms")):
-        for name in sorted(set(getattr(found, key)).intersection(other)):
-            yield f"{key}: {name} is {what} too; name it once"
-    for key in ("primary", "secondary", "arms", "controls"):
-        names = getattr(found, key)
-        for name in (name for name in names if names.count(name) > 1):
-            yield f"{key}: {name} is named twice; name it once"
-    if not found.replicates:
+def _faults(registration: Registration) -> Iterator[str]:
+    """Yield what is wrong with values that are of the right types."""
+    if not 1 <= len(registration.primary) <= MOST_PRIMARY:
+        yield f"primary: {len(registration.primary)} claims; one to {MOST_PRIMARY} can be primary"
+    for first, second in (("primary", "secondary"), ("arms", "controls")):
+        names = Counter([*getattr(registration, first), *getattr(registration, second)])
+        for name in (name for name, times in names.items() if times > 1):
+            yield f"{first} and {second}: {name} is named twice; name it once"
+    if not registration.replicates:
         yield "replicates: none; give SEED: [SPLIT, …]"
     owner: dict[int, int] = {}
-    for seed, splits in found.replicates.items():
+    for seed, splits in registration.replicates.items():
         if seed in TUNING:
             yield f"replicates: seed {seed}: seeds {TUNING[0]} to {TUNING[-1]} are kept for tuning; choose others"
         if not splits or not all(0 <= number < MOST_SEED for number in (seed, *splits)):

@@ -178,7 +178,7 @@ def plural(n: int, noun: str) -> str:
 
 def decimals(row: Row) -> int:
     """Return those of hundredths in an interval: none of shares, two of values of queries, which may be small."""
-    return 2 if row.get("part") in QUERY_VALUES else 0
+    return 2 if row.get("measure") in QUERY_VALUES else 0
 
 
 def by_seed(row: Row, sign: str = "") -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from compositionality.console import natural_key
+from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.report import paper
 from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
 
@@ -60,11 +61,16 @@ def arm_encodings(styles: Styles) -> dict[str, Any]:
     return {name: made("arm:N", scale=alt.Scale(domain=titles, range=of)) for name, (made, of) in looks.items()}
 
 
-def level_colour(levels: Sequence[int]) -> alt.Color:
-    """Return the colours of levels; 0: all levels."""
-    names = [f"level {level}" if level else "all levels" for level in levels]
+def level_name(level: int) -> str:
+    """Return the words for a level; 0: all levels."""
+    return f"level {level}" if level else "all levels"
+
+
+def level_colour(frame: pd.DataFrame) -> alt.Color:
+    """Return the colours of the levels of ``frame``, whose names are in ``name``."""
+    levels = sorted(frame["level"].unique())
     colours = [LEVEL_COLOURS[(level - 1) % len(LEVEL_COLOURS)] for level in levels]
-    return alt.Color("name:N", scale=alt.Scale(domain=names, range=colours))
+    return alt.Color("name:N", scale=alt.Scale(domain=[*map(level_name, levels)], range=colours))
 
 
 def share(field: str, title: str | None = None, *, x: bool = False) -> Any:
@@ -180,13 +186,13 @@ def training(rows: Any, styles: Styles) -> Chart:
     keys = ["arm", "group", "level", "step"]
     frame = with_arms(pd.DataFrame(rows).rename(columns={"arm": "model"}), styles)
     frame = frame.groupby(keys, sort=False)["accuracy"].agg(value="mean", low="min", high="max").reset_index()
-    levels = sorted(frame["level"].unique())
-    frame["name"] = frame["level"].map({level: f"level {level}" if level else "all levels" for level in levels})
+    frame["name"] = frame["level"].map(level_name)
     order = [*frame["group"].unique(), *(style.title for style in styles.values())]
     frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
     frame = frame.sort_values(["group", "arm"], key=lambda column: column.map(order.index), kind="stable")
     base = alt.Chart().encode(
-        alt.X("step:Q", title="RL steps", axis=alt.Axis(format="d", tickMinStep=1)), level_colour(levels)
+        alt.X("step:Q", title="RL steps", axis=alt.Axis(format="d", tickCount=min(5, int(frame["step"].max())))),
+        level_colour(frame),
     )
     told = [alt.Tooltip("name:N", title="level"), *tooltip("step", value="value", low="low", high="high")]
     layers = [
@@ -212,12 +218,14 @@ def budget(rows: Any, styles: Styles) -> Chart:
             curve = curve.assign(correct=smooth).iloc[np.unique(np.linspace(0, len(curve) - 1, POINTS).astype(int))]
         curves.append(curve)
     arm, frame = arm_encodings(styles), pd.concat(curves)
+    marked = frame["low"].notna().any()  # the legend has the marks of RFT's iterations, else lines
+    colour = arm["color"] if marked else arm["color"].legend(symbolType="stroke", symbolStrokeWidth=3)
     x = alt.X("completions:Q", title="completions sampled for training, so far", axis=alt.Axis(format="~s"))
-    base = alt.Chart().encode(x, arm["color"])
+    base = alt.Chart().encode(x, colour)
     line = base.mark_line().encode(share("correct", "right among them"), arm["strokeDash"], detail="seed:N")
     rft = base.transform_filter("isValid(datum.low)")
     marks = rft.mark_point(filled=True, size=50, opacity=1).encode(share("correct"), arm["shape"])
-    layers = [rft.mark_rule().encode(share("low"), alt.Y2("high:Q")), marks] if frame["low"].notna().any() else []
+    layers = [rft.mark_rule().encode(share("low"), alt.Y2("high:Q")), marks] if marked else []
     return alt.layer(line, *layers, data=inline(frame)).properties(width=640, height=280)
 
 
@@ -253,7 +261,7 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
         + frame["n_problems"].map(lambda n: f"\nn = {n:,}")
     )
     if paper.matching_test(rows) == paper.FAILURES_TEST:
-        title = "paper: Llama-3.1-8B, level 3\npale: lower bound"
+        title = "paper: Llama-3.1-8B\nlevel 3, pale: lower bound"
         frame = pd.concat([frame, with_arms(paper.stated_failures(), styles).assign(panel=title)])
     frame = frame[frame["share"] > 0].reindex(columns=["panel", "arm", "class", "share", "bound"])
     frame["place"] = frame["class"].map([*colours].index)
@@ -271,19 +279,32 @@ def failure_modes(rows: Any, styles: Styles) -> Chart:
     return panels([bars], frame, 4, 190, 24 * len(styles)).properties(usermeta={"margin": 150})
 
 
-def heat_maps(by_function: Any, by_pair: Any, styles: Styles) -> Chart:
-    """Draw the share right of each function alone, in any step, and of each pair: a panel for each arm and group."""
-    functions, pairs = with_arms(by_function, styles), pd.DataFrame(by_pair)
-    names = sorted(functions["function"].unique(), key=natural_key)
+def function_rows(labels: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the share right of each function alone, in any step, and of each pair: means over the seeds' labels.
+
+    ``inner``: ``ALONE``, ``STEP`` or a function; ``n``: completions, steps in ``STEP``, of all seeds.
+    """
+    columns = ["model", "problems", "group", "outer", "inner", "right", "n"]
+    parts = [pd.DataFrame(columns=columns)]
+    for table in labels:
+        functions, pairs = by_function(table).rename(columns={"function": "outer", "reached": "n"}), by_pair(table)
+        if functions.empty:
+            continue
+        right = {ALONE: functions["alone"], STEP: 1 - functions["error_rate"].astype(float)}
+        parts += [functions.assign(inner=inner, right=share)[columns] for inner, share in right.items()]
+        if not pairs.empty:
+            known = pairs["outer"].isin(functions["outer"]) & pairs["inner"].isin(functions["outer"])
+            parts.append(pairs[known].rename(columns={"accuracy": "right"})[columns])
+    rows = pd.concat([part for part in parts if len(part)] or parts).dropna(subset="right")
+    cells = rows.astype({"right": float, "n": int}).groupby(columns[:5], sort=False)
+    return cells.agg(right=("right", "mean"), n=("n", "sum"), n_seeds=("n", "size")).reset_index()
+
+
+def functions(rows: Any, styles: Styles) -> Chart:
+    """Draw ``function_rows`` as heat maps: a panel for each arm and group."""
+    frame = with_arms(rows, styles)
+    names = sorted(frame["outer"].unique(), key=natural_key)
     short = dict(zip(names, short_names(names), strict=True))
-    keys = ["arm", "group", "outer", "inner", "right"]
-    functions = functions.assign(outer=functions["function"], step=1 - functions["error_rate"].astype(float))
-    cells = [functions.assign(inner=ALONE, right=functions["alone"])[keys]]
-    cells.append(functions.assign(inner=STEP, right=functions["step"])[keys])
-    if len(pairs):
-        pairs = with_arms(pairs[pairs["outer"].isin(names) & pairs["inner"].isin(names)], styles)
-        cells.append(pairs.rename(columns={"accuracy": "right"})[keys])
-    frame = pd.concat(cells).dropna(subset="right").astype({"right": float})
     frame = frame.replace({"outer": short, "inner": short})
     frame["panel"] = frame["arm"] + "\n" + frame["group"].map(group_title)
     cell = alt.Chart().mark_rect().encode(

@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.data import artefact
 from compositionality.data.git import check_ancestor, hash_at
-from compositionality.data.json_files import read_json_object, read_text
+from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import read_claims
-from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.claims.tables import claims_text
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
@@ -33,7 +34,7 @@ from compositionality.yaml_files import read_yaml
 RECORD, METRICS, FIGURE = "record.json", "metrics.jsonl", "figure.png"
 FILES = (RECORD, "command", "versions", METRICS, RESULTS, FIGURE)
 KEYS = ("evaluation", "replicate", "seed", "split")
-_PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
+PLACE = re.compile(r"(?<![\w./])/(?!/)(?:[^\s/:,\"']+/)*([^\s/:,\"']+)")
 
 
 @dataclass
@@ -46,7 +47,7 @@ class RecordSettings:
     command: str = ""  # what was run, as it was typed
     config: list[str] = field(default_factory=list)  # NAME:PATH of YAML files
     runs: list[str] = field(default_factory=list)  # NAME:PATH of run folders
-    times: list[str] = field(default_factory=list)  # NAME:PATH of files with lines "stage seconds"
+    times: str = ""  # times.tsv of the study
     machine: str = ""  # machine.json of the machine that ran the study, if not this one
     notes: list[str] = field(default_factory=list)  # sentences to keep
     figure: str = ""  # PNG to keep
@@ -66,7 +67,7 @@ def write_record(settings: RecordSettings) -> Path:
     if not there:
         with artefact.new_artefact(settings.output, recipe) as partial:
             partial.mkdir()
-            _fill(partial, settings)
+            fill(partial, settings)
     print(f"{settings.output}{' is already there' if there else ''}")
     return settings.output
 
@@ -88,17 +89,18 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
     return artefact.Recipe("write_record", {}, files)
 
 
-def _fill(folder: Path, settings: RecordSettings) -> None:
+def fill(folder: Path, settings: RecordSettings) -> None:
+    """Write every file of the record but its manifest."""
     record = without_places(record_of(settings))
     texts = {
-        RECORD: json.dumps(_rounded(record), indent=1, ensure_ascii=False),
+        RECORD: json.dumps(rounded(record), indent=1, ensure_ascii=False),
         "command": record["command"],
         "versions": "\n".join(f"{name}=={version}" for name, version in record["versions"].items()),
-        METRICS: "\n".join(map(json.dumps, steps(_named("runs", settings.runs)))),
+        METRICS: "\n".join(map(json.dumps, steps(paths("runs", settings.runs)))),
     }
     for name in filter(texts.get, texts):
         (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
-    pq.write_table(joined_tables(settings), folder / RESULTS, compression="zstd")
+    pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
     if settings.figure:
         artefact.verify(Path(settings.figure))
         shutil.copyfile(settings.figure, folder / FIGURE)
@@ -108,38 +110,35 @@ def _fill(folder: Path, settings: RecordSettings) -> None:
 
 def record_of(settings: RecordSettings) -> dict[str, Any]:
     """Return the content of record.json. UserError if an input is missing or altered."""
-    folders = [folder for _, run in _named("runs", settings.runs) for folder in (run, run / "final") if folder.is_dir()]
+    runs = paths("runs", settings.runs).values()
+    made = [artefact.read_manifest(folder) for run in runs for folder in (run, run / "final") if folder.is_dir()]
     where = Path(settings.machine) if settings.machine else None
-    found = read_json_object(where, "copy it from the machine of the study") if where and where.is_file() else {}
-    own = settings.results[0].partition("/")[0]
-    evaluated = read_results(_of_kind(settings, own), settings.models)
+    known = read_json_object(where, "copy it from the machine of the study") if where and where.is_file() else {}
+    entries = [entry.partition("/") for entry in settings.results]
+    evaluated = read_results([entry for kind, _, entry in entries if kind == entries[0][0]], settings.models)
     record = {
         "command": settings.command,
         "code": artefact.code_version(),
-        "runs_by_code": sorted({made.code for folder in folders if (made := artefact.read_manifest(folder))}),
-        "versions": found.pop("versions", None) or versions(),
-        "machine": found or machine(),
+        "runs_by_code": sorted({manifest.code for manifest in made if manifest}),
+        "versions": known.pop("versions", None) or versions(),
+        "machine": known or machine(),
         "notes": settings.notes,
-        "config": {name: read_yaml(path) for name, path in _named("config", settings.config)},
-        "times_s": {name: read_times(path) for name, path in _named("times", settings.times)},
+        "config": {name: read_yaml(path) for name, path in paths("config", settings.config).items()},
+        "times_s": {"/".join(step): seconds for step, seconds in read_times(settings.times)} if settings.times else {},
         **summary_of(evaluated),
     }
     if settings.claims:
         claims = read_claims(Path(settings.claims))
         record |= {"claims_notes": claims["notes"], **{key: claims[key] for key in ("claims", "controls", "n_seeds")}}
-    if folders_of_influence := _of_kind(settings, "influence"):
-        known = read_results(folders_of_influence, metric=Metric.INFLUENCE)
-        record |= {} if why_no_ranks(evaluated, known) else {"ranks": ranks_of(evaluated, known)}
-    if fits := _named("fits", settings.fits):
-        record["fits"] = {name: read_json_object(path, "run examples/fit_scaling.py again") for name, path in fits}
+    if influence := [entry for kind, _, entry in entries if kind == "influence"]:
+        queries = read_results(influence, metric=Metric.INFLUENCE)
+        record |= {} if why_no_ranks(evaluated, queries) else {"ranks": ranks_of(evaluated, queries)}
+    if fits := paths("fits", settings.fits):
+        again = "run examples/fit_scaling.py again"
+        record["fits"] = {name: read_json_object(path, again) for name, path in fits.items()}
     if settings.registration:
-        record["registration"] = _registration(Frozen(Path(settings.registration)))
+        record["registration"] = registered(Frozen(Path(settings.registration)))
     return record
-
-
-def _of_kind(settings: RecordSettings, kind: str) -> list[str]:
-    """SEED:PATH of the results of this name."""
-    return [entry.removeprefix(f"{kind}/") for entry in settings.results if entry.startswith(f"{kind}/")]
 
 
 def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
@@ -158,41 +157,42 @@ def page_of(name: str, record: Mapping[str, Any], files: Set[str]) -> str:
     lines += [*(f"- {note}" for note in record["notes"]), "", f"Not in this folder: {', '.join(missing)}.", ""]
     lines += [summary_markdown(record), ""]
     lines += markdown_lines(*rank_table(record["ranks"])) if "ranks" in record else []
-    lines += [claims_markdown({**record, "notes": record["claims_notes"]})] if "claims" in record else []
+    if "claims" in record:
+        lines += ["", "## Claims", "", "```text", claims_text({**record, "notes": record["claims_notes"]}), "```"]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
-def joined_tables(settings: RecordSettings) -> pa.Table:
+def joined_tables(recipe: artefact.Recipe) -> pa.Table:
     """Return the tables of all replicates, with evaluation, replicate, seed and split in front.
 
     UserError unless they are those that the claims come from.
     """
     tables, hashes = [], dict[str, str]()
-    for name, path in (entry.split(":", 1) for entry in settings.results):
-        if Path(path).name != RESULTS:  # influence, fits
+    for name, path in recipe.inputs.items():
+        if name == "claims":
             continue
-        made, table = artefact.verify(Path(path)), pq.read_table(path, schema=SCHEMA)
+        made, table = artefact.verify(path), pq.read_table(path, schema=SCHEMA)
         replicate = made.settings.get("replicate", {})
         keys = [*name.split("/"), int(replicate.get("seed", 0)), int(replicate.get(SPLIT, 0))]
         columns = [pa.array([key] * len(table)) for key in keys]
         tables.append(pa.table([*columns, *table.columns], names=[*KEYS, *table.column_names]))
         hashes[f"{name}/{RESULTS}"] = made.files[RESULTS]
-    claims = artefact.verify(Path(settings.claims)).inputs if settings.claims else hashes
-    if hashes != {name: value for name, value in claims.items() if name.endswith(f"/{RESULTS}")}:
+    claimed = artefact.verify(recipe.inputs["claims"]).inputs if "claims" in recipe.inputs else hashes
+    if hashes != {name: value for name, value in claimed.items() if name.endswith(f"/{RESULTS}")}:
         raise UserError("results: not the tables that the claims come from; give those, and no others")
     return pa.concat_tables(tables)
 
 
-def steps(runs: Sequence[tuple[str, Path]]) -> Iterator[dict[str, Any]]:
+def steps(runs: Mapping[str, Path]) -> Iterator[dict[str, Any]]:
     """Yield the steps of all runs, numbers to five digits. UserError for one that has none."""
-    for name, folder in runs:
+    for name, folder in runs.items():
         rows = read_metrics(folder / METRICS)
         if not rows:
             raise UserError(f"{folder}: has no {METRICS} with a line in it; a run's folder is needed")
-        yield from ({"run": name, **_rounded(without_places(row))} for row in rows)
+        yield from ({"run": name, **rounded(without_places(row))} for row in rows)
 
 
-def _registration(frozen: Frozen) -> dict[str, Any]:
+def registered(frozen: Frozen) -> dict[str, Any]:
     """Return what was registered. UserError unless the commit that is named holds it, and is older."""
     facts, path = frozen.facts, registration_path(frozen.facts["registration"])
     check_ancestor(path.parent, facts["commit"], str(frozen.folder))
@@ -201,16 +201,16 @@ def _registration(frozen: Frozen) -> dict[str, Any]:
     return {**facts, **asdict(frozen.registration)}
 
 
-def read_times(path: Path) -> dict[str, float]:
-    """Return seconds by stage, in the file's order; a stage named twice has its times added."""
-    times: dict[str, float] = {}
-    for number, line in enumerate(read_text(path, "save it as UTF-8").splitlines(), 1):
-        try:
-            stage, seconds = line.rsplit(maxsplit=1)
-            times[stage] = round(times.get(stage, 0.0) + float(seconds), 3)
-        except ValueError as error:
-            raise UserError(f"{path}: line {number} is no 'stage seconds'") from error
-    return times
+def read_times(path: str | Path) -> list[tuple[tuple[str, str], int]]:
+    """Return seed, step and seconds of the steps of all seeds in times.tsv; of several runs of a step the longest."""
+    names = ["began", "seed", "depth", "step", "seconds"]
+    try:
+        times = pd.read_csv(path, sep="\t", names=names, dtype={"seed": str, "depth": int, "seconds": int})
+    except (ValueError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path}: not lines of {', '.join(names)} ({reason}); delete the bad ones") from error
+    longest = times[times["depth"] == 3].groupby(["seed", "step"], sort=False)["seconds"].max()
+    return [((str(seed), str(step)), int(seconds)) for (seed, step), seconds in longest.items()]
 
 
 def without_places(node: Any) -> Any:
@@ -219,17 +219,18 @@ def without_places(node: Any) -> Any:
         return {key: without_places(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
         return [without_places(value) for value in node]
-    return _PLACE.sub(r"\1", node) if isinstance(node, str) else node
+    return PLACE.sub(r"\1", node) if isinstance(node, str) else node
 
 
-def _named(kind: str, entries: Sequence[str]) -> list[tuple[str, Path]]:
-    return [(name, Path(path)) for name, path in named_paths(kind, entries).items()] if entries else []
+def paths(kind: str, entries: Sequence[str]) -> dict[str, Path]:
+    """Return the paths of NAME:PATH by name."""
+    return {name: Path(path) for name, path in named_paths(kind, entries).items()} if entries else {}
 
 
-def _rounded(node: Any) -> Any:
+def rounded(node: Any) -> Any:
     """Return numbers to five digits, without the points of curves and the formulas of laws."""
     if isinstance(node, float):
         return float(f"{node:.5g}")
     if isinstance(node, dict):
-        return {key: _rounded(value) for key, value in node.items() if key not in ("curves", "formula")}
-    return [_rounded(value) for value in node] if isinstance(node, list) else node
+        return {key: rounded(value) for key, value in node.items() if key not in ("curves", "formula")}
+    return [rounded(value) for value in node] if isinstance(node, list) else node

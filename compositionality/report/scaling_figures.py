@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from compositionality.report.figures import Chart, inline, level_colour, share, tooltip
+from compositionality.report.figures import Chart, inline, level_colour, level_name, share, tooltip
 from compositionality.report.theme import INK
 
 Row = Mapping[str, Any]
@@ -17,10 +17,9 @@ UNITS = {"flops": "FLOPs", "flops_paper": "FLOPs (6 N a token)"}
 def reuse(rows: Any) -> Chart:
     """Draw accuracy by level against ``times``, how often each problem is seen, with its interval."""
     frame = pd.DataFrame(rows)[["times", "level", "accuracy", "low", "high"]]
-    levels = sorted(frame["level"].unique())
-    frame["name"] = frame["level"].map({level: f"level {level}" if level else "all levels" for level in levels})
+    frame["name"] = frame["level"].map(level_name)
     x = alt.X("times:Q", title="times that each problem is seen", scale=alt.Scale(type="log"))
-    base = alt.Chart().encode(x, level_colour(levels))
+    base = alt.Chart().encode(x, level_colour(frame))
     told = [alt.Tooltip("name:N", title="level"), *tooltip("times", accuracy="accuracy", low="low", high="high")]
     layers = [
         base.mark_rule().encode(share("low", "right"), alt.Y2("high:Q")),

@@ -191,7 +191,7 @@ def run_on_node(command: Sequence[str], variables: Mapping[str, str], root: str)
 def choose_backend(
     name: str, lanes: int, gpus: Sequence[str], ray_address: str, slurm_options: Sequence[str]
 ) -> Backend:
-    """Return the backend of this name. UserError for one that there is not, or that is not installed here."""
+    """Return the backend of this name. UserError for an unknown one, or one that is not installed here."""
     if name == "local":
         return Local(lanes, gpus)
     if name == "ray":

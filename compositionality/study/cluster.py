@@ -21,16 +21,16 @@ POLL_SECONDS = 1.0
 
 def main() -> None:
     """Answer one question of the module's docstring."""
-    asked = parser().parse_args()
-    if asked.question == "address":
-        print(own_address(asked.hosts))
-    elif asked.question == "wait":
-        wait(asked)
+    wanted = parser().parse_args()
+    if wanted.question == "address":
+        print(own_address(wanted.hosts))
+    elif wanted.question == "wait":
+        wait(wanted)
     else:
-        join(asked.address)
-        if asked.gpus_per_node:
-            check_capacity(asked.address, asked.nodes, asked.gpus_per_node)
-        check_shared(asked.folder, asked.paths)
+        join(wanted.address)
+        if wanted.gpus_per_node:
+            check_capacity(wanted.address, wanted.nodes, wanted.gpus_per_node)
+        check_shared(wanted.folder, wanted.paths)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,9 +60,9 @@ def own_address(others: Sequence[str]) -> str:
             family, kind, protocol, _, target = socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM)[0]
             with socket.socket(family, kind, protocol) as probe:
                 probe.connect(target)  # sends nothing
-                found: str = probe.getsockname()[0]
-            if not found.startswith("127."):
-                return f"[{found}]" if ":" in found else found
+                address: str = probe.getsockname()[0]
+            if not address.startswith("127."):
+                return f"[{address}]" if ":" in address else address
     if others:
         raise UserError(
             f"no network address leads from here to {', '.join(others)}; check the name service of this node"
@@ -70,34 +70,35 @@ def own_address(others: Sequence[str]) -> str:
     return "127.0.0.1"
 
 
-def wait(asked: argparse.Namespace) -> None:
+def wait(wanted: argparse.Namespace) -> None:
     """Return when ``nodes`` nodes with ``gpus_per_node`` GPUs each have joined. UserError when the minutes are over."""
-    deadline = time.monotonic() + asked.minutes * 60
-    joined, there = False, list[ClusterNode]()
+    deadline = time.monotonic() + wanted.minutes * 60
+    joined, members = False, list[ClusterNode]()
     while True:
         with suppress(UserError):
             if not joined:
-                check_answers(asked.address)
-                join(asked.address)
+                check_answers(wanted.address)
+                join(wanted.address)
                 joined = True
-        there = nodes() if joined else []
-        ready = [node for node in there if node.gpus >= asked.gpus_per_node]
-        if len(ready) >= asked.nodes:
+        members = nodes() if joined else []
+        ready = [node for node in members if node.gpus >= wanted.gpus_per_node]
+        if len(ready) >= wanted.nodes:
             return
         if time.monotonic() > deadline:
-            raise UserError(late(asked, there, ready))
+            raise UserError(late(wanted, members, ready))
         time.sleep(POLL_SECONDS)
 
 
-def late(asked: argparse.Namespace, there: Sequence[ClusterNode], ready: Sequence[ClusterNode]) -> str:
+def late(wanted: argparse.Namespace, members: Sequence[ClusterNode], ready: Sequence[ClusterNode]) -> str:
     """Return which nodes have not come, or came with too few GPUs."""
-    came = {node.host.partition(".")[0] for node in there}
-    absent = [host for host in asked.hosts if host.partition(".")[0] not in came]
-    few = [f"{node.host} has {node.gpus} GPUs" for node in there if node not in ready]
+    hosts = {node.host.partition(".")[0] for node in members}
+    absent = [host for host in wanted.hosts if host.partition(".")[0] not in hosts]
+    few = [f"{node.host} has {node.gpus} GPUs" for node in members if node not in ready]
     why = "; ".join([*([f"missing: {', '.join(absent)}"] if absent else []), *few])
     return (
-        f"Ray cluster at {asked.address}: {len(ready)} of {asked.nodes} nodes with {asked.gpus_per_node} GPUs came up "
-        f"in {asked.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray start fails there"
+        f"Ray cluster at {wanted.address}: {len(ready)} of {wanted.nodes} nodes with {wanted.gpus_per_node} GPUs "
+        f"came up in {wanted.minutes:g} minutes{f' ({why})' if why else ''}; raise RAY_MINUTES, or see why ray start "
+        "fails there"
     )
 
 

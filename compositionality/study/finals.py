@@ -11,8 +11,6 @@ from compositionality.yaml_files import flow_list
 
 Command = tuple[str, str, dict[str, Any]]
 """Name of a step, its entry point, and the keys that it is given, where they are not None."""
-STUDIES = ("composition", "injection", "scaling")
-"""Names of the studies that have claims: the page of one shows those of the others."""
 RESOURCES = ("flops", "flops_paper", "completions")
 
 
@@ -82,8 +80,8 @@ def _fits(request: Request) -> Iterator[Command]:
         output = f"{request.root('results')}/scaling_law/{resource}"
         points = {"points": runs, "resource": resource, "metric": "val-core/*"}
         yield f"fit-{resource}", "fit_scaling", {**points, "output": output}
-        fits = f"{output}/scaling.json"
-        yield f"figure-{resource}", "draw_scaling", {"fits": fits, "output": f"{output}/figures"}
+        keys = {"figure": "scaling", "inputs": [f"{output}/scaling.json"], "output": f"{output}/figures"}
+        yield f"figure-{resource}", "draw_figure", keys
 
 
 def _results(request: Request, steps: Sequence[Step]) -> list[str]:
@@ -126,14 +124,11 @@ def _page(request: Request) -> Iterator[Command]:
     yield "audit", "audit_data", {"files": files, "against": against, "output": f"{results}/data_audit.json"}
     countdown = study_folder("results", request.countdown)
     reads_countdown = "countdown" in study.claimed and request.countdown and Path(countdown).is_dir()
-    others = [name + request.name.removeprefix(study.name) for name in STUDIES if name != study.name]
-    others = [folder for name in others if Path(folder := study_folder("results", name), "claims.json").is_file()]
     yield "page", "report", {
         "study": results, "section": request.section, "output": f"{results}/report",
         "checkpoints": request.root("checkpoints"), "data": request.root("data"),
         "models": chosen_models(request), "seeds": [place.name for place in request.replicates],
         "countdown": countdown if reads_countdown else None,
-        "others": others or None,
     }  # fmt: skip
 
 
@@ -152,7 +147,7 @@ def _record(request: Request, steps: Sequence[Step]) -> Command:
         "models": chosen_models(request),
         "output": f"results/records/{request.name}", "config": [f"profile:{profile}"],
         "results": _results(request, steps), "figure": f"{results}/{section}/accuracy_by_level.png",
-        "times": [f"all:{results}/{section}/times.tsv"],
+        "times": f"{results}/{section}/times.tsv",
         "runs": [f"{run.parent.name}-{run.name}:{run}" for run in runs],
         "fits": [f"{name}:{path}" for name, path in fits.items() if path.is_file()] or None,
         "registration": f"{results}/registration" if registration else None,

@@ -31,5 +31,5 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return versions of those of ``PACKAGES`` that are installed."""
-    found = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
-    return {name: package.version for name, package in found.items() if package}
+    packages = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in PACKAGES}
+    return {name: package.version for name, package in packages.items() if package}

@@ -59,7 +59,7 @@ class Arm:
 
     @property
     def is_trained(self) -> bool:
-        """Whether something else than the stages makes its model."""
+        """True unless a stage makes its model."""
         return bool(self.script or self.steps or self.rft)
 
     def words_of(self, part: str) -> list[str]:
@@ -126,7 +126,7 @@ class Replicate(NamedTuple):
 
     @property
     def shared(self) -> "Replicate":
-        """What the splits of its seed share."""
+        """Return the place of what the splits of its seed share."""
         return self._replace(split=0)
 
 
@@ -163,12 +163,12 @@ class Request:
 
     @cached_property
     def settings(self) -> Profile:
-        """The profile, with what it says of this study."""
+        """Return the profile, with what it says of this study."""
         return load_profile(self.profile).of_study(self.loaded.base or self.study)
 
     @cached_property
     def trained(self) -> list[str]:
-        """The arms of every replicate, the longest first. UserError for one that there is not."""
+        """Return the arms of every replicate, the longest first. UserError for an unknown one."""
         names = self.arms or self.loaded.trained or self.settings.arms
         return [name for name in names if find_arm(self.loaded, name)]
 
@@ -178,12 +178,12 @@ class Request:
         return self.replicates[0].study.partition("/")[0]
 
     def root(self, kind: str) -> str:
-        """Its folder below data, checkpoints or results."""
+        """Return its folder below data, checkpoints or results."""
         return study_folder(kind, self.name)
 
     @property
     def section(self) -> str:
-        """The folder of its tables below results/STUDY: that of its scripts."""
+        """Return the folder of its tables below results/STUDY: that of its scripts."""
         return self.loaded.evaluate[0].partition("/")[0]
 
 
@@ -192,16 +192,16 @@ def study_folder(root: str, study: str) -> str:
     return f"{os.environ.get(ROOTS[root]) or root}/{study}"
 
 
-def study_names(folder: Path = FOLDER) -> list[str]:
-    """Return the studies that there are."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+def study_names() -> list[str]:
+    """Return the names of all studies."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def load_study(name: str, folder: Path = FOLDER) -> Study:
-    """The study of this name. UserError naming file and key for what does not fit, and an arm that starts from none."""
-    path = folder / f"{name}.yaml"
+def load_study(name: str) -> Study:
+    """Return the study of this name. UserError naming file and key for what does not fit."""
+    path = FOLDER / f"{name}.yaml"
     if not path.is_file():
-        raise UserError(f"no study {name}; there are: {' '.join(study_names(folder))}")
+        raise UserError(f"no study {name}; there are: {' '.join(study_names())}")
     study = validated(Study, _values(path), str(path))
     arms = {"evaluated": study.evaluated, "trained": study.trained}
     scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
@@ -226,7 +226,7 @@ def _values(path: Path) -> dict[str, Any]:
 
 
 def find_arm(study: Study, name: str, where: str = "") -> Arm:
-    """Return the arm of this name; UserError if there is none."""
+    """Return the arm of this name; UserError for an unknown one."""
     if name not in study.arms:
         raise UserError(f"{where}no arm {name}; there are: {' '.join(study.arms)}")
     return study.arms[name]

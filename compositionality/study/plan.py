@@ -13,9 +13,9 @@ from compositionality.study.steps import Step, with_words
 
 
 def plan(request: Request, only: Sequence[str] = ()) -> list[Step]:
-    """The steps in an order in which one after the other would do; ``only`` those that names or patterns stand for.
+    """Return the steps in an order in which one after the other would do; ``only``: names or patterns of some.
 
-    UserError for an arm, a step or a variant that there is not, a word that its step does not take, steps in a circle.
+    UserError for an unknown arm, step or variant, a word that its step does not take, steps in a circle.
     """
     study = request.loaded
     if unknown := [name for name in request.variants if name not in study.variants]:
@@ -46,7 +46,7 @@ def _replicates(request: Request, places: Sequence[Replicate]) -> Iterator[Step]
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """The steps, each behind all that it comes after: what it names, and what makes its inputs. UserError for a circle.
+    """Return the steps, each behind what it names and what makes its inputs. UserError for a circle.
 
     Where several could be next, the first of ``steps`` is.
     """
@@ -63,10 +63,10 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
         raise UserError(
             f"steps in a circle: {' → '.join(error.args[1])}; each needs what the one before makes"
         ) from error
-    left, ordered = {step.key: step for step in steps}, list[Step]()
-    while left:
-        key = next(key for key in left if left.keys().isdisjoint(graph[key]))
-        step = left.pop(key)
+    waiting, ordered = {step.key: step for step in steps}, list[Step]()
+    while waiting:
+        key = next(key for key in waiting if waiting.keys().isdisjoint(graph[key]))
+        step = waiting.pop(key)
         step.after = tuple(graph[key])
         ordered.append(step)
     return ordered

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from compositionality.config.cli import parse
-from compositionality.config.problem_sets import file_settings, read_set
+from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import Profile, layers_of, load_profile
 from compositionality.console import new_table
 from compositionality.data.create_problems import check
@@ -42,8 +42,6 @@ SHOWN = ((GPU, "sampling", "GRPO, sampling"), (GPU, "SFT"), (GPU, "GRPO, update"
 """Columns of the comparison: the place, and the steps whose most is shown."""
 BYTES_A_TOKEN = 4.0
 """Of a completion on disk: its text, compressed."""
-QUERY_SAMPLES = 8
-"""Completions of a query whose influence is measured."""
 
 
 @dataclass
@@ -69,31 +67,31 @@ class PreflightSettings:
 class Forecast:
     """What one replicate of a study needs of a machine."""
 
-    asked: PreflightSettings
+    settings: PreflightSettings
     profile: Profile
     machine: Machine
 
     @property
     def name(self) -> str:
         """NAME/ENGINE of the profile."""
-        return f"{self.asked.profile.partition('/')[0]}/{self.profile.engine}"
+        return f"{self.settings.profile.partition('/')[0]}/{self.profile.engine}"
 
     @property
     def model(self) -> str:
-        """The base model; "" for one that the study pretrains."""
-        return self.asked.model or self.profile.base_model
+        """Return the base model; "" for one that the study pretrains."""
+        return self.settings.model or self.profile.base_model
 
     @cached_property
     def request(self) -> Request:
-        """One replicate with all that a report reads."""
+        """Return a request for one replicate with all that a report reads."""
         place, template = Replicate("study", 0), "" if self.model else "own"
         return Request(
-            self.asked.study, self.name, (place,), report=True, base_model=self.model, chat_template=template
+            self.settings.study, self.name, (place,), report=True, base_model=self.model, chat_template=template
         )
 
     @cached_property
     def steps(self) -> dict[str, list[Any]]:
-        """The settings of its steps by entry point, in the plan's order."""
+        """Return the settings of its steps by entry point, in the plan's order."""
         settings: dict[str, list[Any]] = {}
         for step in plan(self.request):
             settings.setdefault(step.entry_point, []).append(step.settings)
@@ -101,7 +99,7 @@ class Forecast:
 
     @cached_property
     def shape(self) -> ModelShape:
-        """The shape of the model that the study starts from."""
+        """Return the shape of the model that the study starts from."""
         if self.model:
             return shape_of_model(self.model)
         (pretraining, *_) = self.steps["pretrain_tiny"]
@@ -109,7 +107,7 @@ class Forecast:
 
     @cached_property
     def collecting(self) -> CollectSettings:
-        """How rollouts are collected outside training; of a study without, as the profile says."""
+        """Return how rollouts are collected outside training; of a study without, as the profile says."""
         words, layers = ["problems=-", "output=-", "model=-"], layers_of(self.name, "collect_rollouts")
         steps: list[CollectSettings] = self.steps.get("collect_rollouts") or [parse(CollectSettings, words, layers)]
         return steps[0]
@@ -134,14 +132,14 @@ class Forecast:
         return settings
 
     def ranks(self, on_cpu: int = 1) -> single.Ranks:
-        """The processes of a training: one on each GPU, or so many on a CPU; and how many runs share the memory."""
+        """Return the processes of a training, one on each GPU or so many on a CPU, and how many runs share memory."""
         gpus, lanes = self.machine.gpus, {0: 2, 1: max(self.profile.lanes, 1)}  # of a CPU two cores
         side_by_side = 1 if self.profile.engine == "verl" else lanes.get(gpus, 1)
         nodes = self.machine.nodes if gpus else 1
         return single.Ranks(gpus or on_cpu, nodes, gpu=bool(gpus), side_by_side=side_by_side)
 
     def needs(self) -> Iterator[Need]:
-        """Of every kind of step, and of the disk that the whole study takes."""
+        """Yield what every kind of step needs, and the disk that the whole study takes."""
         shape, prompt, gpu = self.shape, self.profile.sampling.max_prompt_tokens, bool(self.machine.gpus)
         if not self.model:
             (pretraining, *_) = self.steps["pretrain_tiny"]
@@ -157,14 +155,14 @@ class Forecast:
             from compositionality.train.forecast import of_verl
             from compositionality.train.verl.configure import grpo_config, sft_config
 
-            tail = Tail(self.asked.mean_tokens, self.asked.share_at_limit)
+            tail = Tail(self.settings.mean_tokens, self.settings.share_at_limit)
             yield from of_verl.sft_needs(sft_config(self.sft), shape, tail) if self.sft else ()
             yield from of_verl.grpo_needs(grpo_config(self.grpo), shape, tail)
         yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
-        shape, seeds, whole = self.shape, self.asked.seeds, self.profile.engine == "single"
+        shape, seeds, whole = self.shape, self.settings.seeds, self.profile.engine == "single"
         rl, count = self.grpo.trainer, seeds * len(self.steps["train_grpo"])
         after_rl = run_bytes(shape, keep=rl.keep, best=rl.keep_best, dtype=rl.export_dtype, whole_model=whole)
         parts = {f"{count} runs of RL": count * after_rl}
@@ -175,20 +173,18 @@ class Forecast:
         return {
             **parts,
             f"{count} of SFT": count * after_sft,
-            "completions": seeds * self.completions() * self.asked.mean_tokens * BYTES_A_TOKEN,
+            "completions": seeds * self.completions() * self.settings.mean_tokens * BYTES_A_TOKEN,
             "base model": float(seeds * (0 if self.model else 4 * shape.parameters)),
         }
 
     def completions(self) -> int:
-        """Completions that a seed keeps: of the queries of influence, else of Stage 1 and of every arm of RFT."""
-        if "igsm" in self.request.loaded.owns:
-            return len(self.steps["train_sft"]) * read_set("igsm", self.profile).count("queries") * QUERY_SAMPLES
-        splits = [split for split in self.steps.get("split_chunks", []) if split.rows_per_chunk]
-        rows = {str(split.output): split.chunks * split.rows_per_chunk for split in splits}
-        collected = self.steps["collect_rollouts"]
-        of_rft = [step for step in collected if str(step.problems.parent) in rows and step.problems.stem == "0"]
-        stage1 = read_set("string", self.profile).count("stage1_level1/train") * collected[0].n_samples
-        return int(stage1 + sum(rows[str(step.problems.parent)] * step.n_samples for step in of_rft))
+        """Return the completions that a seed collects, of problem files whose sizes the plan knows."""
+        files = [file for made in self.steps.get("create_problems", []) for file in made.values()]
+        rows = {str(file.output): file.count for file in files}
+        for split in self.steps.get("split_chunks", []):
+            rows |= {f"{split.output}/{number}.parquet": split.rows_per_chunk or 0 for number in range(split.chunks)}
+        collected = self.steps.get("collect_rollouts", [])
+        return sum(rows.get(str(step.problems), 0) * step.n_samples for step in collected)
 
     def at_once(self) -> int | None:
         """Return completions of full length that vLLM holds on a GPU at a time; None for another engine."""
@@ -248,7 +244,7 @@ def table(needs: Sequence[Need], machine: Machine) -> Table:
 
 
 def comparison() -> str:
-    """The GPU profiles × the machines, a row for each pair: the most that any step needs of each place, in GB."""
+    """Return in Markdown, for each GPU profile on each machine, the most that any step needs of each place, in GB."""
     lines = [
         "| profile | machine | sampling, a GPU | completions at once | SFT, a GPU | RL, a GPU | a node | disk | fits |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -3,10 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
@@ -15,7 +14,7 @@ from compositionality.data.git import CODE, changed_files, check_ancestor, commi
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.errors import UserError
-from compositionality.evaluate.claims.model import ClaimsFile, Sensitive, Shown, read_claims_file
+from compositionality.evaluate.claims.model import ClaimsFile, Requires, read_claims_file
 from compositionality.evaluate.registration import (
     Registration,
     claims_path,
@@ -23,7 +22,6 @@ from compositionality.evaluate.registration import (
     read_registration,
     registration_path,
 )
-from compositionality.ranges import REQUIRED, NonEmptyStr
 from compositionality.study.model import ROOTS, Replicate, Request, Study, find_arm, load_study, study_folder
 from compositionality.study.plan import in_order, plan
 from compositionality.study.scripts import STEP_VARIABLES
@@ -44,27 +42,7 @@ LAST = {"claims": ("post_hoc=true",), "page": (), "record": ("force=true",)}
 """Steps that are made again when claims have changed since, with their words."""
 FOREIGN = (*STEP_VARIABLES, "BASE_MODEL", "CHAT_TEMPLATE")
 POST_HOC = "--post-hoc"
-AGAIN = "python examples/register.py registration="
-
-
-@dataclass
-class RegisterSettings:
-    """Settings of ``register_study``."""
-
-    registration: NonEmptyStr = REQUIRED  # one of compositionality/config/registrations/ without .yaml, or a path
-    check: bool = False  # write nothing; refuse what the study's start would refuse
-
-
-def register_study(settings: RegisterSettings) -> None:
-    """Write the hashes into the registration, or check it. UserError for what does not fit."""
-    name = settings.registration
-    if not settings.check:
-        print(f"{register(name)}: hashes written; commit it, then run bash/confirmatory.sh")
-        return
-    registration, commit = registered(name)
-    registered_study(name, [], {}, dry=True)
-    seeds = registration.replicates
-    print(f"{name}: {sum(map(len, seeds.values()))} replicates of {len(seeds)} seeds, commit {commit}")
+AGAIN = "REGISTRATION={} bash bash/confirmatory.sh register=true"
 
 
 def registered_study(
@@ -91,7 +69,10 @@ def registered_study(
     if folder.exists():
         keep(name, commit, folder)
     check_test_seed(request.test_seed, identity)
-    if not dry:
+    if dry:
+        seeds = registration.replicates
+        print(f"# {name}: {sum(map(len, seeds.values()))} replicates of {len(seeds)} seeds, commit {commit}")
+    else:
         keep(name, commit, folder)
         note_test_seed(request.test_seed, identity, request.name)
     return in_order(steps), request
@@ -138,8 +119,8 @@ def is_complete(request: Request, place: Replicate) -> bool:
     What the splits of a seed share is complete if all of them are. UserError for a result that has been altered.
     """
     first = {other.seed: other for other in reversed(request.replicates)}.values()
-    for other in request.replicates:
-        if other != place and (place.split or other.seed != place.seed):
+    for other in request.replicates if not place.split else [place]:
+        if other.seed != place.seed:
             continue
         files = [Path(other.folder("results"), name) for name in RESULTS]
         if not all(file.is_file() for file in files):
@@ -160,29 +141,30 @@ def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str]
     path = registration_path(name)
     registration = read_registration(path)
     check_fits(path, registration)
-    for key, expected in hashes_of(registration).items():
-        if post_hoc and key == "claims_sha256":
-            continue
-        if not getattr(registration, key):
-            raise UserError(f"{path}: {key}: not there yet; run {AGAIN}{name} and commit it")
-        if getattr(registration, key) != expected:
-            what = "the claims' file is" if key == "claims_sha256" else "the settings of its steps are"
-            raise UserError(
-                f"{path}: {key}: {what} not what was registered; restore it (its record names the "
-                f"commit that ran it), or before any result: {AGAIN}{name}"
-            )
+    hashes = hashes_of(registration)
+    if missing := [key for key in hashes if not getattr(registration, key)]:
+        raise UserError(f"{path}: {missing[0]}: not there yet; run {AGAIN.format(name)} and commit it")
     commit = commit_of(path)
+    changed = [key for key, now in hashes.items() if getattr(registration, key) != now]
+    if changed and not (post_hoc and changed == ["claims_sha256"]):
+        what = " and ".join(key.removesuffix("_sha256") for key in changed)
+        raise UserError(
+            f"{path}: its {what} changed since its commit {commit[:12]}; check that commit out to run it again, "
+            f"or before any result: {AGAIN.format(name)}"
+        )
     commit_of(claims_path(registration.claims))
-    if changed := changed_files(ROOT, CODE):
-        raise UserError(f"{ROOT}: code that is not committed ({changed[0]}); commit it before a registered study runs")
+    if loose := changed_files(ROOT, CODE):
+        raise UserError(f"{ROOT}: code that is not committed ({loose[0]}); commit it before a registered study runs")
     return registration, commit
 
 
-def register(name: str) -> Path:
-    """Write the hashes into the registration's file. UserError if it does not fit its study."""
+def register(name: str, *, dry: bool = False) -> Path:
+    """Write the hashes into the registration's file (but for a dry run). UserError if it does not fit its study."""
     path = registration_path(name)
     registration = replace(read_registration(path), claims_sha256="", recipe_sha256="")
     check_fits(path, registration)
+    if dry:
+        return path
     text = read_text(path, "save it as UTF-8")
     claims, recipe = hashes_of(registration).values()
     text = re.sub(r"^(claims|recipe)_sha256:.*\n?", "", text, flags=re.MULTILINE).rstrip()
@@ -201,40 +183,39 @@ def register(name: str) -> Path:
 
 def hashes_of(registration: Registration) -> dict[str, str]:
     """Return sha256 of the claims' file and of the recipe, by key."""
-    recipe = json.dumps(recipe_of(registration), sort_keys=True)
-    claims = claims_path(registration.claims)
-    return {"claims_sha256": file_hash(claims), "recipe_sha256": sha256(recipe.encode()).hexdigest()}
+    recipe = sha256(recipe_of(registration).encode()).hexdigest()
+    return {"claims_sha256": file_hash(claims_path(registration.claims)), "recipe_sha256": recipe}
 
 
-def recipe_of(registration: Registration) -> list[dict[str, Any]]:
-    """The resolved settings of every step of one replicate with all arms, but for where and how fast it is computed."""
-    place, arms, controls = Replicate("study", 0, 1), tuple(registration.arms), tuple(registration.controls)
+def recipe_of(registration: Registration) -> str:
+    """Return, as JSON, the resolved settings of every step of one replicate with all arms.
+
+    Left out is where and how fast it is computed.
+    """
     request = Request(
         registration.study,
         profile_of(registration),
-        (place,),
-        arms,
-        controls,
+        (Replicate("study", 0, 1),),
+        tuple(registration.arms),
+        tuple(registration.controls),
         report=True,
         test_seed=registration.test_seed,
     )
-    roots = {study_folder(kind, "study"): kind for kind in ROOTS}
     rows = []
     for step in plan(request):
         if not step.whole:
-            made = step.settings if isinstance(step.settings, dict) else {"": step.settings}
-            flat = {
-                f"{name}:{key}": str(value) for name, part in made.items() for key, value in _settings(part).items()
+            parts = step.settings if isinstance(step.settings, dict) else {"": step.settings}
+            settings = {
+                f"{name}:{key}": str(value)
+                for name, part in parts.items()
+                for key, value in flatten(asdict(part)).items()
+                if not MACHINE.search(key)
             }
-            for root, kind in roots.items():
-                flat = {key: value.replace(f"{root}/", f"{kind}/") for key, value in flat.items()}
-            rows.append({"step": step.name, "entry_point": step.entry_point, "settings": flat})
-    return rows
-
-
-def _settings(settings: Any) -> dict[str, Any]:
-    """Return settings that a result depends on, by dotted keys."""
-    return {key: value for key, value in flatten(asdict(settings)).items() if not MACHINE.search(key)}
+            rows.append({"step": step.name, "entry_point": step.entry_point, "settings": settings})
+    text = json.dumps(rows, sort_keys=True)
+    for kind in ROOTS:
+        text = text.replace(f"{study_folder(kind, 'study')}/", f"{kind}/")
+    return text
 
 
 def check_fits(path: Path, registration: Registration) -> None:
@@ -258,7 +239,7 @@ def check_fits(path: Path, registration: Registration) -> None:
 
 def _check_claim(where: str, name: str, registration: Registration, study: Study, catalogue: ClaimsFile) -> None:
     """UserError for a claim that there is not, or that needs results or arms which the study does not make."""
-    claims = {claim.name: claim for claim in (*catalogue.claims, *catalogue.controls)}
+    claims = catalogue.by_name
     arms = {*study.evaluated, *registration.arms, *registration.controls}
     if name not in claims:
         raise UserError(f"{where}no claim {name} in {registration.claims}; there are: {', '.join(claims)}")
@@ -267,9 +248,7 @@ def _check_claim(where: str, name: str, registration: Registration, study: Study
             raise UserError(f"{where}{name} needs the results {comparison.results}, which this study does not make")
         needed = [*comparison.arms]
         for gate in comparison.gates:  # without these it fails; of several groups the first that was run counts
-            if isinstance(gate, Sensitive):
-                needed += filter(None, (gate.model, gate.base))
-            elif isinstance(gate, Shown):
-                needed += gate.comparisons[0].arms
+            if isinstance(gate, Requires):
+                needed += gate.comparisons(comparison)[0].arms
         if lacking := [arm for arm in needed if arm not in arms]:
             raise UserError(f"{where}{name} compares {lacking[0]}, which is not among arms or controls")

@@ -13,7 +13,7 @@ from compositionality.study.steps import Step, with_words
 from compositionality.yaml_files import flow_list
 
 FAILURE_MODELS = ("base", "stage1", "rft", "rl-level1", "rl-level2")
-"""Whose completions are classified, of those that there are."""
+"""The models whose completions are classified, as far as they exist."""
 BASE = Stage("section41_42/stage0_base")
 """Takes the place of a study's base model where one is given."""
 
@@ -34,7 +34,7 @@ class ReplicatePlan:
         return {name: path for name, path in paths.items() if name in wanted or Path(path).is_dir()}
 
     def model(self, name: str) -> str:
-        """The folder of an arm's model; that of an arm which is not trained is shared by the splits of a seed."""
+        """Return the folder of an arm's model; the splits of a seed share that of an arm which is not trained."""
         arm = self.request.loaded.arms[name]
         folder = (self.place if arm.is_trained else self.place.shared).folder("checkpoints")
         last = self.iterations(name) - 1 if arm.rft else 0
@@ -46,11 +46,11 @@ class ReplicatePlan:
             if stage.per_split:
                 yield self.step(name, stage)
             elif shared:
-                of_seed = replace(self, place=self.place.shared)
-                yield of_seed.base(stage) if name == "base" else of_seed.step(name, stage)
+                seed_plan = replace(self, place=self.place.shared)
+                yield seed_plan.base(stage) if name == "base" else seed_plan.step(name, stage)
 
     def base(self, stage: Stage) -> Step:
-        """The base model: the one that is given, else what ``stage`` makes, which has a chat template of its own."""
+        """Return the step of the base model: the given one, else what ``stage`` makes, with its own chat template."""
         request = self.request
         given = request.base_model or request.settings.base_model
         template = request.chat_template or request.settings.chat_template or "own"

@@ -23,7 +23,7 @@ from compositionality.study.backends import Backend, Ray, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.study.model import BASH, Replicate, Request, load_study
 from compositionality.study.plan import plan
-from compositionality.study.registered import registered_study
+from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
@@ -40,6 +40,7 @@ class RunStudySettings:
 
     study: str = ""  # one of compositionality/config/study/
     registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
+    register: bool = False  # write the hashes of claims and recipe into the registration, and run nothing
     profile: str = ""  # PROFILE: NAME or NAME/ENGINE
     seed: Seed | None = None  # SEED: the first seed
     seeds: PositiveInt | None = None  # SEEDS: how many
@@ -62,12 +63,16 @@ class RunStudySettings:
 def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     """Run every step; ``words``: STEP:key=value. SystemExit with the first failure's exit code.
 
-    UserError for a study, an arm, a step, a profile or a backend that there is not, and for a word that its step does
-    not take.
+    UserError for an unknown study, arm, step, profile or backend, and for a word that its step does not take.
     """
     if bool(settings.study) == bool(settings.registration):
         raise UserError("give study=NAME or registration=NAME")
+    if settings.register and settings.study:
+        raise UserError(f"register=true study={settings.study}: give registration=NAME")
     dry = settings.dry_run or bool(os.environ.get("DRY_RUN"))
+    if settings.register:
+        print(f"{register(settings.registration, dry=dry)}: hashes written; commit it, then run bash/confirmatory.sh")
+        return
     if settings.registration:
         steps, request = registered_study(settings.registration, words, os.environ, dry=dry or bool(settings.print))
     else:
@@ -110,7 +115,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
 
 
 def request_of(settings: RunStudySettings, words: Sequence[str], given: Mapping[str, str]) -> Request:
-    """What a person asks for: the settings, then variables of bash/env.sh, then the profile's. UserError for both."""
+    """Return what is asked for by the settings, else by variables of bash/env.sh, else by the profile."""
     for name in STEP_VARIABLES:
         if given.get(name):
             raise UserError(
@@ -166,7 +171,7 @@ def whole_number(name: str, given: Mapping[str, str], least: int = 0) -> int | N
 
 
 def backend_of(settings: RunStudySettings, request: Request) -> Backend:
-    """Return where the steps run. UserError for a backend that there is not, and for fewer GPUs than N_GPUS."""
+    """Return where the steps run. UserError for an unknown backend, and for fewer GPUs than N_GPUS."""
     verl, gpus = request.settings.engine == "verl", visible_gpus(os.environ) if request.gpu else []
     wanted = whole_number("N_GPUS", os.environ) or len(gpus)
     if gpus and wanted > len(gpus):

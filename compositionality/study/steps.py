@@ -22,8 +22,12 @@ IS_STEP_WORD = re.compile(r"[\w.*?\[\]-]+:[^=]+=")
 RESULTS = {
     **dict.fromkeys(("train_grpo", "train_sft"), "/final"),
     **dict.fromkeys(("passk", "failure_modes"), "/results.parquet"),
-    **dict.fromkeys(("draw_figure", "draw_scaling"), ".png"),
-    **{"evaluate": "/training.json", "fit_scaling": "/scaling.json", "influence": "/influence.parquet"},
+    **{
+        "draw_figure": ".png",
+        "evaluate": "/training.json",
+        "fit_scaling": "/scaling.json",
+        "influence": "/influence.parquet",
+    },
 }
 """What lies in the output of these entry points, or is named after it."""
 
@@ -59,7 +63,7 @@ class Step:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of its command: which run it belongs to, and what its script is given."""
+        """Return the environment of its command: which run it belongs to, and what its script is given."""
         return {
             "PROFILE": self.profile,
             "STUDY": self.place.study,
@@ -72,7 +76,7 @@ class Step:
 
     @cached_property
     def command_words(self) -> list[str]:
-        """The words of its entry point's command; of a script of several steps those behind the script."""
+        """Return the words of its entry point's command; of a script of several steps those behind the script."""
         if not self.script:
             return [f"profile={self.profile}", *self.words]
         if (script := read_script(self.script)) is None:
@@ -84,8 +88,10 @@ class Step:
 
     @cached_property
     def settings(self) -> Any:
-        """The typed settings of its entry point, of a set of problems those of each file by name; None of a script of
-        several steps. UserError, which names the step, for words that it does not take."""
+        """Return the typed settings of its entry point, of a set of problems those of each file by name.
+
+        None for a script of several steps. UserError, which names the step, for words that it does not take.
+        """
         try:
             return settings_of(self.entry_point, self.command_words) if self.entry_point else None
         except UserError as error:
@@ -93,26 +99,26 @@ class Step:
 
     @cached_property
     def flat(self) -> dict[str, Any]:
-        """Its settings by dotted keys; of a set of problems none."""
+        """Return its settings by dotted keys; of a set of problems none."""
         return {} if self.settings is None or isinstance(self.settings, dict) else flatten(asdict(self.settings))
 
     @cached_property
     def outputs(self) -> list[str]:
-        """The files and folders that it makes."""
+        """Return the files and folders that it makes."""
         if isinstance(self.settings, dict):
             return [str(file.output) for file in self.settings.values()]
         return [str(self.flat[key]) for key in ("output", "trainer.output") if self.flat.get(key)]
 
     @property
     def inputs(self) -> set[str]:
-        """Every text of its settings that may be a path, and what stands behind ``NAME:`` in it."""
+        """Return every text of its settings that may be a path, and what stands behind ``NAME:`` in it."""
         values = [value for key, value in self.flat.items() if not key.endswith("output")]
         texts = [text for value in values for text in (value if isinstance(value, list | tuple) else [value])]
         parts = {part for text in map(str, texts) for part in (text, text.partition(":")[2]) if "/" in part}
         return parts - {*self.outputs}
 
     def check(self) -> None:
-        """Check what its start checks, but for inputs that are not there yet. UserError as at its start."""
+        """Check what its start checks, but for inputs that do not exist yet. UserError as at its start."""
         if isinstance(self.settings, dict):
             check_problem_set(self.command_words)
             return
@@ -159,7 +165,7 @@ class Step:
 
 
 def settings_of(name: str, words: list[str]) -> Any:
-    """What a command of this entry point with these words would run with. UserError for words that it does not take."""
+    """Return the settings of a command of this entry point. UserError for words that it does not take."""
     if name == "create_problems" and any(word.startswith("set=") for word in words):
         return file_settings(words)
     schema = entry_point(name)[0]
@@ -168,7 +174,7 @@ def settings_of(name: str, words: list[str]) -> Any:
 
 
 def with_words(steps: Sequence[Step], words: Sequence[str]) -> list[Step]:
-    """The steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for a step that there is not."""
+    """Return the steps with ``STEP:key=value`` words, STEP a name or a pattern. UserError for an unknown step."""
     for word in words:
         pattern, _, own = word.partition(":")
         names = dict.fromkeys(step.name for step in steps)

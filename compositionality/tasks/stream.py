@@ -1,5 +1,6 @@
 """Rows for a file: candidates in order of index, duplicates skipped, levels filled evenly, any number of processes."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
@@ -9,9 +10,11 @@ from compositionality.types import Problem
 
 Candidate = tuple[Hashable, Problem]
 MakeChunk = Callable[[range], list[Candidate]]
-CHUNK = 2_000
+CHUNK = 200
+ALONE_S = 1.0
+"""Seconds of work in this process before others help: to start them takes as long."""
 PATIENCE = 20
-BARREN = PATIENCE * CHUNK
+BARREN = 40_000
 """Candidates in a row without a new problem, after which no more are tried."""
 
 
@@ -35,7 +38,7 @@ def _distinct(
 ) -> Iterator[Problem]:
     seen: set[Hashable] = set()
     filled: Counter[int] = Counter()
-    limit, tried, last = PATIENCE * count + CHUNK, 0, 0
+    limit, tried, last = PATIENCE * (count + 100), 0, 0
     for key, problem in _candidates(make, limit, min(CHUNK, -(-count // workers)), workers):
         tried += 1
         if filled[problem.level] == share or key in seen:
@@ -66,18 +69,20 @@ def check_count(count: int, levels: int) -> None:
 
 
 def _candidates(make: MakeChunk, limit: int, size: int, workers: int) -> Iterator[Candidate]:
-    chunks = [range(start, min(start + size, limit)) for start in range(0, limit, size)]
-    if workers == 1:
-        for chunk in chunks:
-            yield from make(chunk)
+    chunks = iter([range(start, min(start + size, limit)) for start in range(0, limit, size)])
+    began = time.monotonic()
+    for chunk in chunks:
+        yield from make(chunk)
+        if workers > 1 and time.monotonic() - began > ALONE_S:
+            break
+    else:
         return
     from concurrent.futures import ProcessPoolExecutor  # slow to import
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = deque(pool.submit(make, chunk) for chunk in chunks[:workers])
-        following = iter(chunks[workers:])
+        waiting = deque(pool.submit(make, chunk) for chunk in islice(chunks, workers))
         while waiting:
             found = waiting.popleft().result()
-            waiting.extend(pool.submit(make, chunk) for chunk in islice(following, 1))
+            waiting.extend(pool.submit(make, chunk) for chunk in islice(chunks, 1))
             yield from found

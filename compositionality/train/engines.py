@@ -14,9 +14,10 @@ from compositionality.gpus import count_gpus
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train import grpo_settings, sft_settings
 from compositionality.train.common.ranks import check_a_gpu_each, choose_device, count_processes, on_ranks
-from compositionality.train.common.run_folder import check_run
+from compositionality.train.common.run_folder import check_run, skips
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.tiny.settings import PretrainSettings, make_recipe
 from compositionality.yaml_files import as_yaml
 
 SLOW_ATTENTION = (
@@ -54,28 +55,22 @@ def train_sft(settings: SftSettings) -> None:
         _on_ranks(settings, sft_settings.make_recipe)
 
 
-def show_grpo(settings: GrpoSettings) -> str:
+def pretrain_tiny(settings: PretrainSettings) -> None:
+    """Make the model ``settings.output``; UserError for settings that no run can have."""
+    if not skips(Path(settings.output), make_recipe(settings), force=settings.force):
+        on_ranks(settings.run, lambda: _train(settings))
+
+
+def show_verl(settings: GrpoSettings | SftSettings) -> str:
     """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
     if settings.engine != "verl":
         return ""
     from omegaconf import OmegaConf
 
-    from compositionality.train.verl.configure import grpo_config
+    from compositionality.train.verl.configure import grpo_config, sft_config
 
     settle_cluster(settings, imagined=True)
-    return OmegaConf.to_yaml(grpo_config(settings))
-
-
-def show_sft(settings: SftSettings) -> str:
-    """verl's whole configuration as YAML; empty with engine=single: its settings are all there is."""
-    if settings.engine != "verl":
-        return ""
-    from omegaconf import OmegaConf
-
-    from compositionality.train.verl.configure import sft_config
-
-    settle_cluster(settings, imagined=True)
-    return OmegaConf.to_yaml(sft_config(settings))
+    return OmegaConf.to_yaml(grpo_config(settings) if isinstance(settings, GrpoSettings) else sft_config(settings))
 
 
 def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> None:
@@ -103,12 +98,6 @@ def settle_cluster(settings: GrpoSettings | SftSettings, *, imagined: bool) -> N
     settle_attention(settings)
     if settings.engine == "verl" and run.device == "gpu" and not imagined and settings.model.attention == "sdpa":
         print(SLOW_ATTENTION, file=sys.stderr)
-
-
-def settle_model(settings: GrpoSettings | SftSettings) -> None:
-    """``model.path`` as a folder, which a Hub id's may first have to be downloaded to; a dry run leaves it as it is."""
-    if not settings.dry_run:
-        settings.model.path = str(resolve_model(settings.model.path))
 
 
 def settle_attention(settings: GrpoSettings | SftSettings) -> None:
@@ -150,8 +139,9 @@ def _on_ranks(settings: Any, recipe: Callable[[Any], Recipe]) -> None:
             flush=True,
         )
     settle_attention(settings)
-    settle_model(settings)
-    on_ranks(settings.run, lambda: _train(settings))
+    settings.model.path = str(resolve_model(settings.model.path))
+    if not skips(Path(settings.trainer.output, "final"), recipe(settings), force=settings.force):
+        on_ranks(settings.run, lambda: _train(settings))
 
 
 def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
@@ -161,11 +151,14 @@ def _read_inputs(settings: GrpoSettings | SftSettings) -> object:
     return read_grpo_inputs(settings) if isinstance(settings, GrpoSettings) else read_sft_inputs(settings)
 
 
-def _train(settings: GrpoSettings | SftSettings) -> None:
+def _train(settings: GrpoSettings | SftSettings | PretrainSettings) -> None:
     from compositionality.train import grpo, sft
     from compositionality.train.common.processes import stop_processes
+    from compositionality.train.tiny.pretrain import pretrain
 
-    if isinstance(settings, GrpoSettings):
+    if isinstance(settings, PretrainSettings):
+        pretrain(settings)
+    elif isinstance(settings, GrpoSettings):
         grpo.train(settings, force=settings.force)
     else:
         sft.train(settings, force=settings.force)

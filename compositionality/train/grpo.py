@@ -605,6 +605,6 @@ def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     sys.path.pop(0)  # this folder: its names would hide those of packages
     from compositionality.config.cli import run
-    from compositionality.train.engines import show_grpo, train_grpo
+    from compositionality.train.engines import show_verl, train_grpo
 
-    run(GrpoSettings, train_grpo, __doc__, show_grpo)
+    run(GrpoSettings, train_grpo, __doc__, show_verl)

@@ -222,6 +222,6 @@ def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts:
 if __name__ == "__main__":
     sys.path.pop(0)  # this folder: its names would hide those of packages
     from compositionality.config.cli import run
-    from compositionality.train.engines import show_sft, train_sft
+    from compositionality.train.engines import show_verl, train_sft
 
-    run(SftSettings, train_sft, __doc__, show_sft)
+    run(SftSettings, train_sft, __doc__, show_verl)

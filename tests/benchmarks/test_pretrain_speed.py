@@ -16,7 +16,7 @@ from compositionality.train.sft import Fit
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, corpus_tokenizer
 from compositionality.train.tiny.model import build_model
-from compositionality.train.tiny.pretrain import PretrainSettings, optim, trainer
+from compositionality.train.tiny.settings import PretrainSettings, optim, trainer
 
 STEPS, ROUNDS = 32, 5
 RATE = 1e-3

@@ -51,7 +51,7 @@ def test_keys_of_the_command_line_come_last(tmp_path: Path) -> None:
     assert settings_of(*words).algorithm.clip_high == 0.3
     overrides, layers = split_layers(GrpoSettings, [*FILES, *words], "train_grpo")
     shown = with_sources(parse(GrpoSettings, overrides, layers), overrides, layers)
-    assert any("dynamic_sampling: true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
+    assert any("dynamic_sampling=true" in line and "config/algorithm/dapo.yaml" in line for line in shown.split("\n"))
     mine = tmp_path / "mine.yaml"
     mine.write_text("algorithm: {advantage: rloo, clip_high: 0.4}\n")
     assert settings_of(f"algorithm={mine}").algorithm.advantage == "rloo"

@@ -1,12 +1,13 @@
 """Profiles: every file fits its schema and the entry points; what does not fit is one line with file and key."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from compositionality.config import profile as profiles
 from compositionality.config.cli import parse, split_layers, with_sources
-from compositionality.config.problem_sets import read_set
+from compositionality.config.problem_sets import file_settings
 from compositionality.config.profile import FOLDER, Profile, layers_of, load_profile, profile_names, schema_of, shown
 from compositionality.errors import UserError
 from compositionality.ranges import validated
@@ -30,38 +31,50 @@ def numbers_of(name: str) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_p12_every_profile_fits_the_entry_points_with_each_of_its_engines(name: str) -> None:
     for engine in numbers_of(name):
-        profile = load_profile(name, engine)
+        profile = load_profile(f"{name}/{engine}")
         check_profile(profile, FOLDER / f"{name}.yaml")
         assert profile.engine == engine
+
+
+def count_of(file: str, profile: str) -> int:
+    """Problems of a file of the string set."""
+    return file_settings(["set=string", "output=o", f"profile={profile}"])[file].count
 
 
 def test_smoke_builds_on_tiny() -> None:
     tiny, smoke = load_profile("tiny"), load_profile("smoke")
     assert smoke.sampling == tiny.sampling
     assert smoke.files["test"] == tiny.files["test"]
-    small, large = (read_set("string", one).count("stage2_level2/train") for one in (smoke, tiny))
+    small, large = (count_of("stage2_level2/train", name) for name in ("smoke", "tiny"))
     assert small < large
 
 
 def test_an_engine_has_numbers_of_its_own() -> None:
-    single, verl = load_profile("tiny"), load_profile("tiny", "verl")
-    counts = [read_set("string", one).count("test_trained") for one in (single, verl)]
+    single, verl = load_profile("tiny"), load_profile("tiny/verl")
+    counts = [count_of("test_trained", name) for name in ("tiny", "tiny/verl")]
     assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 8 * 500)
     assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 8 * 256)
 
 
-def own(folder: Path, text: str, base: str = "tiny") -> Path:
-    """A folder of profiles with one more, called mine."""
-    for name in NAMES:
-        (folder / f"{name}.yaml").write_text((FOLDER / f"{name}.yaml").read_text())
-    (folder / "mine.yaml").write_text(f"base: {base}\n{text}" if base else text)
-    return folder
+@pytest.fixture
+def profile_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folder of profiles, in its place."""
+    monkeypatch.setattr(profiles, "FOLDER", shutil.copytree(FOLDER, tmp_path / "profile"))
+    return tmp_path / "profile"
 
 
-def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
+def write(folder: Path, text: str, base: str = "tiny") -> Path:
+    """One more profile, called mine."""
+    path = folder / "mine.yaml"
+    path.write_text(f"base: {base}\n{text}" if base else text)
+    return path
+
+
+def test_a_new_profile_is_one_file(profile_folder: Path) -> None:
     text = "base_model: Qwen/Qwen2.5-7B-Instruct\nsettings: {train_grpo: {rollout: {n: 8}}}\n"
-    profile = load_profile("mine", folder=own(tmp_path, text, base="instruct"))
-    check_profile(profile, tmp_path / "mine.yaml")
+    path = write(profile_folder, text, base="instruct")
+    profile = load_profile("mine")
+    check_profile(profile, path)
     assert profile.base_model == "Qwen/Qwen2.5-7B-Instruct"
     assert profile.settings["train_grpo"]["rollout"]["n"] == 8
     assert profile.settings["train_grpo"]["data"]["prompts_per_step"] == 64
@@ -98,29 +111,16 @@ def test_a_new_profile_is_one_file(tmp_path: Path) -> None:
         ("", "[tiny]", r"mine\.yaml: base=\[tiny\]: give one text"),
     ],
 )
-def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named: str, tmp_path: Path) -> None:
-    folder = own(tmp_path, text, base)
+def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named: str, profile_folder: Path) -> None:
+    write(profile_folder, text, base)
     with pytest.raises(UserError, match=named) as caught:
-        load_profile("mine", "verl" if "verl" in text else "", folder)
+        load_profile("mine/verl" if "verl" in text else "mine")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("where", ["settings: {", "steps: {section43/stage1_rft: {"])
-def test_p18_settings_that_an_entry_point_does_not_have_are_named(where: str, tmp_path: Path) -> None:
-    folder = own(tmp_path, f"{where}train_sft: {{optim: {{lrr: 1}}}}{'}' * where.count('{')}")
-    with pytest.raises(UserError, match=r"mine\.yaml: \S+train_sft\.optim\.lrr: no such setting"):
-        check_profile(load_profile("mine", folder=folder), folder / "mine.yaml")
-
-
-def test_an_engine_without_numbers_is_one_line() -> None:
-    with pytest.raises(UserError, match="profile paper has no numbers for single"):
-        load_profile("paper", "single")
-
-
-def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_defaults_then_profile_then_step_then_command_line(profile_folder: Path) -> None:
     text = "settings: {filter_rollouts: {seed: 5}}\nsteps: {a/b: {filter_rollouts: {seed: 6}}}\n"
-    monkeypatch.setattr(profiles, "FOLDER", own(tmp_path, text))
-    monkeypatch.setattr(layers_of, "__defaults__", ((), profiles.FOLDER))
+    write(profile_folder, text)
     schema = schema_of("filter_rollouts")
     words = ["rollouts=[r]", "problems=p", "output=o", "profile=mine"]
     for more, seed, source in (
@@ -132,8 +132,8 @@ def test_defaults_then_profile_then_step_then_command_line(monkeypatch: pytest.M
         settings = parse(schema, overrides, layers)
         assert (settings.seed, settings.max_correct_ratio, settings.val_fraction) == (seed, None, 0.02)
         shown = with_sources(settings, overrides, layers).splitlines()
-        assert source in next(line for line in shown if line.startswith("seed:"))
-        assert next(line for line in shown if line.startswith("val_fraction:")).endswith("# default")
+        assert source in next(line for line in shown if line.startswith("seed="))
+        assert next(line for line in shown if line.startswith("val_fraction=")).endswith("# default")
 
 
 def test_a_step_without_a_profile_is_one_line() -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from compositionality.evaluate.claims.gates import ByName
-from compositionality.evaluate.claims.model import Claim, Comparison, Shown
+from compositionality.evaluate.claims.compare import ByName
+from compositionality.evaluate.claims.model import Claim, Comparison, Requires
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.table import FAILURE
 from compositionality.types import DEEPEST, FAILURES, QUERY_VALUES, Metric, TrainingReport
@@ -47,18 +47,17 @@ def _comparisons(claims: Sequence[Claim]) -> Iterator[Comparison]:
         for one in claim.comparisons:
             yield one
             for gate in one.gates:
-                yield from gate.comparisons if isinstance(gate, Shown) else ()
+                yield from gate.comparisons(one) if isinstance(gate, Requires) else ()
 
 
 def answers(
     arm: str, group: str, level: int, right: Sequence[int] | np.ndarray, samples: int = 1, **columns: object
 ) -> pd.DataFrame:
     """Rows of one model on the file of a group and level: so many right of ``samples`` completions of each problem."""
-    n = len(right)
     row = {"arm": arm, "file": f"{group}{level}", "group": group, "level": level, "data_source": ""}
-    rows = pd.DataFrame({"problem": range(n), "right": right}).assign(**row, n=samples, judged=samples)
-    rows["cluster"] = rows["problem"].astype(str)
-    return rows.assign(**columns)
+    problems, counts = range(len(right)), {"n": samples, "judged": samples}
+    known = {"problem": problems, "right": right, **row, **counts, "cluster": list(map(str, problems))}
+    return pd.DataFrame({**known, **columns})
 
 
 def results_of(seeds: Sequence[Sequence[pd.DataFrame]], **replicate: object) -> Results:

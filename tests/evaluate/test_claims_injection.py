@@ -4,7 +4,7 @@ import pytest
 from claim_studies import HARDEST, Design, study
 
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.model import Shown, read_claims_file
+from compositionality.evaluate.claims.model import Requires, read_claims_file
 from compositionality.study.model import all_arms
 from compositionality.types import DEEPEST, Decision
 
@@ -26,7 +26,7 @@ def test_every_arm_is_one_of_the_study() -> None:
     arms = set(all_arms())
     for claim in CLAIMS:
         for one in claim.comparisons:
-            gated = [its for gate in one.gates if isinstance(gate, Shown) for its in gate.comparisons]
+            gated = [other for gate in one.gates if isinstance(gate, Requires) for other in gate.comparisons(one)]
             assert {arm for its in (one, *gated) for arm in its.arms} <= arms
 
 

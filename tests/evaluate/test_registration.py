@@ -11,7 +11,7 @@ from studies import evaluation, problem_file, right
 from compositionality.data.artefact import file_hash
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.claims.tables import claims_text
 from compositionality.evaluate.registration import Frozen, freeze, read_registration
 
 LEVEL = "string-heldout-level3"
@@ -53,9 +53,9 @@ def test_a_registration_is_typed(tmp_path: Path) -> None:
         ({"replicates": {}}, "replicates: none"),
         ({"replicates": {"one": [61]}}, "one"),
         ({"primary": list("abcdefg")}, "primary: 7 claims; one to 6"),
-        ({"secondary": ["gain"]}, "secondary: gain is primary too"),
-        ({"controls": ["rl-level2"]}, "controls: rl-level2 is among arms too"),
-        ({"arms": ["rl", "rl"]}, "arms: rl is named twice; name it once"),
+        ({"secondary": ["gain"]}, "primary and secondary: gain is named twice"),
+        ({"controls": ["rl-level2"]}, "arms and controls: rl-level2 is named twice"),
+        ({"arms": ["rl", "rl"]}, "arms and controls: rl is named twice; name it once"),
         ({"primary": [{"a": 1}]}, "primary"),
         ({"replicates": {10**10: [64]}}, "replicates: 10000000000: .* all from 0 to 999,999,999"),
         ({"stopping": "when it is significant"}, "stopping=when it is significant: must be one of none"),
@@ -111,7 +111,7 @@ def test_other_replicates_than_the_registered_are_refused(study: ClaimsSettings,
 
 def test_the_claims_are_those_of_the_registration(study: ClaimsSettings) -> None:
     study.claims = ""
-    assert standings(decided(study))["gain"] == "primary"
+    assert statuses(decided(study))["gain"] == "primary"
 
 
 def decided(settings: ClaimsSettings) -> dict[str, Any]:
@@ -119,17 +119,17 @@ def decided(settings: ClaimsSettings) -> dict[str, Any]:
     return found
 
 
-def standings(content: dict[str, Any]) -> dict[str, str]:
-    return {row["claim"]: row["standing"] for row in content["claims"]}
+def statuses(content: dict[str, Any]) -> dict[str, str]:
+    return {row["claim"]: row["registration_status"] for row in content["claims"]}
 
 
 def test_registered_claims_are_told_from_others(study: ClaimsSettings, capsys: pytest.CaptureFixture[str]) -> None:
     content = decided(study)
-    assert standings(content) == {"gain": "primary", "less": "secondary", "more": "exploratory"}
+    assert statuses(content) == {"gain": "primary", "less": "secondary", "more": "exploratory"}
     assert [row["primary"] for row in content["claims"]] == [True, False, False]  # over these Holm's procedure goes
     assert content["registration"]["commit"] == "c0ffee"
     assert content["registration"]["claims_sha256"] == file_hash(Path(study.claims))
-    assert "**gain** (primary) RL gains" in claims_markdown(content)
+    assert "gain (primary) RL gains" in claims_text(content)
     assert "gain (primary)" in capsys.readouterr().out
 
 
@@ -144,16 +144,16 @@ def test_changed_claims_are_refused_or_marked(study: ClaimsSettings) -> None:
     assert not study.output.exists()
     study.post_hoc = True
     content = decided(study)
-    assert standings(content) == {"gain": "post hoc", "fewer": "post hoc", "more": "exploratory"}
+    assert statuses(content) == {"gain": "post hoc", "fewer": "post hoc", "more": "exploratory"}
     assert content["notes"][1] == "Post hoc: claim less was registered and is not decided any more."
-    assert "**gain** (post hoc)" in claims_markdown(content)
+    assert "gain (post hoc)" in claims_text(content)
 
 
 def test_claims_of_another_file_are_exploratory(study: ClaimsSettings, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(CLAIMS.replace("threshold: 0.05", "threshold: 0.3"))
     study.claims = str(own)
-    assert standings(decided(study)) == {"gain": "exploratory", "less": "secondary", "more": "exploratory"}
+    assert statuses(decided(study)) == {"gain": "exploratory", "less": "secondary", "more": "exploratory"}
 
 
 def test_a_control_is_decided_where_it_was_registered(study: ClaimsSettings) -> None:

@@ -245,7 +245,7 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
 
 
 def _times(section: Path) -> None:
-    lines = [("9", "0", "1", "section41_42/stage1_rft", "40"), ("9", "0", "0", "section41_42/run_seed", "700")]
+    lines = [("9", "seed0", "3", "stage1", "40"), ("9", "seed0", "3", "stage1", "700"), ("9", "", "1", "page", "5")]
     section.mkdir(parents=True)
     (section / "times.tsv").write_text("".join("\t".join(line) + "\n" for line in lines))
     machine = {"cpu": "A CPU", "cores": 2, "memory_gib": 8.0, "gpus": [], "system": "Linux", "python": "3.11.7"}

@@ -1,6 +1,7 @@
 """The figures: every row of a table is in them, under the right words; the same bytes for the same rows; refusals."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,10 @@ from compositionality.errors import UserError
 from compositionality.evaluate.failures import LABELS_SCHEMA, count_classes, read_labels
 from compositionality.evaluate.table import write
 from compositionality.report import figures, paper
-from compositionality.report.draw import (
-    FigureSettings,
-    ScalingFigureSettings,
-    chosen_laws,
-    draw_accuracy,
-    draw_failures,
-    draw_scaling,
-)
+from compositionality.report.draw import FigureSettings, chosen_laws, draw_figure
 from compositionality.report.page.build import report
-from compositionality.report.page.inputs import INJECTION, ReportSettings, find_inputs
-from compositionality.report.page.results import FigureRows
+from compositionality.report.page.figures import page_figures
+from compositionality.report.page.inputs import INJECTION, SCALING, ReportSettings, find_inputs
 from compositionality.report.scaling_figures import scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
 from compositionality.study.model import load_study
@@ -139,12 +133,12 @@ def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_
 
 
 def test_p07_p15_a_file_is_the_same_for_the_same_results_and_names_them(tmp_path: Path, seeds: list[str]) -> None:
-    first = draw_accuracy(FigureSettings(seeds, tmp_path / "a", title="tiny profile"))
+    first = draw_figure(FigureSettings(seeds, tmp_path / "a", title="tiny profile"))
     assert first.name == "a.png"
-    again = draw_accuracy(FigureSettings(seeds, tmp_path / "b.png", title="tiny profile"))
+    again = draw_figure(FigureSettings(seeds, tmp_path / "b.png", title="tiny profile"))
     assert first.read_bytes() == again.read_bytes()
     for ending, start in STARTS.items():
-        path = draw_accuracy(FigureSettings(seeds, tmp_path / f"figure.{ending}"))
+        path = draw_figure(FigureSettings(seeds, tmp_path / f"figure.{ending}"))
         assert path.read_bytes().startswith(start)
         manifest = read_manifest(path)
         assert manifest is not None
@@ -163,7 +157,7 @@ def test_what_a_figure_without_caption_says() -> None:
 
 def test_p15_p18_missing_and_altered_results_and_other_models_are_refused(tmp_path: Path, seeds: list[str]) -> None:
     def draw(inputs: list[str], **changes: Any) -> None:
-        draw_accuracy(FigureSettings(inputs, tmp_path / "figure", **changes))
+        draw_figure(FigureSettings(inputs, tmp_path / "figure", **changes))
 
     with pytest.raises(UserError, match=r"none: missing; run examples/evaluate.py"):
         draw([f"a:{tmp_path}/none"])
@@ -179,11 +173,11 @@ def test_p15_p18_missing_and_altered_results_and_other_models_are_refused(tmp_pa
 
 
 def test_new_results_are_drawn_over_the_old_figure_but_over_no_other_file(tmp_path: Path, seeds: list[str]) -> None:
-    old = draw_accuracy(FigureSettings(seeds, tmp_path / "figure")).read_bytes()
-    assert draw_accuracy(FigureSettings(seeds[:1], tmp_path / "figure")).read_bytes() != old
+    old = draw_figure(FigureSettings(seeds, tmp_path / "figure")).read_bytes()
+    assert draw_figure(FigureSettings(seeds[:1], tmp_path / "figure")).read_bytes() != old
     (tmp_path / ".figure.png.manifest.json").unlink()
     with pytest.raises(UserError, match="was not made by this step"):
-        draw_accuracy(FigureSettings(seeds, tmp_path / "figure"))
+        draw_figure(FigureSettings(seeds, tmp_path / "figure"))
 
 
 # ---- looks
@@ -289,16 +283,6 @@ def failure_rows(
     ]  # fmt: skip
 
 
-def functions_and_pairs(models: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    functions = [
-        {"model": model, "problems": "h", "group": "heldout", "function": name, "reached": 4, "wrong": 1,
-         "error_rate": 0.25, "alone": alone}
-        for model in models for name, alone in (("func_10", None), ("func_2", 0.5))
-    ]  # fmt: skip
-    pair = {"problems": "h", "group": "heldout", "outer": "func_2", "inner": "func_10", "n": 4, "accuracy": 0.75}
-    return functions, [{"model": model, **pair} for model in models]
-
-
 def test_failure_modes_have_a_panel_for_every_level_that_a_group_has_and_the_papers() -> None:
     styles = arm_styles(["stage1", "rl-level2"])
     rows, titles = drawn(figures.failure_modes(failure_rows([*styles], {"heldout": (1, 2), "ordered": (2,)}), styles))
@@ -312,17 +296,6 @@ def test_failure_modes_have_a_panel_for_every_level_that_a_group_has_and_the_pap
     assert set(beside.loc[beside["bound"] == 1, "share"]) == {0.5, 0.35}
     _, titles = drawn(figures.failure_modes(failure_rows(["a"], {"lists": (1,)}, source="sort-"), arm_styles(["a"])))
     assert titles == ["lists, level 1 n = 500"]
-
-
-def test_the_cells_of_a_heat_map() -> None:
-    rows, titles = drawn(figures.heat_maps(*functions_and_pairs(["stage1"]), arm_styles(["stage1"])))
-    assert titles == ["stage 1 (atoms) held-out functions"]
-    cells = rows.set_index(["outer", "inner"])["right"].to_dict()
-    assert {(str(outer), str(inner)): value for (outer, inner), value in cells.items()} == {
-        ("2", figures.ALONE): 0.5, ("2", figures.STEP): 0.75, ("10", figures.STEP): 0.75, ("2", "10"): 0.75,
-    }  # fmt: skip
-    assert figures.short_names(["func_2", "func_10"]) == ["2", "10"]
-    assert figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
 
 
 def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **changes: Any) -> Path:
@@ -344,19 +317,42 @@ def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
     return folder
 
 
+def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> None:
+    labels = read_labels(labelled(tmp_path, ["stage1"]) / "labels.parquet")
+    wrong = labels.assign(**{"class": "format"})
+    shares = figures.function_rows([labels, wrong]).set_index(["outer", "inner"])
+    alone, step, pair = (("func_2", figures.ALONE), ("func_10", figures.STEP), ("func_2", "func_10"))
+    assert [shares["right"][cell] for cell in (alone, step, pair)] == [
+        1 / len(FAILURES) / 2,
+        0.5,
+        1 / len(FAILURES) / 2,
+    ]
+    assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
+    rows, titles = drawn(figures.functions(shares.reset_index(), arm_styles(["stage1"])))
+    assert titles == ["stage 1 (atoms) held-out functions"]
+    cells = {tuple(map(str, cell)) for cell in rows[["outer", "inner"]].to_numpy()}
+    assert cells == {("2", "10"), ("2", figures.ALONE), *((name, figures.STEP) for name in ("2", "10"))}
+    assert figures.short_names(["func_2", "func_10"]) == ["2", "10"]
+    assert figures.short_names(["sort", "reverse"]) == ["sort", "reverse"]
+
+
 def test_p15_failure_figures_name_their_table_follow_it_and_refuse_an_altered_one(tmp_path: Path) -> None:
-    paths = draw_failures(labelled(tmp_path))
-    assert [path.name for path in paths] == ["failure_modes.png", "functions.png"]
-    manifest = read_manifest(paths[1])
+    def draw(name: str) -> Path:
+        return draw_figure(FigureSettings([f"seed0:{tmp_path}"], tmp_path / name, figure=name))
+
+    labelled(tmp_path)
+    paths = {name: draw(name) for name in ("failure_modes", "functions")}
+    first = {name: path.read_bytes() for name, path in paths.items()}
+    manifest = read_manifest(paths["failure_modes"])
     assert manifest is not None
-    assert manifest.inputs == {"labels": file_hash(tmp_path / "labels.parquet")}
-    first = paths[0].read_bytes()
-    paths = draw_failures(labelled(tmp_path, ("stage1", "rft"), applied=[], wrong=[]))
-    assert [path.stem for path in paths] == ["failure_modes"]
-    assert paths[0].read_bytes() != first
+    assert manifest.inputs == {"seed0/results.parquet": file_hash(tmp_path / "results.parquet")}
+    labelled(tmp_path, ("stage1", "rft"), applied=[], wrong=[])
+    assert draw("failure_modes").read_bytes() != first["failure_modes"]
+    with pytest.raises(UserError, match="its labels name no function"):
+        draw("functions")
     (tmp_path / "labels.parquet").write_text("{}")
-    with pytest.raises(UserError, match=r"labels.parquet: altered"):
-        draw_failures(tmp_path)
+    with pytest.raises(UserError, match=r"labels\.parquet"):
+        draw("failure_modes")
 
 
 # ---- influence
@@ -390,8 +386,8 @@ def injection(tmp_path: Path) -> ReportSettings:
 
 
 def test_influence_is_that_of_every_seed_and_model(injection: ReportSettings) -> None:
-    found = FigureRows(find_inputs(injection))
-    by_accuracy, pairs = found.influence, found.influence_pairs
+    shown = {figure.name: figure.rows for figure in page_figures(find_inputs(injection))}
+    by_accuracy, pairs = shown["influence"], shown["influence_pairs"]
     styles = arm_styles(["sft-vanilla", "sft-bridge"])
     rows, titles = drawn(figures.influence(by_accuracy, styles))
     assert [title.split(" predicted")[0].split(" only")[0] for title in titles] == [
@@ -448,7 +444,7 @@ def fits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Path, tmp_path: Path) -> None:
-    path = draw_scaling(ScalingFigureSettings(fits, tmp_path / "figure"))
+    path = draw_figure(FigureSettings([str(fits)], tmp_path / "figure", figure="scaling"))
     assert path.read_bytes().startswith(STARTS["png"])
     shown = read_manifest(path)
     assert shown is not None
@@ -458,7 +454,7 @@ def test_scaling_is_drawn_from_the_laws_that_describe_and_predict_best(fits: Pat
 
 
 def test_every_point_and_its_prediction_is_in_the_figure_of_scaling(fits: Path) -> None:
-    content, fitted, predicting = chosen_laws(ScalingFigureSettings(fits, Path("x"), fitted="saturating_slope"))
+    content, fitted, predicting = chosen_laws(FigureSettings([str(fits)], Path("x"), fitted="saturating_slope"))
     spec = spec_of(scaling(content, fitted, predicting))
     panels = spec["concat"]
     assert [panel["title"]["text"].split(":")[0] for panel in panels] == [
@@ -468,6 +464,21 @@ def test_every_point_and_its_prediction_is_in_the_figure_of_scaling(fits: Path) 
     left_out = 3 * 4 + 8  # the later half of three sizes, all of the largest
     assert [len(values) for values in rows[:4]] == [4 * 8, left_out, 4, 4 * 8]
     assert set(rows[4]["size"]) <= {1e4, 1e5, 1e6, 1e7}
+
+
+def test_the_page_of_scaling_laws_has_every_figure_with_its_rows(fits: Path, tmp_path: Path) -> None:
+    study = tmp_path / "scaling"
+    shares = {(arm, "holdout", 2): 0.5 for arm in ("base-85k", "rl-85k-reuse-1", "rl-85k-reuse-5")}
+    evaluated(study / "seed0" / SCALING, shares)
+    shutil.copytree(fits.parent, study / SCALING / "flops")
+    made = ReportSettings(study, study / "report", section=SCALING)
+    html = report(made).read_text()
+    for name in ("accuracy", "scaling_flops", "reuse"):
+        assert f'<section id="{name}"' in html
+        assert f'href="tables/{name}.csv"' in html
+    rows = pd.read_csv(made.output / "tables" / "scaling_flops.csv")
+    assert len(rows[rows["region"] == "fitted"]) == 4 * 8
+    assert len(rows[rows["region"] != "fitted"]) == 3 * 4 + 8
 
 
 def test_accuracy_by_how_often_a_problem_is_seen() -> None:
@@ -487,12 +498,14 @@ def test_accuracy_by_how_often_a_problem_is_seen() -> None:
             lambda fits: {"fitted": "cubic"},
             "cubic: no such law was fitted; there are: log_linear, saturating_slope, power",
         ),
-        (lambda fits: {"fits": fits.with_name("scaling_points.csv")}, "damaged"),
+        (lambda fits: {"inputs": [str(fits.with_name("scaling_points.csv"))]}, "damaged"),
+        (lambda fits: {"inputs": [str(fits)] * 2}, "give figure=scaling one scaling.json"),
     ],
 )
 def test_p18_other_files_and_laws_are_refused(
     fits: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]], told: str
 ) -> None:
+    given = {"inputs": [str(fits)], "output": tmp_path / "x", "figure": "scaling", **change(fits)}
     with pytest.raises(UserError, match=told):
-        draw_scaling(ScalingFigureSettings(**{"fits": fits, "output": tmp_path / "x", **change(fits)}))
+        draw_figure(FigureSettings(**given))
     assert not list(tmp_path.iterdir())

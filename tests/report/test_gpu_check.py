@@ -13,9 +13,17 @@ from compositionality.config.cli import parse, split_layers
 from compositionality.config.profile import schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
-from compositionality.report.gpu_check import measure, run
-from compositionality.report.gpu_check.measure import CheckStep, figures_of, flops_per_token, forecast_gb, mfu, peak
-from compositionality.report.gpu_check.run import GpuCheckSettings, gpu_check, steps_of
+from compositionality.report import gpu_check as module
+from compositionality.report.gpu_check import (
+    CheckStep,
+    GpuCheckSettings,
+    figures_of,
+    flops_per_token,
+    forecast_gb,
+    gpu_check,
+    mfu,
+    steps_of,
+)
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
@@ -51,18 +59,16 @@ def test_operations_are_2n_and_6n_and_attention_and_the_input_embedding_is_no_ma
     ("name", "flops"),
     [
         (H100, 989e12),
-        ("NVIDIA H100 PCIe", 756e12),
         ("NVIDIA A100-SXM4-80GB", 312e12),
         ("NVIDIA L40S", 362e12),
-        ("NVIDIA L4", 121e12),
-        ("NVIDIA GeForce RTX 4090", 165e12),
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA H100 PCIe", None),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
         ("NVIDIA T1000", None),
         ("NVIDIA A1000", None),
     ],
 )
 def test_the_peak_is_known_by_name_or_not_claimed(name: str, flops: float | None) -> None:
-    assert peak(name) == flops
+    assert mfu(1e12, [name]) == (flops and 1e12 / flops)
 
 
 def test_the_share_is_of_all_gpus_and_none_where_one_is_unknown() -> None:
@@ -113,7 +119,7 @@ def test_p22_every_step_of_a_model_is_forecast(model: Path, tmp_path: Path) -> N
         for step in all_steps(tmp_path, device):
             here = replace(step, model=step.model and model)
             figure = forecast_gb(here, gpu=device == "gpu")
-            assert (figure is not None) == (step.kind in ("pretrain", "rollouts", "sft", "grpo")), step.name
+            assert (figure is not None) == (step.kind in ("rollouts", "sft", "grpo")), step.name
             assert figure is None or 0.1 < figure < 80, step.name
 
 
@@ -163,11 +169,11 @@ def test_the_speed_of_rollouts_is_what_they_print(model: Path) -> None:
 def test_a_failure_is_told_by_its_own_line(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("Traceback\nerror: a: no such file\nbye\n")
-    assert run.problem_in(log, 2) == "a: no such file"
+    assert module.problem_in(log, 2) == "a: no such file"
     log.write_text("Traceback\nRuntimeError: CUDA error\n\n")
-    assert run.problem_in(log, 1) == "RuntimeError: CUDA error"
+    assert module.problem_in(log, 1) == "RuntimeError: CUDA error"
     log.write_text("")
-    assert run.problem_in(log, 137) == "exit code 137"
+    assert module.problem_in(log, 137) == "exit code 137"
 
 
 # ---- set-up and memory
@@ -177,7 +183,7 @@ def test_the_memory_of_a_command_counts_its_children() -> None:
     child = "import time; held = b'x' * (200 << 20); time.sleep(2)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     process = subprocess.Popen([sys.executable, "-c", code])
-    with measure.memory_watch(process.pid, gpus=False) as peaks:
+    with module.memory_watch(process.pid, gpus=False) as peaks:
         process.wait()
     assert peaks.keys() == {"peak_host_gb"}
     assert 0.2 < peaks["peak_host_gb"] < 0.5
@@ -185,24 +191,24 @@ def test_the_memory_of_a_command_counts_its_children() -> None:
 
 def test_the_fullest_gpu_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert measure.fullest_gpu() == 0
+    assert module.fullest_gpu() == 0
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 1024\necho 70000\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    assert measure.fullest_gpu() == 70000
+    assert module.fullest_gpu() == 70000
 
 
 def test_p18_a_gpu_that_torch_cannot_use_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(run, "why_no_gpu", lambda _: "the driver is too old")
+    monkeypatch.setattr(module, "why_no_gpu", lambda _: "the driver is too old")
     with pytest.raises(UserError, match="the driver is too old"):
-        run.read_set_up("gpu")
+        module.read_set_up("gpu")
 
 
 def test_the_sum_over_processes_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    run.all_reduce("cpu", 2)
-    monkeypatch.setattr(run, "ALL_REDUCE", "raise SystemExit('no NCCL')")
+    module.all_reduce("cpu", 2)
+    monkeypatch.setitem(module.PLAN, "all_reduce", "raise SystemExit('no NCCL')")
     with pytest.raises(UserError, match="all-reduce over 1 GPUs: process 0: no NCCL"):
-        run.all_reduce("cpu", 1)
+        module.all_reduce("cpu", 1)
 
 
 def test_memory_has_verls_names_and_is_not_there_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,8 +243,8 @@ def test_a_failing_step_stops_only_what_needs_its_model(
             CheckStep("d", "sft", ("train_sft",), frozenset({"verl"})),
         ]
 
-    monkeypatch.setattr(run, "steps_of", two)
-    monkeypatch.setattr(run, "installed", lambda package: package != "verl")
+    monkeypatch.setattr(module, "steps_of", two)
+    monkeypatch.setattr(module, "find_spec", lambda package: None if package == "verl" else package)
     with pytest.raises(SystemExit) as ended:
         gpu_check(check(tmp_path))
     assert ended.value.code == 1
@@ -257,7 +263,7 @@ def test_a_failing_step_stops_only_what_needs_its_model(
 
 def test_a_step_that_takes_too_long_is_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    assert run.wait_for(process, 0) is None
+    assert module.wait_for(process, 0) is None
     assert process.returncode is not None
 
 
@@ -270,7 +276,7 @@ def test_p18_bad_settings_are_one_line(tmp_path: Path) -> None:
 
 
 def test_the_record_of_a_gpu_is_named_after_it() -> None:
-    path = run.record_path(GpuCheckSettings(), [H100, H100])
+    path = module.record_path(GpuCheckSettings(), [H100, H100])
     assert path == Path("results/records/gpu-check-nvidia-h100-80gb-hbm3-x2/record.json")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, claims, evaluated, make_study, solved, write_json
+from report_study import ATTACK, DECISIONS, MODELS, PER_LEVEL, evaluated, make_study, solved, write_json
 
 from compositionality.data.artefact import code_version, file_hash, read_manifest, verify
 from compositionality.errors import UserError
@@ -27,12 +27,10 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
-from compositionality.report.page.content import stages
+from compositionality.report.page.content import HeadlineComparison, comparison, stages
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
-from compositionality.report.page.opening import HeadlineComparison, comparison, worked_problem
-from compositionality.report.page.results import FigureRows
-from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples
+from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import rendered
 from compositionality.rollout.store import read_rollouts
 from compositionality.types import CORRECT
@@ -92,7 +90,7 @@ def test_the_page_holds_every_part_in_order(page: Path) -> None:
 
 def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: Path) -> None:
     html = page.read_text()
-    study = html[html.index('<section id="training-chapter">') :]
+    study = re.sub(' data-title="[^"]*"', "", html[html.index('<section id="training-chapter">') :])
     warning = "rl-level1 in seed1: none of 20 updates had signal; its weights are unchanged"
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
@@ -132,24 +130,6 @@ def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_a
     assert 'badge not-testable"><span aria-hidden="true">∅</span> not testable' in rows["H5"]
     assert '<div class="small">Not testable: rl-level2 hardly trained</div>' in rows["H5"]
     assert "after Holm" not in rows["H5"]
-
-
-def test_claims_of_another_study_stand_below_and_in_the_same_table(tmp_path: Path) -> None:
-    settings = make_study(tmp_path, parts=["claims"])
-    other = tmp_path / "results" / "tiny-injection"
-    settings.others = [str(other)]
-    with pytest.raises(UserError, match=r"tiny-injection/claims.json: no such file; make it with bash bash/claims.sh"):
-        report(settings)
-    write_json(other / "claims.json", claims(4), step="claims")
-    html = report(settings).read_text()
-    assert html.index('id="claim-H5"') < html.index("Claims of the study tiny-injection</h3>")
-    assert "From 4 seeds" in html
-    assert 'id="tiny-injection-claim-H5"' in html
-    with (settings.output / "tables" / "claims.csv").open() as file:
-        assert Counter(row["study"] for row in csv.DictReader(file)) == {"tiny": 5, "tiny-injection": 5}
-    (other / "claims.json").write_text("{}")
-    with pytest.raises(UserError, match="altered"):
-        report(settings)
 
 
 def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: Path) -> None:
@@ -218,39 +198,25 @@ def test_p15_one_byte_of_any_input_makes_the_report_stale(copied: ReportSettings
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "file", "told"),
     [
-        (
-            lambda folder: one_byte(folder / "section41_42" / "times.tsv"),
-            r"index.html: stale, \S+times.tsv has changed",
-        ),
-        (
-            lambda folder: one_byte(folder / "seed0" / "section41_42" / "results.parquet"),
-            r"section41_42/results.parquet: altered",
-        ),
-        (
-            lambda folder: one_byte(folder / "seed0" / "section44" / "results.parquet"),
-            r"section44/results.parquet: altered or",
-        ),
-        (
-            lambda folder: one_byte(next((folder / "seed0" / "section44" / "rollouts").glob("*/*/shard*"))),
-            r"section44/rollouts/\S+: altered",
-        ),
-        (
-            lambda folder: one_byte(folder / "seed1" / "section45" / "results.parquet"),
-            r"seed1/section45/results.parquet: altered",
-        ),
-        (lambda folder: (folder / "claims.json").unlink(), r"index.html: stale, claims.json is gone"),
-        (lambda folder: one_byte(folder / "report" / "figures" / "passk.png"), r"figures/passk.png: altered"),
-        (lambda folder: one_byte(folder / "report" / "index.html"), r"index.html: altered"),
-        (lambda folder: (folder / "report" / "tables" / "passk.csv").unlink(), r"tables/passk.csv: missing"),
-        (lambda folder: shutil.rmtree(folder / "report"), r"report: is not there"),
+        (one_byte, "section41_42/times.tsv", r"index.html: stale, \S+times.tsv has changed"),
+        (one_byte, "seed0/section41_42/results.parquet", r"section41_42/results.parquet: altered"),
+        (one_byte, "seed0/section44/results.parquet", r"section44/results.parquet: altered or"),
+        (one_byte, "seed0/section44/rollouts/*/*/shard*", r"section44/rollouts/\S+: altered"),
+        (one_byte, "seed1/section41_42/rollouts/*/*/shard*", r"seed1/section41_42/rollouts/\S+: altered"),
+        (one_byte, "seed1/section45/results.parquet", r"seed1/section45/results.parquet: altered"),
+        (Path.unlink, "claims.json", r"index.html: stale, claims.json is gone"),
+        (one_byte, "report/figures/passk.png", r"figures/passk.png: altered"),
+        (one_byte, "report/index.html", r"index.html: altered"),
+        (Path.unlink, "report/tables/passk.csv", r"tables/passk.csv: missing"),
+        (shutil.rmtree, "report", r"report: is not there"),
     ],
 )
 def test_p15_check_names_the_file_in_one_line(
-    copied: ReportSettings, change: Callable[[Path], object], told: str
+    copied: ReportSettings, change: Callable[[Path], object], file: str, told: str
 ) -> None:
-    change(copied.study)
+    change(next(copied.study.glob(file)))
     with pytest.raises(UserError, match=told) as raised:
         check(copied)
     assert "\n" not in str(raised.value)
@@ -267,7 +233,7 @@ def test_p15_a_check_that_fails_exits_with_2(copied: ReportSettings) -> None:
 def test_a_report_follows_its_inputs(copied: ReportSettings) -> None:
     times = copied.study / "section41_42" / "times.tsv"
     times.write_text(times.read_text().replace("700", "60"))
-    assert "60 seconds" in report(copied).read_text()
+    assert "1 minute if one step" in report(copied).read_text()
     check(copied)
     page = copied.output / "index.html"
     old = read_manifest(copied.output)
@@ -339,8 +305,12 @@ def test_p18_a_result_without_what_the_page_needs_is_named(
         ("machine.json", b"[]", r"machine.json: damaged \(a JSON list, not an object\)"),
         ("machine.json", b'{"cpu": "x"}', "machine.json: has no key 'cores'"),
         ("machine.json", b"\xff", "machine.json: damaged .not UTF-8"),
-        ("times.tsv", b"9\t0\t1\tx\tsoon\n", "times.tsv: line 1: 'soon' is not a number of seconds"),
-        ("times.tsv", b"\xff\n", "times.tsv: damaged .not UTF-8"),
+        (
+            "times.tsv",
+            b"9\t0\t1\tx\tsoon\n",
+            "times.tsv: not lines of began, seed, depth, step.*'soon'",
+        ),
+        ("times.tsv", b"\xff\n", "times.tsv: not lines of "),
         ("recipe.json", b"[]", "recipe.json: damaged .a JSON list"),
         ("recipe.json", b'{"settings": []}', "recipe.json: settings: a list of JSON"),
     ],
@@ -351,28 +321,32 @@ def test_p18_a_damaged_file_is_named(
     path = tmp_path / name
     path.write_bytes(text)
     inputs = Inputs(settings, (), {name: path})
-    read = partial(stages, inputs) if name == "times.tsv" else inputs.json
+    read = partial(stages, inputs) if name == "times.tsv" else partial(inputs.json, name)
     with pytest.raises(UserError, match=told) as raised:
-        read(name)
+        read()
     assert "\n" not in str(raised.value)
 
 
-def test_tables_are_csv(settings: ReportSettings) -> None:
+def test_every_figure_has_its_rows_as_csv(settings: ReportSettings) -> None:
     def rows(name: str) -> list[dict[str, str]]:
         with (settings.output / "tables" / f"{name}.csv").open() as stream:
             return list(csv.DictReader(stream))
 
-    assert {row["decision"] for row in rows("claims")} == set(DECISIONS)
+    assert {path.stem for path in (settings.output / "tables").iterdir()} == {
+        *FIGURES, "training_runs", "settings", "stages",
+    }  # fmt: skip
     assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
-    assert len(rows("accuracy")) == len(MODELS) * 6
+    shares = [row for row in rows("accuracy") if not row["base"]]
+    assert Counter(row["measure"] for row in shares) == {"correct": len(MODELS) * 6, "composed": len(MODELS) * 6}
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
-    assert {(row["measure"], row["composed"], row["n_seeds"]) for row in rows("composed")} == {("composed", "0.0", "2")}
     assert [(row["seed"], row["arm"], row["groups_with_signal"]) for row in rows("training_runs")] == [
         (seed, arm, signal) for seed in ("seed0", "seed1") for arm, signal in (("rl-level1", "0"), ("rl-level2", "100"))
     ]
     budget = [row for row in rows("budget") if row["seed"] == "seed0"]
     assert [int(row["completions"]) for row in budget if row["arm"] == "rft"] == [40, 80]
     assert [int(row["completions"]) for row in budget if row["arm"] == "rl-level2"][:4] == [32, 64, 96, 128]
+    assert rows("stages") == [{"seed": "seed0", "step": "stage1", "seconds": "700"}]
+    assert {"run": "sampling", "key": "n_samples", "value": "1"} in rows("settings")
 
 
 def unpacked(html: str, name: str) -> str:
@@ -384,7 +358,7 @@ def unpacked(html: str, name: str) -> str:
 def test_a_figure_in_the_page_is_that_of_its_file(settings: ReportSettings, page: Path) -> None:
     inputs, specs = find_inputs(settings), json.loads(unpacked(page.read_text(), "specs"))
     assert [*specs] == [*FIGURES]
-    for figure in page_figures(inputs, FigureRows(inputs)):
+    for figure in page_figures(inputs):
         assert specs[figure.name] == json.loads(json.dumps(figure.spec))
         made = (settings.output / "figures" / f"{figure.name}.png").read_bytes()
         assert made == rendered(specs[figure.name], "png", inputs.stamp(figure.inputs))
@@ -451,7 +425,7 @@ def test_ids_in_the_page_are_unique(page: Path) -> None:
 
 def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSettings) -> None:
     inputs = find_inputs(settings)
-    found = FigureRows(inputs)
+    shown = {figure.name: figure for figure in page_figures(inputs)}
     counts = {
         name: [read(inputs.files[f"{name}/seed{seed}/results.parquet"]) for seed in range(2)]
         for name in ("passk", "failures")
@@ -461,25 +435,27 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
         keys = {"arm": row["model"], "group": row["group"], "level": row["level"]}
         return table[(table[list(keys)] == list(keys.values())).all(axis=1)]
 
-    for row in found.passk[found.passk["base"] == ""].to_dict("records"):
+    curves = shown["passk"].rows
+    for row in curves[curves["base"] == ""].to_dict("records"):
         assert (row["n_seeds"], row["interval"]) == (2, "seeds and problems")
         if row["k"] == 1:
-            first = [(one["right"] / one["judged"]).mean() for one in (of(table, row) for table in counts["passk"])]
-            assert row["values"] == pytest.approx(first)
+            tables = [of(table, row) for table in counts["passk"]]
+            assert row["values"] == pytest.approx([(table["right"] / table["judged"]).mean() for table in tables])
         assert row["value"] == pytest.approx(sum(row["values"]) / 2)
-    for row in found.failure_shares:
+    for row in shown["failure_modes"].rows:
         rows = [of(table, row) for table in counts["failures"]]
-        same = [one[f"failure_{row['class']}"].sum() / one["n"].sum() for one in rows]
+        same = [table[f"failure_{row['class']}"].sum() / table["n"].sum() for table in rows]
         assert row["values"] == pytest.approx(same)
         assert row["share"] == pytest.approx(sum(same) / 2)
         assert row["low"] <= row["share"] <= row["high"]
-    assert {row["n_seeds"] for row in found.by_function} <= {1, 2}
-    assert {row["level"] for row in found.crossovers} == {1, 2, 3}
+    assert {row["n_seeds"] for row in shown["functions"].rows} <= {1, 2}
+    assert [row[1] for row in shown["passk"].details["rows"]] == [1, 2, 3]
 
 
 def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:
-    found = FigureRows(find_inputs(make_study(tmp_path, parts=("passk", "failures"))))
-    assert {*found.passk["interval"], *(row["interval"] for row in found.failure_shares)} == {"problems"}
+    inputs = find_inputs(make_study(tmp_path, parts=("passk", "failures")))
+    shown = {figure.name: figure.rows for figure in page_figures(inputs)}
+    assert {*shown["passk"]["interval"], *(row["interval"] for row in shown["failure_modes"])} == {"problems"}
 
 
 def test_a_study_of_another_task_with_other_groups_levels_and_arms(tmp_path: Path) -> None:

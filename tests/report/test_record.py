@@ -13,12 +13,12 @@ from report_study import make_study, of_seed
 from compositionality.data.artefact import Recipe, file_hash, new_artefact, verify
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims
-from compositionality.evaluate.claims.tables import claims_markdown
+from compositionality.evaluate.claims.tables import claims_text
 from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import read, write
 from compositionality.evaluate.tables import summary_markdown
-from compositionality.report.draw import FigureSettings, draw_accuracy
+from compositionality.report.draw import FigureSettings, draw_figure
 from compositionality.report.record import FILES, RecordSettings, read_times, steps, without_places, write_record
 from compositionality.study.machine import machine
 
@@ -44,13 +44,13 @@ def settings_of(tmp_path: Path) -> RecordSettings:
     results = [f"accuracy/seed{seed}:{of_seed(study, seed)}/{name}" for seed in range(2)]
     claims = decide_claims(ClaimsSettings(results, study / "claims.json"))
     inputs = [entry.removeprefix("accuracy/") for entry in results]
-    figure = draw_accuracy(FigureSettings(inputs, section / "accuracy_by_level"))
-    (tmp_path / "times.tsv").write_text("pretrain\t120.5\nrl 30\nrl 12.25\n")
+    figure = draw_figure(FigureSettings(inputs, section / "accuracy_by_level"))
+    (tmp_path / "times.tsv").write_text("9\tseed0\t3\tbase\t120\n9\t\t1\tpage\t5\n")
     (tmp_path / "grpo.yaml").write_text(f"model:\n  path: {tmp_path}/base\noptim: {{lr: 0.0003}}\n")
     return RecordSettings(
         results, tmp_path / "records" / "small", command="SEEDS=2 bash bash/quickstart.sh",
         config=[f"grpo:{tmp_path}/grpo.yaml"], runs=[f"seed0-rl:{run_folder(tmp_path)}"],
-        times=[f"seed0:{tmp_path}/times.tsv"], notes=["alone on the machine"], figure=str(figure),
+        times=f"{tmp_path}/times.tsv", notes=["alone on the machine"], figure=str(figure),
         claims=str(claims), machine=str(section / "machine.json"),
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_a_record_holds_everything(made: RecordSettings) -> None:
     assert {path.name for path in folder.iterdir()} == {*FILES, "README.md", "manifest.json"}
     assert record["config"]["grpo"] == {"model": {"path": "base"}, "optim": {"lr": 0.0003}}
     assert record["runs_by_code"] == [record["code"]]
-    assert record["times_s"] == {"seed0": {"pretrain": 120.5, "rl": 42.25}}
+    assert record["times_s"] == {"seed0/base": 120}
     tables = {name: Path(path) for name, _, path in (entry.partition(":") for entry in made.results)}
     inputs = {name: file_hash(path) for name, path in {**tables, "claims": Path(made.claims)}.items()}
     assert verify(folder).inputs == inputs
@@ -90,7 +90,7 @@ def test_the_page_has_the_tables_and_what_is_missing(made: RecordSettings) -> No
     assert "Not in this folder: completions, logs." in page
     results = read_results([entry.removeprefix("accuracy/") for entry in made.results])
     tables = summary_markdown(summary_of(results)).splitlines()
-    tables += claims_markdown(json.loads(Path(made.claims).read_text())).splitlines()
+    tables += claims_text(json.loads(Path(made.claims).read_text())).splitlines()
     assert set(tables) <= set(page.splitlines())
     assert not unfound(page, read_record(made.output / "record.json"))
     bare = write_record(RecordSettings(made.results, made.output.with_name("bare")))
@@ -170,11 +170,10 @@ def test_paths_lose_their_folders(text: str, expected: str) -> None:
 
 def test_bad_files_are_named(tmp_path: Path) -> None:
     bad = tmp_path / "times.tsv"
-    bad.write_text("pretrain 1\nrl soon\n")
-    with pytest.raises(UserError, match=r"times.tsv: line 2 is no 'stage seconds'"):
+    with pytest.raises(UserError, match=r"times.tsv: not lines of .*No such file"):
         read_times(bad)
-    bad.write_text("alone\n")
-    with pytest.raises(UserError, match="line 1 is no"):
+    bad.write_text("9\tseed0\t3\trl\tsoon\n")
+    with pytest.raises(UserError, match=r"times.tsv: not lines of began, seed, depth, step, seconds .*'soon'"):
         read_times(bad)
     with pytest.raises(UserError, match=r"has no metrics.jsonl"):
-        list(steps([("rl", tmp_path)]))
+        list(steps({"rl": tmp_path}))

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.config.cli import parse, run, split_layers
+from compositionality.config.cli import parse, run
 from compositionality.config.profile import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.study.steps import settings_of
 from compositionality.train.common.metrics import TRAINED
 from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
 
@@ -40,7 +39,6 @@ STEPS = {
     "claims": ("results=[accuracy/seed0:r]", "output=out.json"),
     "summarise_seeds": ("inputs=[seed0:r/section41_42/results.parquet]", "output=out.csv"),
     "fit_scaling": ("points=[a.csv]", "output=out"),
-    "draw_scaling": ("fits=s.json", "output=out"),
     "draw_figure": ("inputs=[seed0:r]", "output=out"),
     "report": ("study=s", "output=out"),
     "write_record": ("results=[accuracy/seed0:r/results.parquet]", "output=out"),
@@ -117,7 +115,7 @@ def test_no_input_need_be_there(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_every_entry_point_is_covered() -> None:
     examples = {path.stem for path in (Path(__file__).parents[2] / "examples").glob("*.py")}
-    assert examples - STEPS.keys() == {"run_study", "register"}
+    assert examples - STEPS.keys() == {"run_study"}
 
 
 @pytest.mark.parametrize(("name", "words", "told"), PLANTED)
@@ -131,15 +129,6 @@ def test_p18_a_dry_run_and_a_start_refuse_with_the_same_line(
     assert said[0] == said[1]
     assert said[0].startswith("error: ")
     assert told in said[0]
-
-
-def test_a_step_has_the_settings_of_its_command() -> None:
-    words = ["profile=tiny", "step=section41_42/stage1_rft", *SFT]
-    overrides, layers = split_layers(SftSettings, words, "train_sft")
-    assert settings_of("train_sft", words) == parse(SftSettings, overrides, layers)
-    assert set(settings_of("create_problems", ["set=countdown", "output=o", "profile=tiny"])) > {"test", "validation"}
-    with pytest.raises(UserError, match=r"optim\.lrr: no such setting"):
-        settings_of("train_sft", [*words, "optim.lrr=1"])
 
 
 def test_inputs_that_are_there_are_checked(

@@ -257,7 +257,7 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
         "    words: [algorithm.clip_high=0.28]\n    model: stage2-rl-dapo/final\n    colour: '#123456'\n"
     )
     (tmp_path / "section41_42.yaml").write_text(text)
-    monkeypatch.setattr(load_study, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
     step = by_key(asked(arms=("rl-dapo",)))["seed0/rl-dapo"]
     assert (step.settings.algorithm.clip_high, step.settings.trainer.output) == (
         0.28,
@@ -275,12 +275,15 @@ def test_an_arm_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Monkey
         (("title: RL on level 1\n", "title: [\n"), r"section41_42\.yaml: not readable as YAML: line \d+"),
     ],
 )
-def test_p18_a_study_that_does_not_fit_is_one_line(change: tuple[str, str], named: str, tmp_path: Path) -> None:
+def test_p18_a_study_that_does_not_fit_is_one_line(
+    change: tuple[str, str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = (models.FOLDER / "section41_42.yaml").read_text()
     assert change[0] in text
     (tmp_path / "section41_42.yaml").write_text(text.replace(*change, 1))
+    monkeypatch.setattr(models, "FOLDER", tmp_path)
     with pytest.raises(UserError, match=named) as caught:
-        load_study("section41_42", tmp_path)
+        load_study("section41_42")
     assert "\n" not in str(caught.value)
 
 

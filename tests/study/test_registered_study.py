@@ -109,7 +109,9 @@ def test_claims_that_changed_are_decided_again_and_nothing_else_is_run(committed
     claims = tmp_path / "claims.yaml"
     claims.write_text(claims.read_text().replace("0.05", "0.04"))
     git(tmp_path, "commit", "-q", "-am", "other thresholds")
-    with pytest.raises(UserError, match="claims_sha256: the claims' file is not what was registered"):
+    with pytest.raises(
+        UserError, match=r"its claims changed since its commit \w{12}; check that commit out to run it again"
+    ):
         registered_study(str(committed), [], {})
     steps, _ = registered_study(str(committed), ["--post-hoc"], {})
     assert [(step.name, step.after) for step in steps] == [
@@ -201,12 +203,23 @@ def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(co
     claims, text = (committed.parent / "claims.yaml").read_text(), committed.read_text()
     refused(r"small.yaml: changed since its commit", "small.yaml", text + "# later\n")
     refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
-    changed = r"small.yaml: claims_sha256: the claims' file is not what was registered"
+    changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out"
     refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
-    recipe = r"recipe_sha256: the settings of its steps are not what was registered"
-    refused(recipe, "small.yaml", re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text))
     without = re.sub(".*_sha256: .*\n", "", text)
-    refused(r"claims_sha256: not there yet; run python examples/register.py", "small.yaml", without)
+    refused(
+        r"claims_sha256: not there yet; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true",
+        "small.yaml",
+        without,
+    )
+    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text))
+    git(committed.parent, "commit", "-q", "-am", "another recipe")
+    with pytest.raises(UserError, match=r"small.yaml: its recipe changed since its commit \w+; check that commit out"):
+        registered(str(committed))
+
+
+def test_a_registration_of_an_earlier_commit_says_where_it_runs() -> None:
+    with pytest.raises(UserError, match=r"its claims and recipe changed since its commit \w{12}; check that"):
+        registered("composition-2")
 
 
 def test_a_registered_study_takes_no_settings(committed: Path, tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ if words[0] == "start":
         time.sleep(float(late.partition(":")[2]))
     (folder / node).write_text(options["--num-gpus"])
     leaves = os.environ.get("LEAVES", "")
-    time.sleep(2 if node == leaves else 1000)
+    while node != leaves or not (folder / "started").is_file():  # it leaves once the script runs
+        time.sleep(0.1)
     (folder / node).unlink()
     sys.exit(1)
 """
@@ -55,6 +56,7 @@ def nodes():
              "Resources": {"GPU": float((FOLDER / name).read_text())}} for name in there]
 """
 SCRIPT = """
+touch "$FOLDER/started"
 echo "$NNODES nodes of $N_GPUS GPUs at $RAY_ADDRESS, $RAY_AUTH_MODE, $*"
 if [[ $1 == long ]]; then sleep 1000; fi
 exit "${2:-0}"

@@ -134,7 +134,7 @@ def test_nodes_that_the_single_file_trainer_does_not_use_are_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NNODES", "2")
-    for name in ("on_ranks", "settle_model"):
+    for name in ("on_ranks", "resolve_model"):
         monkeypatch.setattr(engines, name, lambda *_: None)
     train_sft(settings("engine=single"))
     assert "NNODES is left out: engine=single uses this machine" in capsys.readouterr().out

@@ -10,8 +10,9 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.tasks.string.functions import ATOMS, TWINS
 from compositionality.tasks.string.prior import PRIOR, prior_functions
-from compositionality.train.tiny.batches import PackedBatches, Packing
+from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
+from compositionality.train.tiny.settings import Packing
 from compositionality.train.tiny.tokenizer import render
 
 DROP = (0, 3)

@@ -15,7 +15,8 @@ from compositionality.config.cli import parse
 from compositionality.errors import UserError
 from compositionality.train.common.run_folder import latest_step
 from compositionality.train.tiny.corpus import Corpus
-from compositionality.train.tiny.pretrain import PretrainSettings, pretrain, progress_path
+from compositionality.train.tiny.pretrain import pretrain
+from compositionality.train.tiny.settings import PretrainSettings, progress_path
 from compositionality.train.tiny.tokenizer import render
 
 ROOT = Path(__file__).resolve().parents[2]

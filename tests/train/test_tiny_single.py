@@ -18,7 +18,8 @@ from compositionality.train.sft_settings import check_settings as check_sft
 from compositionality.train.tiny import pretrain as module
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig
-from compositionality.train.tiny.pretrain import Packing, PretrainSettings, pretrain
+from compositionality.train.tiny.pretrain import pretrain
+from compositionality.train.tiny.settings import Packing, PretrainSettings
 
 MIX = Mix(
     deepest=8,

@@ -1,18 +1,15 @@
 """What a claim is: comparisons against thresholds, with gates; read from ``config/claims/NAME.yaml``."""
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from typing import Annotated, Any
 
 from compositionality.errors import UserError
 from compositionality.evaluate.measures import is_pass_at_k
+from compositionality.ranges import Fraction, NonEmptyStr, OneOf, validated
 from compositionality.types import (
     ALL_LEVELS,
     ALL_SAMPLES,
@@ -29,8 +26,11 @@ from compositionality.yaml_files import named_yaml, read_yaml_mapping
 FOLDER = Path(__file__).parents[2] / "config" / "claims"
 LEVELS = {"deepest": DEEPEST, "all": ALL_LEVELS}
 """Words for levels."""
+AXES = ("group", "level", "model", "base")
+"""Keys of a comparison that may hold a list: one comparison for each entry, the last key varying fastest."""
 EXPLAINED = "config/claims/composition.yaml explains the keys"
-Share = Annotated[float, Field(ge=0, le=1)]
+ALL, NO_EFFECT = "all", "no effect"
+INTERVAL, VALUE = "interval", "value"
 
 
 class Rule(StrEnum):
@@ -47,6 +47,10 @@ class Rule(StrEnum):
         return {"<=": cls.AT_MOST, "within": cls.WITHIN}.get(str(value))
 
 
+DENIALS = (Rule.AT_MOST, Rule.WITHIN)
+"""Rules of claims that there is no effect."""
+
+
 class Origin(StrEnum):
     """Whose claim it is."""
 
@@ -55,30 +59,29 @@ class Origin(StrEnum):
     OWN = "own"  # of who runs the study; never counted as the paper's
 
 
-class Strict:
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+AMetric = Annotated[Metric, OneOf(tuple(Metric))]
 
 
 @dataclass(frozen=True)
-class Comparison(Strict):
-    """metric(model) − times × metric(base) at one level, against a threshold: the smallest effect that counts.
+class Comparison:
+    """measure(model) − times × measure(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
-    the model's own figure is compared with the threshold. ``part``: a measure (evaluate/measures.py); ``base_part``: of
-    the base, where it is another one. ``results`` names the evaluations that hold the figures.
+    the model's own figure is compared with the threshold. ``measure``: a name of evaluate/measures.py;
+    ``base_measure``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
     """
 
     group: str
-    level: Annotated[int, BeforeValidator(lambda value: LEVELS.get(value, value) if isinstance(value, str) else value)]
+    level: int
     model: str
     base: str = ""
-    rule: Annotated[Rule, BeforeValidator(lambda value: Rule._missing_(value) or value)] = Rule.ABOVE
+    rule: Annotated[Rule, OneOf(tuple(Rule))] = Rule.ABOVE
     threshold: float = 0.0
     times: float = 1.0
-    metric: Metric = Metric.ACCURACY
-    part: str = CORRECT
+    metric: AMetric = Metric.ACCURACY
+    measure: str = CORRECT
     results: str = "accuracy"
-    base_part: str = ""
+    base_measure: str = ""
     over: tuple[str, ...] = ()
     gates: "tuple[Gate, ...]" = ()
 
@@ -88,6 +91,11 @@ class Comparison(Strict):
         return (*((self.model, self.base) if self.base else (self.model,)), *self.over)
 
     @property
+    def denies(self) -> bool:
+        """True if it says that there is no effect."""
+        return self.rule in DENIALS
+
+    @property
     def place(self) -> str:
         """``trained L3``; ``igsm, deepest level``."""
         names = {DEEPEST: f"{self.group}, deepest level", ALL_LEVELS: self.group}
@@ -95,105 +103,100 @@ class Comparison(Strict):
 
     def __str__(self) -> str:
         """``trained L3: rl-level2 − rl-level1 > 20``, in points; ``heldout L3, atomic error: …``."""
-        plain = (self.metric, self.part) == (Metric.ACCURACY, CORRECT) or self.metric is Metric.SCALING
-        part = "" if plain else f", {self.part.replace('_', ' ')}"
-        part += f" against {self.base_part}" if self.base_part else ""
-        what = f"{self.place}{part}: {self.model}"
+        plain = (self.metric, self.measure) == (Metric.ACCURACY, CORRECT) or self.metric is Metric.SCALING
+        measure = "" if plain else f", {self.measure.replace('_', ' ')}"
+        measure += f" against {self.base_measure}" if self.base_measure else ""
+        what = f"{self.place}{measure}: {self.model}"
         base = self.base if self.times == 1 else f"{self.times:g} × {self.base}"
         if self.rule in (Rule.APART, Rule.EVERY_SEED):
             return f"{what} > {base}, {self.rule}"
         difference = f"{what} − {base}" if base else what
         if self.over:
             difference += f", over {self.over[0]} − {self.over[1]},"
-        return f"{difference} {self.rule}{'' if self.rule is Rule.WITHIN else ' '}{100 * self.threshold:g}"
+        points = f"{100 * self.threshold:g}".replace("-", "−")
+        return f"{difference} {self.rule}{'' if self.rule is Rule.WITHIN else ' '}{points}"
 
 
 # Gates: what must hold for a comparison to be decided; else it is not testable.
 
 
 @dataclass(frozen=True)
-class Headroom(Strict):
+class Headroom:
     """What the claim asks for lies below ``ceiling``, and not both arms lie below ``floor``."""
 
-    kind: Literal["headroom"]
-    ceiling: Share
-    floor: Share
+    ceiling: Fraction
+    floor: Fraction
 
 
 @dataclass(frozen=True)
-class Trained(Strict):
+class Trained:
     """Every arm but ``starts`` was trained: least shares of groups and of updates with signal in all seeds together,
     and the least number of updates with signal in any seed."""
 
-    kind: Literal["trained"]
-    groups: Share
-    updates: Share
+    groups: Fraction
+    updates: Fraction
     least_updates: int
     starts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Sensitive(Strict):
-    """Of claims that there is no effect: on the very problems ``model`` is ahead of ``base`` (empty: its own figure is)
-    by more than the threshold, in ``part`` (empty: the same part)."""
+class Requires:
+    """A comparison, above its threshold, that must be supported in the same study: ``text`` says in a phrase what.
 
-    kind: Literal["sensitive"]
-    model: str
-    base: str = ""
-    part: str = ""
+    Keys that are left out (None) are those of the claim. Of several groups the first that was run counts. ``only_for``
+    claims of ``no effect``: not asked of others, nor where an effect is found. ``decided_by`` the interval, or by the
+    value alone.
+    """
+
+    text: NonEmptyStr
+    only_for: Annotated[str, OneOf((ALL, NO_EFFECT))] = ALL
+    decided_by: Annotated[str, OneOf((INTERVAL, VALUE))] = INTERVAL
+    results: str | None = None
+    metric: AMetric | None = None  # of results
+    group: tuple[str, ...] = ()
+    level: int | None = None
+    model: str | None = None
+    base: str | None = None
+    measure: str | None = None
+    threshold: float | None = None
+
+    def comparisons(self, claim: Comparison) -> list[Comparison]:
+        """Return what must be supported for a comparison of a claim, for each of the groups."""
+        keys = ("results", "metric", "level", "model", "base", "measure", "threshold")
+        given = {key: value for key in keys if (value := getattr(self, key)) is not None}
+        plain = replace(claim, rule=Rule.ABOVE, times=1.0, base_measure="", over=(), gates=(), **given)
+        return [replace(plain, group=group) for group in self.group or (claim.group,)]
+
+
+Gate = Headroom | Trained | Requires
+KINDS = {"headroom": Headroom, "trained": Trained, "requires": Requires}
 
 
 @dataclass(frozen=True)
-class Kept(Strict):
-    """Of claims that there is no effect: at ``level`` the model lost at most ``loss`` to its base."""
-
-    kind: Literal["kept"]
-    level: int
-    loss: Share
-
-
-@dataclass(frozen=True)
-class Shown(Strict):
-    """What must hold in the same study, ``text`` in a phrase: of ``comparisons`` the first that was run."""
-
-    kind: Literal["shown"]
-    text: Annotated[str, Field(min_length=1)]
-    comparisons: tuple[Comparison, ...]
-
-
-Gate = Headroom | Trained | Sensitive | Kept | Shown
-
-
-@dataclass(frozen=True)
-class Claim(Strict):
+class Claim:
     """A hypothesis: comparisons that must all hold, what the paper says (``paper``) and where (``source``).
 
     The last three are keys of the file alone, for the comparisons: their results, their gates by name, and the claims
     whose comparisons come first.
     """
 
-    name: str
+    name: NonEmptyStr
     text: str
     paper: str = ""
     source: str = ""
     comparisons: tuple[Comparison, ...] = ()
-    origin: Origin = Origin.OWN
+    origin: Annotated[Origin, OneOf(tuple(Origin))] = Origin.OWN
     primary: bool = False  # of the few that a study is made for: Holm's family
     results: str = "accuracy"
     gates: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
 
-    @property
-    def hypothesis(self) -> str:
-        """``H3`` for H3 and its variants, ``control`` for a negative control."""
-        return self.name.partition("-")[0]
-
 
 @dataclass(frozen=True)
-class ResultSet(Strict):
+class ResultSet:
     """A set of evaluations that claims refer to by name: what it measures, and the script that makes it."""
 
-    metric: Metric
+    metric: AMetric
     script: str
 
 
@@ -205,23 +208,18 @@ class ClaimsFile:
     claims: tuple[Claim, ...]
     controls: tuple[Claim, ...]
 
+    @property
+    def by_name(self) -> dict[str, Claim]:
+        """Claims and controls."""
+        return {claim.name: claim for claim in (*self.claims, *self.controls)}
+
     def with_primary(self, names: Collection[str]) -> "ClaimsFile":
         """Return the same with the claims of these names as the primary ones. UserError for one without a p-value."""
         claims, controls = (
-            tuple(_with_p_value(replace(claim, primary=claim.name in names)) for claim in part)
-            for part in (self.claims, self.controls)
+            tuple(_with_p_value(replace(claim, primary=claim.name in names)) for claim in listed)
+            for listed in (self.claims, self.controls)
         )
         return replace(self, claims=claims, controls=controls)
-
-
-@dataclass
-class _Entries(Strict):
-    """The keys of a file of claims. An entry of ``gates`` that is a list stands for the gates that it names."""
-
-    results: dict[str, ResultSet]
-    gates: dict[str, Any] = field(default_factory=dict)
-    claims: list[Any] | None = None
-    controls: list[Any] | None = None
 
 
 def read_claims_file(name: str) -> ClaimsFile:
@@ -229,128 +227,127 @@ def read_claims_file(name: str) -> ClaimsFile:
     path = named_yaml(FOLDER, "claims", name)
     content = read_yaml_mapping(path)
     try:
-        entries: _Entries = _parsed(_Entries, content)
-        reader = _Reader(entries.results)
-        for key, entry in entries.gates.items():
-            reader.gates[key] = reader.read_gates(f"gates.{key}", entry)
-        claims, controls = (
-            tuple(reader.read_claim(f"{part}: entry {number}", entry) for number, entry in enumerate(listed or (), 1))
-            for part, listed in (("claims", entries.claims), ("controls", entries.controls))
-        )
+        return validated(_Reader, content).file()
     except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-    return ClaimsFile(entries.results, claims, controls)
-
-
-@cache
-def _adapter(schema: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(schema)
-
-
-def _parsed(schema: Any, content: Any, where: str = "") -> Any:
-    """Return ``content`` as ``schema``. UserError in one line for the first key that does not fit."""
-    try:
-        return _adapter(schema).validate_json(json.dumps(content, default=str))
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-    fault = next((one for one in faults if one["type"] == "unexpected_keyword_argument"), faults[0])
-    *place, key = ("", *fault["loc"])
-    steps = [where, *(str(step) for step in place if not isinstance(step, int) and step != "comparisons")]
-    if fault["type"] == "unexpected_keyword_argument":
-        steps.append(f"unknown key {key}; {EXPLAINED}")
-    elif fault["type"] == "missing":
-        steps.append(f"no {key}:")
-    else:
-        value = "" if isinstance(fault["input"], dict | list) else f"{fault['input']!r}: "
-        steps += ["" if isinstance(key, int) else str(key), f"{value}{fault['msg']}"]
-    raise UserError(": ".join(filter(None, steps)))
+        words = str(error).replace("--help lists them", EXPLAINED)
+        raise UserError(f"{path}: {words}") from error
 
 
 @dataclass
 class _Reader:
-    """Reads entries of a file one after another; ``gates`` and ``claims`` by name are those that were read."""
+    """The keys of a file of claims, entries as they are written."""
 
-    results: Mapping[str, ResultSet]
-    gates: dict[str, tuple[Gate, ...]] = field(default_factory=dict)
-    claims: dict[str, Claim] = field(default_factory=dict)
+    results: dict[str, ResultSet]
+    gates: dict[str, Any] = field(default_factory=dict)
+    claims: list[Any] = field(default_factory=list)
+    controls: list[Any] = field(default_factory=list)
 
-    def read_gates(self, where: str, entry: Any) -> tuple[Gate, ...]:
-        """Return the gates that an entry names or is."""
-        if isinstance(entry, list | tuple):
-            names = [str(name) for name in entry]
-            for name in names:
-                if name not in self.gates:
-                    raise UserError(f"{where}: no gate {name}; there are: {', '.join(self.gates) or 'none'}")
-            return tuple(dict.fromkeys(gate for name in names for gate in self.gates[name]))
-        if isinstance(entry, dict) and entry.get("kind") == "shown":
-            own = {key: value for key, value in entry.items() if key in ("kind", "text")}
-            compared = {key: value for key, value in entry.items() if key not in (*own, "results")}
-            entry = {**own, "comparisons": self.expand(where, compared, entry.get("results", "accuracy"))}
-        gate = _parsed(Annotated[Gate, Field(discriminator="kind")], entry, where)
-        for comparison in gate.comparisons if isinstance(gate, Shown) else ():
-            _check(where, comparison)
-        return (gate,)
+    def file(self) -> ClaimsFile:
+        """Read the entries one after another: each may name those before it."""
+        gates, known = dict[str, tuple[Gate, ...]](), dict[str, Claim]()
+        for name, entry in self.gates.items():
+            where = f"gates.{name}: "
+            gates[name] = _named(where, entry, gates) if isinstance(entry, list) else (self.gate(where, entry),)
+        for key, entries in (("claims", self.claims), ("controls", self.controls)):
+            for number, entry in enumerate(entries, 1):
+                claim = self.claim(f"{key}: entry {number}: ", entry, gates, known)
+                known[claim.name] = claim
+        claims, n = tuple(known.values()), len(self.claims)
+        return ClaimsFile(self.results, claims[:n], claims[n:])
 
-    def read_claim(self, where: str, entry: Any) -> Claim:
-        """Return an entry of claims or controls as a claim."""
-        if isinstance(entry, dict):
-            where = f"claim {entry['name']}" if "name" in entry else where
-            name, listed = entry.get("results", "accuracy"), entry.get("comparisons")
-            if isinstance(listed, list):
-                entry = {**entry, "comparisons": [one for each in listed for one in self.expand(where, each, name)]}
-        claim: Claim = _parsed(Claim, entry, where)
-        if claim.name in self.claims:
-            raise UserError(f"{where}: there twice")
+    def gate(self, where: str, entry: Any) -> Gate:
+        """Return an entry of ``gates`` that is no list of other gates."""
+        keys = dict(_mapping(where, entry))
+        kind = str(keys.pop("kind", ""))
+        if kind not in KINDS:
+            raise UserError(f"{where}kind={kind}: must be one of {', '.join(KINDS)}")
+        if kind == "requires":
+            keys = self.with_metric(where, keys)
+            keys |= {"group": [keys["group"]]} if isinstance(keys.get("group"), str) else {}
+        gate: Gate = validated(KINDS[kind], keys, prefix=where)
+        return gate
+
+    def claim(self, where: str, entry: Any, gates: Mapping[str, tuple[Gate, ...]], known: Mapping[str, Claim]) -> Claim:
+        """Return an entry of claims or controls."""
+        entry = _mapping(where, entry)
+        where = f"claim {entry['name']}: " if "name" in entry else where
+        claim = validated(Claim, {**entry, "comparisons": []}, prefix=where)
+        if claim.name in known:
+            raise UserError(f"{where}there twice")
         if "paper" not in entry and claim.origin is not Origin.OWN:
-            raise UserError(f"{where}: no paper:")
-        comparisons: list[Comparison] = []
+            raise UserError(f"{where}no paper:")
+        comparisons, gates_of_claim = list[Comparison](), _named(where, claim.gates, gates)
         for name in claim.all_of:
-            if name not in self.claims:
-                raise UserError(f"{where}: all_of: no claim {name} before this one")
-            comparisons += self.claims[name].comparisons
-        gates = self.read_gates(where, claim.gates)
-        for comparison in claim.comparisons:
-            _check(where, comparison)
-            comparisons.append(replace(comparison, gates=gates))
+            if name not in known:
+                raise UserError(f"{where}all_of: no claim {name} before this one")
+            comparisons += known[name].comparisons
+        listed = entry.get("comparisons", [])
+        for compared in listed if isinstance(listed, list) else [listed]:
+            keys = {"results": claim.results, **_mapping(f"{where}comparisons: ", compared)}
+            comparisons += self.comparisons(where, keys, gates_of_claim)
         if not comparisons:
-            raise UserError(f"{where}: nothing is compared; give comparisons: or all_of:")
-        self.claims[claim.name] = _with_p_value(replace(claim, comparisons=tuple(comparisons)))
-        return self.claims[claim.name]
+            raise UserError(f"{where}nothing is compared; give comparisons: or all_of:")
+        return _with_p_value(replace(claim, comparisons=tuple(comparisons)))
 
-    def expand(self, where: str, entry: Any, name: Any) -> list[Any]:
-        """Return one comparison for each group, level, model and base that an entry lists, the last varying fastest."""
-        if not isinstance(entry, dict):
-            return [entry]
-        if str(name) not in self.results:
-            raise UserError(f"{where}: results {name} unknown; known: {', '.join(self.results)}")
-        given = {"metric": self.results[name].metric, "results": name}
-        if unknown := [key for key in entry if key in (*given, "gates")]:
-            raise UserError(f"{where}: unknown key {unknown[0]}; {EXPLAINED}")
-        axes = {key: entry[key] for key in ("group", "level", "model", "base") if key in entry}
-        lists = [value if isinstance(value, list) else [value] for value in axes.values()]
-        return [{**entry, **dict(zip(axes, values, strict=True)), **given} for values in product(*lists)]
+    def comparisons(self, where: str, keys: Mapping[str, Any], gates: tuple[Gate, ...]) -> Iterator[Comparison]:
+        """Yield one comparison for each group, level, model and base that ``keys`` list."""
+        keys = self.with_metric(where, keys)
+        axes = {key: keys[key] if isinstance(keys[key], list) else [keys[key]] for key in AXES if key in keys}
+        for values in product(*axes.values()):
+            comparison = validated(Comparison, {**keys, **dict(zip(axes, values, strict=True))}, prefix=where)
+            required = [gate.comparisons(comparison) for gate in gates if isinstance(gate, Requires)]
+            for checked in (comparison, *chain(*required)):
+                _check(where, checked)
+            yield replace(comparison, gates=gates)
+
+    def with_metric(self, where: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keys of a comparison with the metric of its results, words for levels as numbers."""
+        for key in {"metric", "gates"}.intersection(keys):
+            raise UserError(f"{where}{key}: no key of a comparison")
+        made = dict(keys)
+        if "results" in keys:
+            if (name := str(keys["results"])) not in self.results:
+                raise UserError(f"{where}results={name}: must be one of {', '.join(self.results)}")
+            made["metric"] = self.results[name].metric
+        if isinstance(level := keys.get("level"), str):
+            made["level"] = LEVELS.get(level, level)
+        return made
+
+
+def _mapping(where: str, entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise UserError(f"{where}{entry}: not a mapping of keys to values")
+    return entry
+
+
+def _named(where: str, entries: Sequence[Any], gates: Mapping[str, tuple[Gate, ...]]) -> tuple[Gate, ...]:
+    """Return the gates of these names, each once."""
+    names = [str(name) for name in entries]
+    for name in names:
+        if name not in gates:
+            raise UserError(f"{where}no gate {name}; there are: {', '.join(gates) or 'none'}")
+    return tuple(dict.fromkeys(gate for name in names for gate in gates[name]))
 
 
 def _check(where: str, comparison: Comparison) -> None:
-    """Raise UserError for a part that the metric lacks, and an ``over`` that means nothing."""
-    over, base, part = comparison.over, comparison.base, comparison.part
-    if over and (len(over) != 2 or not base or comparison.times != 1 or comparison.base_part):
-        raise UserError(f"{where}: over: give a model and its base, beside model and base, without times and base_part")
-    known, fits = {
-        Metric.ACCURACY: ((CORRECT, COMPOSED), part in (CORRECT, COMPOSED)),
-        Metric.INFLUENCE: ((MIXED, *QUERY_VALUES), part in (MIXED, *QUERY_VALUES)),
-        Metric.PASS_AT_K: (
-            (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…"),
-            all(one in ("", CORRECT) or is_pass_at_k(one) for one in (part, comparison.base_part)),
-        ),
-    }.get(comparison.metric, ((), True))
+    """Raise UserError for a measure that the metric lacks, and an ``over`` that means nothing."""
+    over, measure, base_measure = comparison.over, comparison.measure, comparison.base_measure
+    if over and (len(over) != 2 or not comparison.base or comparison.times != 1 or base_measure):
+        raise UserError(f"{where}over: give a model and its base, beside model and base, without times or base_measure")
+    known = {Metric.ACCURACY: (CORRECT, COMPOSED), Metric.INFLUENCE: (MIXED, *QUERY_VALUES)}.get(comparison.metric)
+    fits = known is None or measure in known
+    if comparison.metric is Metric.PASS_AT_K:
+        known = (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…")
+        fits = all(name in ("", CORRECT) or is_pass_at_k(name) for name in (measure, base_measure))
     if not fits:
-        raise UserError(f"{where}: part: {part!r} is not one of {', '.join(known)}, the parts of {comparison.metric}")
+        raise UserError(f"{where}measure={measure}: of {comparison.metric}, must be one of {', '.join(known or ())}")
 
 
 def _with_p_value(claim: Claim) -> Claim:
     """Return the claim. UserError if it is primary and a rule of it has no p-value."""
-    rules = [one.rule for one in claim.comparisons if one.rule in (Rule.APART, Rule.EVERY_SEED)]
-    if claim.primary and rules:
-        raise UserError(f"claim {claim.name}: primary: the rule {rules[0]} has no p-value; choose >, ≤ or within")
+    for comparison in claim.comparisons:
+        if claim.primary and comparison.rule in (Rule.APART, Rule.EVERY_SEED):
+            raise UserError(
+                f"claim {claim.name}: primary: the rule {comparison.rule} has no p-value; choose >, ≤ or within"
+            )
     return claim

@@ -11,8 +11,8 @@ from compositionality.console import new_console
 from compositionality.data.artefact import Recipe, config_hash, exclusive, file_hash, verify, write_derived
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
+from compositionality.evaluate.claims.compare import ByName
 from compositionality.evaluate.claims.decide import claim_rows
-from compositionality.evaluate.claims.gates import ByName
 from compositionality.evaluate.claims.model import Claim, ClaimsFile, read_claims_file
 from compositionality.evaluate.claims.tables import print_claims
 from compositionality.evaluate.registration import Frozen, Registration, claims_path
@@ -22,7 +22,7 @@ from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
 from compositionality.types import Metric
 
-STEP = "hold_claims"
+STEP = "decide_claims"
 AGAIN = "run examples/claims.py again with --force"
 ONE_SEED = (
     "One seed was run ({which}): its decisions are about these very models on other problems. How much another "
@@ -35,13 +35,17 @@ UNITS = {
 }
 
 
-class Standing(StrEnum):
+class RegistrationStatus(StrEnum):
     """What a claim was when the study began."""
 
     PRIMARY = "primary"
     SECONDARY = "secondary"
     POST_HOC = "post hoc"  # added or changed since results exist
     EXPLORATORY = "exploratory"  # not registered
+
+
+Statuses = dict[str, RegistrationStatus]
+"""By name of the claim; none where no registration was made."""
 
 
 @dataclass
@@ -57,20 +61,30 @@ class ClaimsSettings:
 
 
 def decide_claims(settings: ClaimsSettings) -> Path:
-    """Write ``output`` (claims.json) and print the table. UserError: no results."""
-    file = check(settings)
-    frozen, claims = _registered(settings)
-    results, notes = _read(settings.results, file, frozen.registration if frozen else None)
-    content = decisions_of(file.with_primary(frozen.registration.primary) if frozen else file, results, notes)
+    """Write ``output`` (claims.json) and print the table. The same results give the same bytes."""
+    file, statuses, changes = check(settings)
+    frozen = Frozen(Path(settings.registration)) if settings.registration else None
+    results, left_out = _read(settings.results, file, frozen.registration if frozen else None)
+    decided = claim_rows([*file.claims, *file.controls], results)
     if frozen:
-        standings, changes = standings_of(frozen, claims, file, post_hoc=settings.post_hoc)
-        facts = {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}
-        content |= {"registration": facts, "notes": [*changes, *content["notes"]]}
-        for row in (*content["claims"], *content["controls"]):
-            row["standing"] = standings[row["claim"]]
+        decided = [{**claim, "registration_status": statuses[claim["claim"]]} for claim in decided]
+    replicates = [(name, replicate) for name, rows in results.items() for replicate in rows.replicates]
+    content = {
+        "claims": decided[: len(file.claims)],
+        "controls": decided[len(file.claims) :],
+        "n_seeds": max((rows.n_seeds for rows in results.values()), default=0),
+        "seeds": list(dict.fromkeys(replicate.name for _, replicate in replicates)),
+        "confidence": CONFIDENCE,
+        "intervals": INTERVALS,
+        "notes": [*changes, *_notes(file, results), *left_out],
+        **({"registration": {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}} if frozen else {}),
+    }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-    replicates = [(name, one) for name, rows in results.items() for one in rows.replicates]
-    inputs = {f"{name}/{one.name}/{table}": path for name, one in replicates for table, path in one.tables.items()}
+    inputs = {
+        f"{name}/{replicate.name}/{table}": path
+        for name, replicate in replicates
+        for table, path in replicate.tables.items()
+    }
     recipe, output = Recipe(STEP, {"content": config_hash(content)}, inputs), settings.output
     with exclusive(output):
         write_derived(output, recipe, lambda path: path.write_text(text, encoding="utf-8"), force=settings.force)
@@ -79,17 +93,43 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     return output
 
 
-def check(settings: ClaimsSettings) -> ClaimsFile:
-    """Return the claims of the settings. UserError for an output, claims or a registration that cannot be."""
+def check(settings: ClaimsSettings) -> tuple[ClaimsFile, Statuses, list[str]]:
+    """Return the claims of the settings, their registration status, and notes on what was changed.
+
+    UserError for an output, claims or a registration that cannot be.
+    """
     if settings.output.suffix != ".json":
         raise UserError(f"output={settings.output}: must end in .json")
-    frozen, claims = _registered(settings)
-    file = read_claims_file(claims)
-    if frozen:
-        standings_of(frozen, claims, file, post_hoc=settings.post_hoc)
-    elif settings.post_hoc:
+    if settings.registration:
+        frozen = Frozen(Path(settings.registration))
+        return _registered(frozen, settings.claims or frozen.registration.claims, post_hoc=settings.post_hoc)
+    if settings.post_hoc:
         raise UserError("--post-hoc: marks what changed since a registration; this study has none, leave it out")
-    return file
+    return read_claims_file(settings.claims or "composition"), {}, []
+
+
+def _registered(frozen: Frozen, name: str, *, post_hoc: bool) -> tuple[ClaimsFile, Statuses, list[str]]:
+    """Return what ``check`` does, of the claims called ``name``. UserError if they changed, unless ``post_hoc``."""
+    changed, registered = frozen.changed(), frozen.registration
+    if changed and not post_hoc:
+        raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks what was changed")
+    file, before = read_claims_file(name), read_claims_file(str(frozen.claims)).by_name
+    same_file = claims_path(name).resolve() == claims_path(registered.claims).resolve()
+
+    def status(claim: Claim) -> RegistrationStatus:
+        old = before.get(claim.name)
+        if old is None or (old.comparisons, old.primary) != (claim.comparisons, claim.primary):
+            return RegistrationStatus.POST_HOC if same_file else RegistrationStatus.EXPLORATORY
+        if claim.name in registered.primary:
+            return RegistrationStatus.PRIMARY
+        return RegistrationStatus.SECONDARY if claim.name in registered.secondary else RegistrationStatus.EXPLORATORY
+
+    lines = (line.partition(": ") for line in changed)
+    notes = [f"Post hoc: {Path(path).name}: {why}; its differences: git diff." for path, _, why in lines]
+    removed = [claim for claim in before if claim not in file.by_name] if same_file else []
+    notes += [f"Post hoc: claim {claim} was registered and is not decided any more." for claim in removed]
+    statuses = {claim: status(now) for claim, now in file.by_name.items()}
+    return file.with_primary(registered.primary), statuses, notes
 
 
 def read_claims(path: Path) -> dict[str, Any]:
@@ -101,55 +141,6 @@ def read_claims(path: Path) -> dict[str, Any]:
     content = read_json_object(path, AGAIN)
     check_shape(content, {"claims": list, "controls": list, "notes": list}, path, AGAIN)
     return content
-
-
-def decisions_of(file: ClaimsFile, results: ByName, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the content of claims.json; the same results give the same bytes."""
-    rows, n_claims = claim_rows([*file.claims, *file.controls], results), len(file.claims)
-    return {
-        "claims": rows[:n_claims],
-        "controls": rows[n_claims:],
-        "n_seeds": max((found.n_seeds for found in results.values()), default=0),
-        "seeds": list(dict.fromkeys(one.name for found in results.values() for one in found.replicates)),
-        "confidence": CONFIDENCE,
-        "intervals": INTERVALS,
-        "notes": [*_notes(file, results), *notes],
-    }
-
-
-def standings_of(
-    frozen: Frozen, claims: str, now: ClaimsFile, *, post_hoc: bool
-) -> tuple[dict[str, Standing], list[str]]:
-    """Return the standing of every claim of the file called ``claims``, and notes on what was changed.
-
-    UserError for a registered file that changed since the study began, unless ``post_hoc``.
-    """
-    changed, registered = frozen.changed(), frozen.registration
-    if changed and not post_hoc:
-        raise UserError(f"{changed[0]}; restore it, or pass --post-hoc, which marks what was changed")
-    then = read_claims_file(str(frozen.claims))
-    old, new = ({claim.name: claim for claim in (*file.claims, *file.controls)} for file in (then, now))
-    same_file = claims_path(claims).resolve() == claims_path(registered.claims).resolve()
-
-    def standing(claim: Claim) -> Standing:
-        before = old.get(claim.name)
-        if before is None or (before.comparisons, before.primary) != (claim.comparisons, claim.primary):
-            return Standing.POST_HOC if same_file else Standing.EXPLORATORY
-        if claim.name in registered.primary:
-            return Standing.PRIMARY
-        return Standing.SECONDARY if claim.name in registered.secondary else Standing.EXPLORATORY
-
-    lines = (line.partition(": ") for line in changed)
-    notes = [f"Post hoc: {Path(path).name}: {why}; its differences: git diff." for path, _, why in lines]
-    removed = [name for name in old if name not in new] if same_file else []
-    notes += [f"Post hoc: claim {name} was registered and is not decided any more." for name in removed]
-    return {name: standing(claim) for name, claim in new.items()}, notes
-
-
-def _registered(settings: ClaimsSettings) -> tuple[Frozen | None, str]:
-    """Return the registration that the study ran under, if it did, and the name of the claims."""
-    frozen = Frozen(Path(settings.registration)) if settings.registration else None
-    return frozen, settings.claims or (frozen.registration.claims if frozen else "composition")
 
 
 def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | None) -> tuple[ByName, list[str]]:
@@ -184,7 +175,7 @@ def _read(given: Sequence[str], file: ClaimsFile, registered: Registration | Non
 def _check_replicates(name: str, results: Results, registered: Registration) -> None:
     """UserError unless these are all the replicates that were registered, and no others."""
     wanted = {(seed, split) for seed, splits in registered.replicates.items() for split in splits}
-    given = {(one.seed, one.split) for one in results.replicates}
+    given = {(replicate.seed, replicate.split) for replicate in results.replicates}
     for what, which in (("without", wanted - given), ("with", given - wanted)):
         if which:
             words = ", ".join(f"seed {seed} split {split}" for seed, split in sorted(which))
@@ -203,5 +194,8 @@ def _notes(file: ClaimsFile, results: ByName) -> Iterator[str]:
             samples = [rows.samples(problems) for problems in rows.sets]
             ends = dict.fromkeys((min(samples), max(samples)))
             yield f"pass@k: N = {' to '.join(f'{n:,}' for n in ends)} samples of a problem."
-    yield from (words for metric, words in UNITS.items() if metric in {file.results[name].metric for name in results})
-    yield from (f"Not run: {name}, by {one.script}." for name, one in file.results.items() if name not in results)
+    metrics = {file.results[name].metric for name in results}
+    yield from (words for metric, words in UNITS.items() if metric in metrics)
+    for name, known in file.results.items():
+        if name not in results:
+            yield f"Not run: {name}, by {known.script}."

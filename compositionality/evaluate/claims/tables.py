@@ -1,12 +1,13 @@
-"""The table of claims, on the screen and as markdown."""
+"""The table of claims, on the screen and in the page of a record; words that the page of a study shares."""
 
+import io
 from collections.abc import Sequence
 
 import pandas as pd
 from rich.console import Console
 
 from compositionality.evaluate.claims.model import Origin
-from compositionality.evaluate.tables import Row, by_seed, decimals, markdown_lines, plural, rich_table
+from compositionality.evaluate.tables import WIDTH, Row, by_seed, decimals, plural, rich_table
 from compositionality.types import PROBLEMS, Decision
 
 MARKS = {
@@ -21,37 +22,35 @@ TITLES = {
     Origin.VARIANT: ("variant", "of them"),
     Origin.OWN: ("claim", "of this study's own"),
 }
+SEEDS = "over seeds\nand problems"
 KINDS = {
-    "other seeds, other problems": ("low", "high", "decision"),
-    "other problems, these seeds": ("problems_low", "problems_high", "decision_these_seeds"),
+    SEEDS: ("low", "high", "decision"),
+    "over problems": ("problems_low", "problems_high", "decision_these_seeds"),
 }
 """Kinds of interval that decisions rest on: keys of a comparison's low and high, key of the decision."""
-ONE_SEED = {"other problems, this seed": KINDS["other problems, these seeds"]}
 
 
 def print_claims(content: Row, console: Console) -> None:
-    """Print every claim and control that was run with its comparisons, the names of the others, and the notes."""
-    run = [row for row in _claims(content) if row["decision"] != Decision.NOT_RUN]
-    others = [row["claim"] for row in _claims(content) if row["decision"] == Decision.NOT_RUN]
-    lines = [f"\n{claims_counted(content)}\n{_heading(content)}", rich_table(_frame(content, run))]
-    lines += [f"Not run: {', '.join(others)}."] if others else []
-    for line in (*lines, *content["notes"]):
+    """Print how many claims have which decision, their names, those that were run with their comparisons, the notes."""
+    claims, n = [*content["claims"], *content["controls"]], content["n_seeds"]
+    kinds = {title: keys for title, keys in KINDS.items() if n > 1 or title != SEEDS}
+    (*_, key), *_ = kinds.values()
+    lines = ["", claims_counted(content, key)]
+    for decision in Decision:
+        names = [claim["claim"] + status_words(claim) for claim in claims if claim[key] == decision]
+        lines += [f"{decision.capitalize()}: {', '.join(names)}."] if names else []
+    legend = ", ".join(f"{mark} {decision}" for decision, mark in MARKS.items() if decision is not Decision.NOT_RUN)
+    rest_on = f"95 % intervals of {plural(n, 'seed')}" if n > 1 else "95 % interval of one seed, over problems only"
+    lines += [f"\nDifferences in points; decisions by the {rest_on} ({legend}):"]
+    for line in (*lines, rich_table(_frame(claims, kinds)), *content["notes"]):
         console.print(line, highlight=False, markup=False)
 
 
-def claims_markdown(content: Row) -> str:
-    """Return the claims by decision; folded below them the whole table, with the paper's figures."""
-    lines = ["", claims_counted(content)]
-    for title, (*_, key) in _kinds(content).items():
-        lines += ["", f"By the interval over {title}:", ""]
-        for decision in Decision:
-            names = [row["claim"] + standing_words(row) for row in _claims(content) if row[key] == decision]
-            lines += [f"- **{decision}**: {', '.join(names)}"] if names else []
-    heading = _heading(content)
-    lines += ["", "<details><summary>Every claim with its comparisons, intervals and the paper's figures</summary>"]
-    lines += ["", f"{heading[0].upper()}{heading[1:]}:", ""]
-    lines += markdown_lines(_frame(content, _claims(content), markdown=True), "claim")
-    return "\n".join([*lines, "", *content["notes"], "", "</details>", ""])
+def claims_text(content: Row) -> str:
+    """Return what ``print_claims`` prints, for a file."""
+    text = io.StringIO()
+    print_claims(content, Console(file=text, width=WIDTH))
+    return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
 
 
 def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
@@ -60,88 +59,68 @@ def by_origin(claims: Sequence[Row]) -> dict[str, list[Row]]:
     return {f"{plural(len(rows[key]), noun)} {of}": rows[key] for key, (noun, of) in TITLES.items() if rows[key]}
 
 
-def claims_counted(content: Row) -> str:
-    """Say how many claims of each origin have which decision, by other seeds and problems where there are several."""
-    *_, key = next(iter(_kinds(content).values()))
-    parts = []
+def claims_counted(content: Row, key: str) -> str:
+    """Say how many claims of each origin have which decision, under ``key``."""
+    counted = []
     for title, rows in by_origin(content["claims"]).items():
         numbers = {decision: sum(row[key] == decision for row in rows) for decision in Decision}
-        parts.append(f"{title}: {', '.join(f'{n} {decision}' for decision, n in numbers.items() if n)}")
-    return f"{'; '.join(parts) or 'No claims'}."
+        counted.append(f"{title}: {', '.join(f'{n} {decision}' for decision, n in numbers.items() if n)}")
+    return f"{'; '.join(counted) or 'No claims'}."
 
 
-def standing_words(claim: Row) -> str:
-    """`` (primary)``, `` (post hoc)`` …; nothing where no registration was made."""
-    return f" ({claim['standing']})" if claim.get("standing") else ""
+def status_words(claim: Row) -> str:
+    """Return `` (primary)``, `` (post hoc)`` …; nothing where no registration was made."""
+    return f" ({claim['registration_status']})" if claim.get("registration_status") else ""
 
 
 def holm_words(claim: Row) -> str:
-    """``supported (p 0.02)``, p adjusted for the number of primary claims; empty for a claim that is not primary."""
+    """Return ``supported (p 0.02)``, p adjusted for the number of primary claims; of another claim nothing."""
     p = "" if claim["p_holm"] is None else f" (p {claim['p_holm']:.2g})"
     return f"{claim['decision_holm']}{p}" if claim["decision_holm"] else ""
 
 
-def seeds_words(one: Row) -> str:
-    """The values of several seeds in points, ``+23 +14 −2`` (of their splits ``+20/+26 …``); empty for one seed."""
-    return by_seed(one, "+" if one["base"] else "").replace("-", "−")
+def seeds_words(comparison: Row) -> str:
+    """Return the values of seeds in points, ``+23 +14 −2`` (of their splits ``+20/+26 …``); of one seed nothing."""
+    return by_seed(comparison, "+" if comparison["base"] else "").replace("-", "−")
 
 
-def _claims(content: Row) -> list[Row]:
-    return [*content["claims"], *content["controls"]]
-
-
-def _kinds(content: Row) -> dict[str, tuple[str, str, str]]:
-    return ONE_SEED if content["n_seeds"] == 1 else KINDS
-
-
-def _heading(content: Row) -> str:
-    """Say what the decisions rest on."""
-    n = content["n_seeds"]
-    whose = f"intervals of {plural(n, 'seed')}, of two kinds" if n > 1 else "interval of one seed, over problems only"
-    legend = ", ".join(f"{mark} {decision}" for decision, mark in MARKS.items() if decision is not Decision.NOT_RUN)
-    return f"claims, differences in points; decisions by the 95 % {whose} ({legend})"
-
-
-def _frame(content: Row, claims: Sequence[Row], *, markdown: bool = False) -> pd.DataFrame:
-    """Return a line for each claim, in markdown with the paper's figures, then one for each of its comparisons."""
-    kinds = _kinds(content)
+def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.DataFrame:
+    """Return a line for each claim that was run, then one for each of its comparisons."""
     lines: list[list[str]] = []
-    for claim in claims:
-        decisions = [f"**{claim[key]}**" if markdown else claim[key] for *_, key in kinds.values()]
-        lines += [[""] * (2 + len(kinds))] if lines and not markdown else []
-        lines.append([_title(claim, markdown=markdown), "", *decisions])
-        for one in claim["comparisons"] if claim["decision"] != Decision.NOT_RUN else ():
-            factors = " ".join(f"×{ratio:.1f}" if ratio is not None else "–" for ratio in one["ratios"] or ())
-            values = factors or seeds_words(one)
-            form = f"{'+' if one['base'] else ''}.{decimals(one) or 1}f"
-            points = "–" if one["difference"] is None else format(100 * one["difference"], form)
-            name = ("" if markdown else "  ") + one["comparison"] + (f": {values}" if values else "")
-            cells = [_interval_cell(one, *keys) for keys in kinds.values()]
-            lines.append([name, "" if one["by_seed"] else points, *cells])
-    titles = [title if markdown else title.replace(", ", ",\n") for title in kinds]
-    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *titles])
+    for claim in (claim for claim in claims if claim["decision"] != Decision.NOT_RUN):
+        remarks = {
+            "paper": claim["paper"] + (f" ({claim['source']})" if claim["source"] else ""),
+            "not testable": claim["reason"],
+            "needs": claim["needs"],
+            "after Holm": holm_words(claim),
+        }
+        text = [f"{claim['claim']}{status_words(claim)} {claim['text']}"]
+        text += [f"  {key}: {words}" for key, words in remarks.items() if words]
+        lines += [[""] * (2 + len(kinds))] if lines else []
+        lines.append(["\n".join(text), "", *(claim[key] for *_, key in kinds.values())])
+        for comparison in claim["comparisons"]:
+            factors = " ".join(f"×{ratio:.1f}" if ratio is not None else "–" for ratio in comparison["ratios"] or ())
+            values = factors or seeds_words(comparison)
+            name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
+            lines.append([name, _points(comparison), *(_interval(comparison, *keys) for keys in kinds.values())])
+    return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
 
 
-def _title(claim: Row, *, markdown: bool) -> str:
-    """Return name and text; below them why it is not testable, what would decide it, and what Holm's procedure says."""
-    paper = f"paper: {claim['paper']}" if claim["paper"] else "not in the paper"
-    remarks = [paper + (f" ({claim['source']})" if claim["source"] else "")] if markdown else []
-    remarks += [f"not testable: {claim['reason']}"] if claim["reason"] else []
-    remarks += [f"needs {claim['needs']}"] if claim["needs"] else []
-    remarks += [f"after Holm: {words}"] if (words := holm_words(claim)) else []
-    standing = f"{standing_words(claim)} {claim['text']}"
-    if markdown:
-        return f"**{claim['claim']}**{standing}\n*{'; '.join(remarks)}*"
-    return "\n  ".join([f"{claim['claim']}{standing}", *remarks])
+def _points(comparison: Row) -> str:
+    """Return the value; nothing where each seed is decided alone."""
+    if comparison["by_seed"] or comparison["difference"] is None:
+        return "" if comparison["by_seed"] else "–"
+    return format(100 * comparison["difference"], f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f")
 
 
-def _interval_cell(one: Row, low: str, high: str, decision: str) -> str:
-    """``[+38, +45] ✓``, or the seeds one by one, ``✓ ✓ ?``, where each of them is decided alone."""
-    if one["by_seed"]:
-        return " ".join(MARKS[Decision(each)] for each in one["by_seed"])
-    if one["difference"] is None:
-        return MARKS[Decision(one[decision])]
-    form = f"{'+' if one['base'] else ''}.{decimals(one)}f"
-    ends = [format(round(100 * one[key], decimals(one)) + 0.0, form) for key in (low, high)]  # + 0.0: no -0
-    alone = " one seed" if low == "low" and one["interval"] == PROBLEMS else ""
-    return f"[{', '.join(ends)}] {MARKS[Decision(one[decision])]}{alone}"
+def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
+    """Return ``[+38, +45] ✓``, or the seeds one by one, ``✓ ✓ ?``, where each of them is decided alone."""
+    if comparison["by_seed"]:
+        return " ".join(MARKS[Decision(seed)] for seed in comparison["by_seed"])
+    mark, digits = MARKS[Decision(comparison[decision])], decimals(comparison)
+    if comparison["difference"] is None:
+        return mark
+    form = f"{'+' if comparison['base'] else ''}.{digits}f"
+    ends = [format(round(100 * comparison[key], digits) + 0.0, form) for key in (low, high)]  # + 0.0: no -0
+    alone = " one seed" if low == "low" and comparison["interval"] == PROBLEMS else ""
+    return f"[{', '.join(ends)}] {mark}{alone}"

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from compositionality.data.artefact import (
     Manifest,
     Recipe,
     check_no_strangers,
-    code_version,
     config_hash,
     exclusive,
     file_hash,
@@ -26,12 +25,11 @@ from compositionality.data.artefact import (
 from compositionality.errors import UserError
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
-from compositionality.report.page import content, opening
+from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
 from compositionality.report.page.figures import PageFigure, missing_figures, page_figures
-from compositionality.report.page.inputs import PAPERS, TIMES, Inputs, ReportSettings, find_inputs
-from compositionality.report.page.results import FigureRows
-from compositionality.report.page.samples import samples
+from compositionality.report.page.inputs import AUDIT, PAPERS, TIMES, Inputs, ReportSettings, find_inputs
+from compositionality.report.page.samples import samples, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique
 from compositionality.study.machine import versions
 
@@ -41,16 +39,8 @@ FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parent
 KINDS = (".py", ".yaml", ".j2", ".css", ".js")
 """Suffixes of the report's source files."""
-TABLES = {"functions": "failures_by_function", "headline": "accuracy"}
-"""The table behind a figure, where its name is not the figure's."""
-
-
-@dataclass(frozen=True)
-class ReportFile:
-    """A file of the report and the inputs it was made from."""
-
-    content: bytes
-    inputs: tuple[str, ...]
+ReportFile = tuple[bytes, Sequence[str]]
+"""A file of the report, and the names of the inputs that it was made from."""
 
 
 def report(settings: ReportSettings) -> Path:
@@ -73,11 +63,11 @@ def report(settings: ReportSettings) -> Path:
             check_no_strangers(output)
         if not is_done(output, recipe, force=settings.force or changed):
             files = files_of(inputs, settings.figures)
-            made_from = {name: list(file.inputs) for name, file in files.items()}
+            made_from = {name: list(sources) for name, (_, sources) in files.items()}
             with new_artefact(output, recipe, {"made_from": made_from}) as partial:
-                for name, file in files.items():
+                for name, (written, _) in files.items():
                     (partial / name).parent.mkdir(parents=True, exist_ok=True)
-                    (partial / name).write_bytes(file.content)
+                    (partial / name).write_bytes(written)
     print(page)
     return page
 
@@ -111,27 +101,27 @@ def check(output: Path, recipe: Recipe) -> None:
 
 def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
     """Return every file of the report by its path."""
-    results, what = FigureRows(inputs), opening.comparison(inputs)
-    figures = [*([opening.headline(inputs, what)] if what else []), *page_figures(inputs, results)]
-    files = {PAGE: ReportFile(render(inputs, results, what, figures, ending).encode(), tuple(inputs.files))}
+    what, own = content.comparison(inputs), inputs.starting(f"{inputs.own}/")
+    figures = [*([content.headline(inputs, what)] if what else []), *page_figures(inputs)]
+    files: dict[str, ReportFile] = {PAGE: (render(inputs, what, figures, ending).encode(), [*inputs.files])}
     if what:
-        sources = tuple(inputs.starting(f"{inputs.own}/"))
-        files[FINDING] = ReportFile(opening.finding_text(inputs, what).encode(), sources)
-    for name, (rows, sources) in content.tables(inputs, results).items():
-        files[f"tables/{name}.csv"] = ReportFile(csv_text(rows).encode(), sources)
+        files[FINDING] = (content.finding_text(inputs, what).encode(), own)
     for figure in figures:
         drawn = rendered(figure.spec, ending, inputs.stamp(figure.inputs))
-        files[f"figures/{figure.name}.{ending}"] = ReportFile(drawn, figure.inputs)
-    return files
+        files[f"figures/{figure.name}.{ending}"] = (drawn, figure.inputs)
+    tables = {figure.name: (figure.rows, figure.inputs) for figure in figures} | {
+        "training_runs": (content.training_rows(inputs), own),
+        "data": (content.audit_rows(inputs), [AUDIT]),
+        "settings": (content.settings_rows(inputs), [*own, *inputs.starting("runs/")]),
+        "stages": (content.stages(inputs), [TIMES]),
+    }
+    texts = {name: csv_text(rows) for name, (rows, _) in tables.items()}
+    return files | {
+        f"tables/{name}.csv": (text.encode(), tables[name][1]) for name, text in texts.items() if text.strip()
+    }
 
 
-def render(
-    inputs: Inputs,
-    results: FigureRows,
-    what: opening.HeadlineComparison | None,
-    figures: Sequence[PageFigure],
-    ending: str,
-) -> str:
+def render(inputs: Inputs, what: content.HeadlineComparison | None, figures: Sequence[PageFigure], ending: str) -> str:
     """Return the template filled in. Every text from a file is escaped; the page requests nothing from outside."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -147,36 +137,27 @@ def render(
     chosen = samples(inputs)
     groups = unique([*chosen, *inputs.summary["accuracy"]], "group")
     return environment.get_template("page.html.j2").render(
-        title=f"Compositionality: {inputs.title}",
+        title=f"Compositionality: {inputs.settings.study.resolve().name}",
         paper=PAPERS[inputs.settings.section],
         style=Markup((FOLDER / "page.css").read_text()),
         script=Markup(script),
         script_hashes=[base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, vega)],
         vega=packed(vega),
         specs=packed(json.dumps({figure.name: figure.spec for figure in figures})),
-        finding=opening.finding(inputs, what) if what else {},
-        primary=opening.primary_tally(inputs),
-        problem=opening.worked_problem(inputs, what) if what else {},
+        finding=content.finding(inputs, what) if what else {},
+        problem=worked_problem(inputs, what) if what else {},
         figures=figures,
         stamps={figure.name: inputs.stamp(figure.inputs) for figure in figures},
         ending=ending,
-        behind=TABLES,
         missing=missing_figures(inputs, figures),
         facts=content.facts(inputs),
         training=content.training_table(inputs),
-        stages=[row for name in TIMES for row in content.stages(inputs, name)],
         **claims_section(inputs),
-        crossovers=results.crossovers,
-        accuracies=opening.accuracy_table(inputs),
-        failures=content.failure_table(results.failure_shares),
         samples=chosen,
         group_titles={group: group_title(group) for group in groups},
-        problems=content.problem_files(inputs),
-        audit=content.audit(inputs),
-        configs=content.configs(inputs),
+        audit=content.audit_table(inputs),
         versions=versions(),
         stamp=inputs.stamp([*inputs.files]),
-        code=code_version(),
         n_inputs=len(inputs.files),
     )
 

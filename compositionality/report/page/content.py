@@ -1,37 +1,25 @@
-"""The page's text: facts of the study, its data, settings; and its tables as CSV."""
+"""The page's words: the finding that it begins with; what was run, on what, how long; training; audit of the data."""
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from compositionality.data.artefact import read_manifest
-from compositionality.data.json_files import read_text
 from compositionality.errors import UserError
-from compositionality.evaluate.seeds import summary_of
-from compositionality.evaluate.summary import differences
-from compositionality.evaluate.table import RESULTS
+from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
-from compositionality.report.figures import sizes
-from compositionality.report.page.claims import claims_files, claims_table
-from compositionality.report.page.inputs import (
-    AGAIN,
-    AUDIT,
-    COUNTDOWN,
-    FAILURES,
-    INFLUENCE,
-    MACHINE,
-    PASS_AT_K,
-    TIMES,
-    Inputs,
-)
-from compositionality.report.page.results import FigureRows
-from compositionality.report.record import without_places
+from compositionality.report import figures
+from compositionality.report.page.claims import points
+from compositionality.report.page.figures import PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.inputs import AGAIN, AUDIT, MACHINE, PASS_AT_K, TIMES, Inputs
+from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique
-from compositionality.types import COMPOSED, CORRECT
+from compositionality.study.model import all_arms
 
 Row = Mapping[str, Any]
+LEVEL, GROUPS = 3, ("heldout", "holdout")
+"""The level, and the groups, that the finding is of where a study has them: fixed before there are results."""
 AUDIT_TITLES = {
     "rows": "problems",
     "overlap_problems": "also in training: problems",
@@ -40,26 +28,101 @@ AUDIT_TITLES = {
 """Titles of the audit's figures; the others are shown under their own names."""
 
 
-def facts(inputs: Inputs) -> list[tuple[str, str]]:
-    """Return what was run, on what, how long: a title and a line each."""
+@dataclass(frozen=True)
+class HeadlineComparison:
+    """What the first screen compares: the arm that the study draws widest with the arm that it starts from."""
+
+    model: str
+    base: str
+    group: str
+    level: int
+
+
+def comparison(inputs: Inputs) -> HeadlineComparison | None:
+    """Return what is compared; None where nothing was measured by level. No result has a part in the choice."""
+    rows, arms = inputs.accuracy, all_arms()
+    if not rows:
+        return None
+    groups = unique(rows, "group")
+    group = next((name for name in GROUPS if name in groups), groups[0])
+    rows = [row for row in rows if row["group"] == group]
+    level = min(unique(rows, "level"), key=lambda level: abs(level - LEVEL))
+    models = unique([row for row in rows if row["level"] == level], "model")
+    model = max(reversed(models), key=lambda name: arms[name].width if name in arms else 0)
+    start = arms[model].start if model in arms else ""
+    return HeadlineComparison(model, start if start in models else models[0], group, level)
+
+
+def finding(inputs: Inputs, what: HeadlineComparison) -> dict[str, str]:
+    """Return the sentence, and what its interval is over."""
+    rows = {row["model"]: row for row in inputs.accuracy if (row["group"], row["level"]) == (what.group, what.level)}
+    pair = list(dict.fromkeys((what.model, what.base)))
+    styles = styles_of(inputs, pair)
+    shares = [f"{styles[name].title} in {percent(rows[name])}" for name in pair]
+    begin = f"Right answers ({group_title(what.group)}, level {what.level}): "
+    problems = inputs.evaluated.problem_set(what.group, what.level)
+    gain = contrast(inputs.evaluated, what.model, what.base, problems) if problems and len(pair) > 1 else None
+    if gain is None:
+        ends = [f"[{100 * rows[name]['low']:.1f}, {100 * rows[name]['high']:.1f}]" for name in pair]
+        each = ", ".join(f"{said} {interval}" for said, interval in zip(shares, ends, strict=True))
+        return {"sentence": f"{begin}{each}.", "over": rows[what.model]["interval"]}
+    said = f"{points(gain.value)} points [{points(gain.low)}, {points(gain.high)}]"
+    return {"sentence": f"{begin}{', '.join(shares)}: {said}.", "over": gain.source}
+
+
+def percent(row: Row) -> str:
+    """Return an accuracy in per cent."""
+    return f"{100 * row['accuracy']:.1f}\u00a0%"
+
+
+def finding_text(inputs: Inputs, what: HeadlineComparison) -> str:
+    """Return the finding for a terminal, and below it what it starts from at the level before and at its own."""
+    said = finding(inputs, what)
+    lines = [said["sentence"], f"95 % interval over {said['over']}."]
+    models = unique(inputs.accuracy, "model")
+    chosen = [name for name in models if name in (models[0], what.base, what.model)]
+    styles = styles_of(inputs, chosen)
+    for level in (what.level - 1, what.level):
+        cell = {"group": what.group, "level": level}.items()
+        rows = {row["model"]: row for row in inputs.accuracy if cell <= row.items()}
+        shares = [f"{styles[name].title} {percent(rows[name])}" for name in chosen if name in rows]
+        lines += [f"{group_title(what.group)}, level {level}: {', '.join(shares)}"] if shares else []
+    return "\n".join(lines).replace("\u00a0", " ") + "\n"
+
+
+def headline(inputs: Inputs, what: HeadlineComparison) -> PageFigure:
+    """Return the large chart of the group that the finding is of."""
+    rows = [row for row in inputs.accuracy if row["group"] == what.group]
+    chart = figures.headline(rows, styles_of(inputs, unique(rows, "model")))
+    values = {**words_of(inputs, "headline", rows), "group": group_title(what.group)}
+    return figure_of(inputs, "headline", chart, rows, inputs.starting(f"{inputs.own}/"), values)
+
+
+def facts(inputs: Inputs) -> dict[str, str]:
+    """Return what was run, on what, how long, by title."""
     summary, seeds = inputs.summary, inputs.evaluated.n_seeds
     splits = f", {len(summary['seeds'])} function splits" if len(summary["seeds"]) > seeds else ""
-    rows = [
-        ("Study", f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}"),
-        ("Problems", "; ".join(_problem_lines(summary["accuracy"]))),
-        ("Completions", sampled(summary["sampling"])),
+    problems = [
+        f"{group_title(str(group))}: levels {min(rows['level'])} to {max(rows['level'])}, {figures.sizes(rows)} a level"
+        for group, rows in pd.DataFrame(summary["accuracy"]).groupby("group", sort=False)
     ]
-    if replicates := inputs.folders(PASS_AT_K):
-        made = inputs.made_with[f"{PASS_AT_K}/{next(iter(replicates))}/{RESULTS}"]
-        each = f"{sampled(made['sampling'])}, of {', '.join(made['models'])}"
-        rows.append(("For pass@k", f"{each}; {inputs.counted(len(replicates))}"))
-    times = []
-    for name, where in zip(TIMES, ("", " for Countdown"), strict=True):
-        if seconds := sum(row["seconds"] for row in stages(inputs, name) if row["stage"].endswith("/run_seed")):
-            times.append(f"{_duration(seconds)}{where}")
-    if not times and (seconds := sum(row["seconds"] for row in stages(inputs, TIMES[0]) if row["depth"] == "3")):
-        times = [f"{_duration(seconds)} if one job ran at a time"]
-    return [*rows, ("Machine", _machine(inputs)), ("Time", ", ".join(times) or "not recorded")]
+    lines = {
+        "Study": f"{len(summary['models'])} models, {plural(seeds, 'seed')}{splits}: {', '.join(summary['models'])}",
+        "Problems": "; ".join(problems),
+        "Completions": sampled(summary["sampling"]),
+    }
+    if sources := inputs.starting(f"{PASS_AT_K}/"):
+        made = inputs.made_with[sources[0]]
+        lines["For pass@k"] = f"{sampled(made['sampling'])}, of {', '.join(made['models'])}"
+    if MACHINE in inputs:
+        where = inputs.json(MACHINE)
+        gpus = f"{len(where['gpus'])} × {where['gpus'][0]}" if where["gpus"] else "no GPU"
+        cores = f"{plural(where['cores'], 'core')}, {where['memory_gib']:g} GiB"
+        lines["Machine"] = f"{where['cpu']}, {cores}, {gpus}, Python {where['python']}"
+    if seconds := sum(row["seconds"] for row in stages(inputs)):
+        hours = plural(max(1, round(seconds / 60)), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+        lines["Time"] = f"{hours} if one step runs at a time"
+    return lines
 
 
 def sampled(sampling: Row) -> str:
@@ -67,64 +130,19 @@ def sampled(sampling: Row) -> str:
     return f"{sampling['n_samples']:,} to each problem at temperature {sampling['temperature']:g}"
 
 
-def _problem_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """``held-out functions: levels 1 to 6, 500 a level``."""
-    for group, of_group in pd.DataFrame(rows).groupby("group", sort=False):
-        ends = of_group["level"].min(), of_group["level"].max()
-        yield f"{group_title(str(group))}: levels {ends[0]} to {ends[1]}, {sizes(of_group)} a level"
+def stages(inputs: Inputs) -> list[Row]:
+    """Return seed, step and seconds of the steps of all seeds."""
+    times = read_times(inputs.files[TIMES]) if TIMES in inputs else []
+    return [{"seed": seed, "step": step, "seconds": seconds} for (seed, step), seconds in times]
 
 
-def _machine(inputs: Inputs) -> str:
-    if MACHINE not in inputs:
-        return "not recorded"
-    found = inputs.json(MACHINE)
-    gpus = f", {len(found['gpus'])} × {found['gpus'][0]}" if found["gpus"] else ", no GPU"
-    cores = plural(found["cores"], "core")
-    return f"{found['cpu']}, {cores}, {found['memory_gib']:g} GiB{gpus}, Python {found['python']}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def stages(inputs: Inputs, name: str) -> list[dict[str, Any]]:
-    """Return seed, depth, stage, seconds of what took a second; of several runs of a stage the longest."""
-    longest: dict[tuple[str, ...], int] = {}
-    lines = read_text(inputs.files[name], AGAIN).splitlines() if name in inputs else []
-    for number, line in enumerate(csv.reader(lines, delimiter="\t"), 1):
-        if len(line) == 5:
-            key = (line[1], line[2], line[3].removesuffix(" --force"))
-            if not line[4].isdecimal():
-                where = f"{inputs.files[name]}: line {number}"
-                raise UserError(f"{where}: {line[4]!r} is not a number of seconds; delete that line")
-            longest[key] = max(longest.get(key, 0), int(line[4]))
-    names = ("seed", "depth", "stage", "seconds")
-    return [dict(zip(names, (*key, seconds), strict=True)) for key, seconds in longest.items() if seconds]
-
-
-def problem_files(inputs: Inputs) -> list[dict[str, Any]]:
-    """Return the problem files of the first replicate: how many problems, made with which settings."""
-    rows = []
-    for name in inputs.starting("data/"):
-        manifest = read_manifest(inputs.files[name])
-        if manifest is None or "by_level" not in manifest.facts:
-            continue
-        levels, settings = manifest.facts["by_level"], manifest.settings
-        made_with = (
-            key for key in ("mode", "split", "seed", "functions", "style") if settings.get(key) not in (None, "")
-        )
-        rows.append(
-            {
-                "file": name.removeprefix("data/"),
-                "problems": sum(levels.values()),
-                "levels": ", ".join(f"{level}: {count:,}" for level, count in levels.items()),
-                "made_with": ", ".join(f"{key} {settings[key]}" for key in made_with),
-                "hash": next(iter(manifest.files.values()))[:12],
-            }
-        )
-    return rows
+def settings_rows(inputs: Inputs) -> Iterator[Row]:
+    """Yield a row for each setting of sampling, and of every training run of the first replicate."""
+    runs = [name for name in inputs.starting(f"runs/{inputs.seeds[0]}/") if name.endswith(".json")]
+    known = {"sampling": inputs.summary["sampling"]}
+    known |= {name.split("/")[2]: inputs.json(name)["settings"] for name in runs}
+    for run, settings in known.items():
+        yield from ({"run": run, "key": key, "value": without_places(value)} for key, value in settings.items())
 
 
 def training_table(inputs: Inputs) -> dict[str, Any]:
@@ -132,16 +150,18 @@ def training_table(inputs: Inputs) -> dict[str, Any]:
     reports = inputs.summary["training"]
     if not any(reports.values()):
         return {}
-    return {**as_text(training_frame(reports), "arm"), "warnings": list(warnings(reports))}
+    frame = training_frame(reports)
+    rows = [[arm, *cells] for arm, *cells in frame.itertuples()]
+    return {"titles": ["arm", *frame.columns], "rows": rows, "warnings": list(warnings(reports))}
 
 
-def as_text(frame: pd.DataFrame, *index: str) -> dict[str, Any]:
-    """Return titles and rows of a table; ``index``: titles of its index."""
-    rows = [[*(key if isinstance(key, tuple) else [key]), *cells] for key, *cells in frame.itertuples()]
-    return {"titles": [*index, *frame.columns], "rows": rows}
+def training_rows(inputs: Inputs) -> list[Row]:
+    """Return the training report of every arm and seed."""
+    reports = inputs.summary["training"].items()
+    return [{"seed": seed, "arm": arm, **report} for seed, arms in reports for arm, report in arms.items()]
 
 
-def audit_rows(inputs: Inputs) -> list[dict[str, Any]]:
+def audit_rows(inputs: Inputs) -> list[Row]:
     """Return the audit of the test files, a row for each file and level; empty where it has not been run."""
     files: dict[str, list[Row]] = inputs.json(AUDIT) if AUDIT in inputs else {}
     if bad := [file for file, rows in files.items() if not isinstance(rows, list)]:
@@ -149,7 +169,7 @@ def audit_rows(inputs: Inputs) -> list[dict[str, Any]]:
     return [{"file": file, **row} for file, rows in files.items() for row in rows]
 
 
-def audit(inputs: Inputs) -> dict[str, Any]:
+def audit_table(inputs: Inputs) -> dict[str, Any]:
     """Return the audit as titles and rows of text: counts, shares (all between 0 and 1) in per cent, – for unknown."""
     rows = audit_rows(inputs)
     if not rows:
@@ -159,10 +179,11 @@ def audit(inputs: Inputs) -> dict[str, Any]:
     plain = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, str | int | float | None)).all()]
     plain.sort(key=lambda name: name not in ("file", "level"))
     titles = {name: AUDIT_TITLES.get(name, name.replace("_", " ")) for name in plain}
-    return {"titles": [titles[name] for name in plain], "rows": frame[plain].apply(_audit_cells).to_numpy().tolist()}
+    return {"titles": [titles[name] for name in plain], "rows": frame[plain].apply(audit_cells).to_numpy().tolist()}
 
 
-def _audit_cells(column: "pd.Series[Any]") -> "pd.Series[str]":
+def audit_cells(column: "pd.Series[Any]") -> "pd.Series[str]":
+    """Return a column of the audit as text."""
     numbers = [cell for cell in column if isinstance(cell, float) and cell == cell]
     form = "{:.1%}" if numbers and all(0 <= cell <= 1 for cell in numbers) else "{:g}"
 
@@ -172,65 +193,3 @@ def _audit_cells(column: "pd.Series[Any]") -> "pd.Series[str]":
         return form.format(cell) if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else str(cell)
 
     return column.map(text)
-
-
-def configs(inputs: Inputs) -> list[tuple[str, dict[str, Any]]]:
-    """Return settings by name: of sampling, and of every training run of the first replicate."""
-    prefix = f"runs/{inputs.seeds[0]}/"
-    names = [name for name in inputs.starting(prefix) if name.endswith(".json")]
-    runs = [(name.split("/")[2], inputs.json(name)["settings"]) for name in names]
-    found = [("sampling of the tables", dict(inputs.summary["sampling"])), *runs]
-    return [(name, without_places(settings)) for name, settings in found]
-
-
-def failure_table(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return shares of the classes with their intervals, a column for each model; without classes that never occur."""
-    if not rows:
-        return {"titles": [], "rows": []}
-    frame = pd.DataFrame(rows)
-    frame = frame[frame.groupby(["group", "level", "class"])["share"].transform("max") > 0]
-    percent = 100 * frame[["share", "low", "high"]]
-    frame["cell"] = [f"{share:.1f} [{low:.0f}–{high:.0f}]" for share, low, high in percent.itertuples(index=False)]
-    frame["group"], frame["class"] = frame["group"].map(group_title), frame["class"].str.replace("_", " ")
-    index = ["group", "level", "class"]
-    wide = frame.pivot_table("cell", index, "model", "first", sort=False).reindex(columns=unique(rows, "model"))
-    return as_text(wide.fillna("–"), *index)
-
-
-def tables(inputs: Inputs, results: FigureRows) -> dict[str, tuple[Any, tuple[str, ...]]]:
-    """Return every table of the page by name, with the names of its inputs; those without rows are left out."""
-    own, claims = tuple(inputs.starting(f"{inputs.own}/")), tuple(claims_files(inputs))
-    runs = tuple(inputs.starting("runs/"))
-    of_passk, of_failures, of_influence, of_countdown = (
-        tuple(inputs.starting(f"{kind}/")) for kind in (PASS_AT_K, FAILURES, INFLUENCE, COUNTDOWN)
-    )
-    countdown, ranks = inputs.results(COUNTDOWN), results.ranks or {"correlations": [], "rows": []}
-    reports = inputs.summary["training"].items()
-    curves = results.passk
-    found = {
-        "accuracy": (inputs.summary["accuracy"], own),
-        "composed": (inputs.summary["composed"], own),
-        "differences": (differences(inputs.evaluated, CORRECT), own),
-        "composed_differences": (differences(inputs.evaluated, COMPOSED), own),
-        "countdown": (summary_of(countdown)["accuracy"] if countdown else [], of_countdown),
-        "countdown_differences": (differences(countdown, CORRECT) if countdown else [], of_countdown),
-        "passk": (curves[curves["base"] == ""].rename(columns={"value": "pass_at_k"}), of_passk),
-        "passk_differences": (curves[curves["base"] != ""].rename(columns={"value": "difference"}), of_passk),
-        "failure_modes": (results.failure_shares, of_failures),
-        "failures_by_function": (results.by_function, of_failures),
-        "failures_by_pair": (results.by_pair, of_failures),
-        "influence": (results.influence, of_influence),
-        "influence_pairs": (results.influence_pairs, of_influence),
-        "ranks": (ranks["correlations"], (*own, *of_influence)),
-        "ranked": (ranks["rows"], (*own, *of_influence)),
-        "data": (audit_rows(inputs), (AUDIT,)),
-        "training_runs": (
-            [{"seed": seed, "arm": arm, **one} for seed, arms in reports for arm, one in arms.items()],
-            own,
-        ),
-        "claims": (list(claims_table(inputs)), claims),
-        "training": (results.training, tuple(name for name, *_ in results.runs)),
-        "budget": (results.budget, (*runs, *inputs.starting("rft/"))),
-        "problems": (problem_files(inputs), tuple(inputs.starting("data/"))),
-    }
-    return {name: table for name, table in found.items() if len(table[0])}

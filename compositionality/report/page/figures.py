@@ -1,16 +1,30 @@
-"""The page's figures: each with its specification, its words from figures.yaml, and the inputs that it shows."""
+"""The page's figures, one function each: the rows it shows, its specification, its words, the inputs behind it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compositionality.evaluate.ranks import AFTER, correlation_cell
-from compositionality.evaluate.seeds import summary_of
+import pandas as pd
+
+from compositionality.analysis.influence import summary
+from compositionality.data.artefact import read_manifest
+from compositionality.data.json_files import check_shape
+from compositionality.data.parquet import read_table
+from compositionality.data.problems import level_and_group
+from compositionality.evaluate import passk as pass_at_k
+from compositionality.evaluate.failures import class_shares, read_labels
+from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
+from compositionality.evaluate.results import LABELS
+from compositionality.evaluate.seeds import summary_of, summary_rows
+from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
 from compositionality.report import figures, paper, scaling_figures
-from compositionality.report.draw import best_laws, by_level
+from compositionality.report.draw import best_laws, with_level
+from compositionality.report.page.claims import points
 from compositionality.report.page.inputs import (
+    AGAIN,
     COMPOSITION,
     COUNTDOWN,
     FAILURES,
@@ -21,11 +35,12 @@ from compositionality.report.page.inputs import (
     SCALING,
     Inputs,
 )
-from compositionality.report.page.results import FigureRows
-from compositionality.report.theme import Styles, arm_styles, spec_of, unique
+from compositionality.report.theme import Styles, arm_styles, group_title, spec_of, unique
+from compositionality.stats.estimate import wilson
+from compositionality.train.common.metrics import read_metrics
 from compositionality.yaml_files import read_yaml_mapping
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
 WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
 ONE_SEED = "one seed: how much other seeds would differ is not known"
 ORDER = {
@@ -34,107 +49,304 @@ ORDER = {
     SCALING: ("accuracy", *(f"scaling_{resource}" for resource in FITS), "training", "reuse"),
 }
 """Of a section's page."""
+VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
+SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")
+"""Settings that say how many completions a prompt gets: the single-file trainer's, verl's."""
+PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
+FACTORS = (
+    "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
+    "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
+)
+CURVE = ["model", "base", "problems", "group", "level"]
+"""Columns of the curves of pass@k that are the same for all k."""
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure: its Vega-Lite specification, the chapter that shows it, and the inputs that it was drawn from."""
+    """A figure: the chapter that shows it, its Vega-Lite specification, the rows of its CSV file, its inputs.
+
+    ``details``: a table below it that unfolds: summary, titles, rows and a note.
+    """
 
     name: str
     title: str
     chapter: str
     caption: str
     spec: dict[str, Any]
-    inputs: tuple[str, ...]
+    rows: Any
+    inputs: Sequence[str]
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def page_figures(inputs: Inputs, results: FigureRows) -> list[PageFigure]:
+def page_figures(inputs: Inputs) -> list[PageFigure]:
     """Return the figures in the order of the page, without those of which nothing was run."""
-    made = [figure_of(name, inputs, results) for name in ORDER[inputs.settings.section]]
+    made = [FIGURES[name](inputs, name) for name in ORDER[inputs.settings.section]]
     return [figure for figure in made if figure]
 
 
 def missing_figures(inputs: Inputs, made: Sequence[PageFigure]) -> list[dict[str, str]]:
     """Return title and command of those that were not made."""
     section = inputs.settings.section
-    names = [name for name in ORDER[section] if name not in {figure.name for figure in made}]
-    commands = {name: WORDS[name]["command"].replace("{section}", section) for name in names}
-    return [{"title": WORDS[name]["title"], "command": command} for name, command in commands.items()]
+    words = [WORDS[name] for name in ORDER[section] if name not in {figure.name for figure in made}]
+    return [{"title": said["title"], "command": said["command"].replace("{section}", section)} for said in words]
 
 
-def finished(name: str, chart: Any, inputs: Sequence[str], values: Mapping[str, str], *sentences: str) -> PageFigure:
-    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it."""
+def figure_of(
+    inputs: Inputs,
+    name: str,
+    chart: Any,
+    rows: Any,
+    sources: Sequence[str],
+    values: Mapping[str, str],
+    *sentences: str,
+    details: Mapping[str, Any] | None = None,
+) -> PageFigure:
+    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
     said = WORDS[name]
-    caption = WORDS["accuracy"]["caption"] if name == "countdown" else said["caption"]
-    text = " ".join([caption.format(**values), *sentences])
-    return PageFigure(name, said["title"].format(**values), said["chapter"], text, spec_of(chart), tuple(inputs))
+    stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
+    caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
+    title = said["title"].format(**values)
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details or {})
 
 
-def figure_of(name: str, inputs: Inputs, results: FigureRows) -> PageFigure | None:
-    """Return the figure of this name; None where what it shows was not run."""
-    if name in ("accuracy", "countdown"):
-        return accuracy(name, inputs)
-    if name.startswith("scaling_"):
-        return scaling(inputs, name.removeprefix("scaling_"))
-    if name == "ranks":
-        return ranks(inputs, results.ranks)
-    if name == "reuse":
-        return reuse(inputs)
-    runs, curves = [run for run, *_ in results.runs], results.passk
-    rows, draw, sources = {
-        "training": (results.training, figures.training, runs),
-        "budget": (results.budget, figures.budget, [*inputs.starting("runs/"), *inputs.starting("rft/")]),
-        "passk": (curves[curves["base"] == ""].to_dict("records"), figures.pass_at_k, inputs.starting(f"{PASS_AT_K}/")),
-        "failure_modes": (results.failure_shares, figures.failure_modes, inputs.starting(f"{FAILURES}/")),
-        "functions": (results.by_function, figures.heat_maps, inputs.starting(f"{FAILURES}/")),
-        "influence": (results.influence, figures.influence, inputs.starting(f"{INFLUENCE}/")),
-        "influence_pairs": (results.influence_pairs, figures.influence_pairs, inputs.starting(f"{INFLUENCE}/")),
-    }[name]
-    if not rows:
-        return None
-    styles = styles_of(inputs, unique(rows, "model" if "model" in rows[0] else "arm"))
-    chart = draw(rows, results.by_pair, styles) if name == "functions" else draw(rows, styles)  # type: ignore[operator]
-    n_replicates = len(unique(rows, "seed")) if "seed" in rows[0] else len(inputs.folders(FAILURES))
-    values = {"seeds": _several(name, inputs.counted(n_replicates), n_replicates), **measured_words(name, rows)}
-    if name == "passk":
-        sampling = inputs.made_with[sources[0]]["sampling"]
-        values |= {"samples": f"{sampling['n_samples']:,}", "temperature": f"{sampling['temperature']:g}"}
-    repeats, said = paper.matching_test(inputs.accuracy), WORDS[name].get("paper")
-    return finished(name, chart, sources, values, *([said] if said and repeats else []))
+def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
+    """Return what fills a caption: how many seeds; problems a level and the kind of interval, where rows have them."""
+    n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
+    measured = "interval" in rows[0]
+    noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
+    words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED}
+    return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
 
 
-def accuracy(name: str, inputs: Inputs) -> PageFigure | None:
+def styles_of(inputs: Inputs, models: Sequence[str]) -> Styles:
+    """Return the styles of these models in the order of the study's table; the same colours as there."""
+    styles = arm_styles([*inputs.summary["models"], *models], inputs.settings.arms)
+    return {model: style for model, style in styles.items() if model in models}
+
+
+def interval_table(summary: str, rows: Sequence[Row], value: str, *index: str) -> dict[str, Any]:
+    """Return a table of shares in per cent with their intervals, a column for each model, to unfold."""
+    frame = pd.DataFrame(rows)
+    percent = 100 * frame[[value, "low", "high"]].astype(float)
+    frame["cell"] = [f"{share:.1f} [{low:.1f}–{high:.1f}]" for share, low, high in percent.itertuples(index=False)]
+    frame["group"] = frame["group"].map(group_title)
+    wide = frame.pivot_table("cell", list(index), "model", "first", sort=False).reindex(columns=unique(rows, "model"))
+    cells = [[*key, *line] for key, line in zip(wide.index, wide.fillna("–").to_numpy().tolist(), strict=True)]
+    return {"summary": summary, "titles": [*index, *wide.columns], "rows": cells}
+
+
+def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy by level of one study, its own or that of Countdown."""
-    kind, said = COUNTDOWN if name == COUNTDOWN else inputs.own, WORDS["accuracy"]
+    kind = COUNTDOWN if name == COUNTDOWN else inputs.own
     results = inputs.results(COUNTDOWN) if name == COUNTDOWN else inputs.evaluated
     if results is None:
         return None
-    rows, composed = by_level(summary_of(results) if name == COUNTDOWN else inputs.summary)
+    measured = summary_of(results) if name == COUNTDOWN else inputs.summary
+    rows, composed = with_level(measured, "accuracy"), with_level(measured, "composed")
     if not rows:
         return None
-    test, more = paper.matching_test(rows), [said["composed"]] if composed else []
-    if test:
-        more.append(said["stated"].format(figure=paper.PAPER["tests"][test]["figure"]))
+    said, test = WORDS[name], paper.matching_test(rows)
+    stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
     chart = figures.accuracy(rows, composed, arm_styles(results.arms, inputs.settings.arms))
-    values = {**measured_words("accuracy", rows), "completions": completions}
-    return finished(name, chart, inputs.starting(f"{kind}/"), values, *more)
+    values = {**words_of(inputs, name, rows), "completions": completions}
+    details = interval_table("Right answers with their 95 % intervals, %", rows, "accuracy", "group", "level")
+    sentences, sources = [*([said["composed"]] if composed else []), *stated], inputs.starting(f"{kind}/")
+    return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=details)
 
 
-def ranks(inputs: Inputs, found: Mapping[str, Any]) -> PageFigure | None:
-    """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
-    if not found:
+def passk(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return pass@k over k; the CSV also has the differences of the pairs that were asked for (``base``)."""
+    results = inputs.results(PASS_AT_K)
+    if results is None:
         return None
-    rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in found["rows"]]
-    cells = (f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in found["correlations"])
+    made = inputs.made_with[f"{PASS_AT_K}/{results.replicates[0].name}/{RESULTS}"]
+    pairs = [(arm, base) for arm, base in made["pairs"] if {arm, base} <= set(results.arms)]
+    largest = {problems.file: results.samples(problems) for problems in results.sets}
+    table = pass_at_k.curves(results, pairs, lambda file: pass_at_k.spaced(largest[file]))
+    has_levels = set(table.loc[table["level"] != pass_at_k.POOLED, "group"])
+    table = table[(table["level"] != pass_at_k.POOLED) | ~table["group"].isin(has_levels)]
+    rows = table[table["base"] == ""].to_dict("records")
+    sampling = made["sampling"]
+    values = {"samples": f"{sampling['n_samples']:,}", "temperature": f"{sampling['temperature']:g}"}
+    return figure_of(
+        inputs, name, figures.pass_at_k(rows, styles_of(inputs, unique(rows, "model"))), table,
+        inputs.starting(f"{PASS_AT_K}/"), {**words_of(inputs, name, rows), **values},
+        details=crossovers(results, table[table["base"] != ""]),
+    )  # fmt: skip
+
+
+def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
+    """Return the differences at k = 1 and the largest k, where their sign changes, and the base's budget factors."""
+    sets = {problems[:3]: problems for problems in pass_at_k.levels_and_pools(results)}
+    rows = []
+    for (arm, base, file, group, level), curve in differences.groupby(CURVE, sort=False):
+        factors = pass_at_k.budget_factors(results, arm, base, sets[file, group, level])[:4]
+        first, last = (
+            f"{points(row.value)} [{points(row.low)}, {points(row.high)}]" if pd.notna(row.value) else "–"
+            for row in (curve.iloc[0], curve.iloc[-1])
+        )
+        changed = pass_at_k.crossover(curve)
+        rows.append(
+            [
+                group_title(group), level or "all", f"{arm} − {base}", curve["n_problems"].iloc[0],
+                first, f"{last} (k = {curve['k'].iloc[-1]})", f"k = {changed}" if changed else "–",
+                "; ".join(f"k = {row['k']}: {pass_at_k.factor_text(row)}" for row in factors).replace("\n", ", "),
+            ]
+        )  # fmt: skip
+    titles = ["group", "level", "model − base", "n", "k = 1, points", "largest k, points", "sign changes"]
+    summary = "Differences between models, and how many times as many samples the base needs"
+    table = {"summary": summary, "titles": [*titles, "base meets at m"], "rows": rows, "note": FACTORS}
+    return table if rows else {}
+
+
+def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return shares of the failure classes; mean over the seeds."""
+    results = inputs.results(FAILURES)
+    rows = [row for row in class_shares(results) if row["share"] is not None] if results else []
+    if not rows:
+        return None
+    occurring = {(row["group"], row["level"], row["class"]) for row in rows if row["share"]}
+    shown = [
+        {**row, "class": row["class"].replace("_", " ")}
+        for row in rows
+        if (row["group"], row["level"], row["class"]) in occurring
+    ]
+    details = interval_table("Shares with their 95 % intervals, %", shown, "share", "group", "level", "class")
+    chart = figures.failure_modes(rows, styles_of(inputs, unique(rows, "model")))
+    sources = inputs.starting(f"{FAILURES}/")
+    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, rows), details=details)
+
+
+def functions(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return accuracy by function and by pair of functions; means over the seeds."""
+    labels = [read_labels(folder / LABELS) for folder in inputs.folders(FAILURES).values()]
+    rows = figures.function_rows(labels).to_dict("records") if labels else []
+    if not rows:
+        return None
+    chart = figures.functions(rows, styles_of(inputs, unique(rows, "model")))
+    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words_of(inputs, name, rows))
+
+
+def rl_runs(inputs: Inputs) -> list[tuple[str, str, str]]:
+    """Return name of the metrics, replicate and arm of every run of RL."""
+    runs = []
+    for name in inputs.starting("runs/"):
+        _, seed, run, file = name.split("/")
+        if file == "metrics.jsonl" and run.startswith(("rl-", "stage2-rl-")):
+            runs.append((name, seed, run.removeprefix("stage2-")))
+    return runs
+
+
+def training(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return validation during RL.
+
+    A data source that several groups of the evaluation have is of the first, as the hold-out is.
+    """
+    known: dict[str, tuple[int, str]] = {}
+    for row in inputs.summary["accuracy"]:
+        known.setdefault(row["data_source"], (row["level"], row["group"]))
+    runs, rows = rl_runs(inputs), []
+    for file, seed, arm in runs:
+        for step in read_metrics(inputs.files[file]):
+            for key, value in step.items():
+                match = VALIDATION.fullmatch(key)
+                if match and value is not None:
+                    level, group = known.get(match[1]) or level_and_group(match[1])
+                    labels = {"arm": arm, "seed": seed, "step": step["step"], "group": group, "level": level}
+                    rows.append({**labels, "accuracy": value})
+    if not rows:
+        return None
+    chart = figures.training(rows, styles_of(inputs, unique(rows, "arm")))
+    return figure_of(inputs, name, chart, rows, [file for file, *_ in runs], words_of(inputs, name, rows))
+
+
+def budget(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return the share right among training completions, by how many were sampled: RL's steps, RFT's iterations."""
+    rows = [*(row for run in rl_runs(inputs) for row in rl_steps(inputs, *run)), *rft_iterations(inputs)]
+    if not rows:
+        return None
+    chart = figures.budget(rows, styles_of(inputs, unique(rows, "arm")))
+    sources = (*inputs.starting("runs/"), *inputs.starting("rft/"))
+    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, rows))
+
+
+def rl_steps(inputs: Inputs, file: str, seed: str, arm: str) -> Iterator[Row]:
+    """Yield a row for each step; none if the run's settings do not say how many completions a step samples."""
+    recipe = file.replace("metrics.jsonl", "recipe.json")
+    settings = inputs.json(recipe)["settings"] if recipe in inputs else {}
+    n, prompts = (next((settings[key] for key in keys if key in settings), None) for keys in (SAMPLES, PROMPTS))
+    completions = 0
+    for row in read_metrics(inputs.files[file]):
+        sampled = row.get("training/filter_groups/generated_prompts", prompts)
+        value = row.get("critic/acc/mean", row.get("critic/score/mean"))
+        if n is None or sampled is None or value is None:
+            continue
+        completions += int(sampled * n)
+        yield {"arm": arm, "seed": seed, "step": row["step"], "completions": completions, "correct": value}
+
+
+def rft_iterations(inputs: Inputs) -> Iterator[Row]:
+    """Yield a row for each iteration: of completions that the model it starts from gave."""
+    sampled: dict[tuple[str, str], int] = {}
+    for name in inputs.starting("rft/"):
+        _, seed, arm, iteration = name.split("/")
+        facts = inputs.json(name).get("facts")
+        check_shape(facts, {"levels": {"n": int, "correct": int}}, inputs.files[name], AGAIN)
+        n, right = (sum(level[key] for level in facts["levels"]) for key in ("n", "correct"))
+        sampled[seed, arm] = sampled.get((seed, arm), 0) + n
+        if n:
+            low, high = map(float, wilson(right / n, n))
+            labels = {"arm": arm, "seed": seed, "step": int(iteration), "completions": sampled[seed, arm]}
+            yield {**labels, "correct": right / n, "low": low, "high": high}
+
+
+def influence(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return per-step influence of every seed's models by the number of correct completions."""
+    files = inputs.starting(f"{INFLUENCE}/")
+    rows = [
+        {"model": file.split("/")[2], "seed": file.split("/")[1], **row}
+        for file in files
+        for row in summary(read_table(inputs.files[file]).to_pylist())["by_accuracy"]
+    ]
+    if not rows:
+        return None
+    chart = figures.influence(rows, styles_of(inputs, unique(rows, "model")))
+    return figure_of(inputs, name, chart, rows, files, words_of(inputs, name, rows))
+
+
+def influence_pairs(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return the influence of a step on a query of one group (teacher) on those of another (learner)."""
+    files, rows = inputs.starting(f"{INFLUENCE}/"), []
+    for file in files:
+        manifest = read_manifest(inputs.files[file])
+        known = manifest.facts["co_influence"] if manifest else {"labels": [], "means": []}
+        labels = {"model": file.split("/")[2], "seed": file.split("/")[1]}
+        for teacher, line in zip(known["labels"], known["means"], strict=True):
+            pairs = zip(known["labels"], line, strict=True)
+            rows += [{**labels, "teacher": teacher, "learner": learner, "influence": value} for learner, value in pairs]
+    if not rows:
+        return None
+    chart = figures.influence_pairs(rows, styles_of(inputs, unique(rows, "model")))
+    return figure_of(inputs, name, chart, rows, files, words_of(inputs, name, rows))
+
+
+def ranks(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return influence of the SFT models' queries against the gain from RL, with the rank correlations."""
+    known = inputs.results(INFLUENCE)
+    if known is None or why_no_ranks(inputs.evaluated, known):
+        return None
+    ranked = ranks_of(inputs.evaluated, known)
+    rows = [{**row, "model": f"{AFTER}{row['arm']}"} for row in ranked["rows"]]
+    cells = (f"{row['of']}, {row['predictor']}: {correlation_cell(row)}" for row in ranked["correlations"])
     chart = figures.predicted_gains(rows, styles_of(inputs, unique(rows, "model")))
-    sources = [*inputs.starting(f"{inputs.own}/"), *inputs.starting(f"{INFLUENCE}/")]
-    return finished("ranks", chart, sources, {"correlations": "; ".join(cells)})
+    sources = (*inputs.starting(f"{inputs.own}/"), *inputs.starting(f"{INFLUENCE}/"))
+    return figure_of(inputs, name, chart, rows, sources, {"correlations": "; ".join(cells)})
 
 
-def scaling(inputs: Inputs, resource: str) -> PageFigure | None:
+def scaling(inputs: Inputs, name: str) -> PageFigure | None:
     """Return fits and predictions of the scaling laws by one resource."""
-    sources = inputs.starting(f"{FITS[resource]}/")
+    sources = inputs.starting(f"{FITS[name.removeprefix('scaling_')]}/")
     if not sources:
         return None
     content = inputs.json(sources[0])
@@ -148,36 +360,28 @@ def scaling(inputs: Inputs, resource: str) -> PageFigure | None:
         "sizes": str(len(content["sizes"])), "runs": plural(content["runs_of_a_size"], "run"), "held_out": held_out,
         "fitted": fitted["formula"], "predicting": predicting["formula"], "share": f"{100 * content['share']:.0f}",
     }  # fmt: skip
-    return finished(f"scaling_{resource}", scaling_figures.scaling(content, fitted, predicting), sources, values)
+    parts = [(fitted, "fitted", fitted["curves"])]
+    parts += [(predicting, region["region"], region["curves"]) for region in predicting["held_out"]]
+    rows = [{"law": law["law"], "region": region, **row} for law, region, curve in parts for row in curve]
+    return figure_of(inputs, name, scaling_figures.scaling(content, fitted, predicting), rows, sources, values)
 
 
-def reuse(inputs: Inputs) -> PageFigure | None:
+def reuse(inputs: Inputs, name: str) -> PageFigure | None:
     """Return accuracy by how often each problem is seen, as many completions in all."""
     rows = []
     for row in inputs.summary["accuracy"]:
-        _, found, times = row["model"].rpartition("-reuse-")
-        if found and row["group"] == "holdout":
+        _, separator, times = row["model"].rpartition("-reuse-")
+        if separator and row["group"] == "holdout":
             rows.append({**row, "times": int(times)})
     if not rows:
         return None
     sources = inputs.starting(f"{inputs.own}/")
-    return finished("reuse", scaling_figures.reuse(rows), sources, measured_words("reuse", rows))
+    return figure_of(inputs, name, scaling_figures.reuse(rows), rows, sources, words_of(inputs, name, rows))
 
 
-def styles_of(inputs: Inputs, models: list[str]) -> Styles:
-    """Return the styles of these models in the order of the study's table; the same colours as there."""
-    styles = arm_styles([*inputs.summary["models"], *models], inputs.settings.arms)
-    return {model: style for model, style in styles.items() if model in models}
-
-
-def measured_words(name: str, rows: Rows) -> dict[str, str]:
-    """Return what fills a caption from rows with intervals: problems a level, seeds, the kind of interval."""
-    if not {"n_problems", "n_seeds", "interval"} <= rows[0].keys():
-        return {}
-    seeds = rows[0]["n_seeds"]
-    several = _several(name, plural(seeds, "seed"), seeds)
-    return {"n": figures.sizes(rows), "interval": rows[0]["interval"], "seeds": several}
-
-
-def _several(name: str, counted: str, n: int) -> str:
-    return f"{counted} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED
+FIGURES = {
+    "accuracy": accuracy, "countdown": accuracy, "passk": passk, "failure_modes": failure_modes, "functions": functions,
+    "training": training, "budget": budget, "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks,
+    "reuse": reuse, **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
+}  # fmt: skip
+"""Name → the function that makes it."""

@@ -14,9 +14,8 @@ from compositionality.evaluate.results import INFLUENCE as INFLUENCE_TABLE
 from compositionality.evaluate.results import LABELS, TRAINING, Results, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS
-from compositionality.evaluate.tables import plural
 from compositionality.ranges import REQUIRED, OneOf, check_ranges
-from compositionality.report.draw import SCALING_SHAPE, by_level
+from compositionality.report.draw import SCALING_SHAPE, with_level
 from compositionality.types import Metric
 
 COMPOSITION, INJECTION, SCALING = "section41_42", "behavior_injection", "scaling_law"
@@ -33,10 +32,7 @@ METRICS = {PASS_AT_K: Metric.PASS_AT_K, FAILURES: Metric.FAILURES, INFLUENCE: Me
 """Of the other kinds: accuracy."""
 FITS = {"flops": "scaling", "flops_paper": "flops_paper", "completions": "completions"}
 """Resource of a fit → its kind."""
-CLAIMS, AUDIT, MACHINE = "claims.json", "data_audit.json", "machine.json"
-TIMES = ("times.tsv", "countdown/times.tsv")
-OTHERS = "others/"
-"""Claims of other studies are named others/STUDY/claims.json."""
+CLAIMS, AUDIT, MACHINE, TIMES = "claims.json", "data_audit.json", "machine.json", "times.tsv"
 RUNS = ("stage*", "sft-*", "rl-*")
 """Folders of training runs."""
 AGAIN = "run the step that makes it again"
@@ -60,9 +56,9 @@ class ReportSettings:
     """Settings of ``report``.
 
     Folders of a study have one for each replicate, seed0 … or seed20-split61 …, and in the results what is of the whole
-    study, such as claims.json. Problem files and their audit are those of the first replicate. Of ``others`` only
-    claims.json is read. ``arms``: title and colour of arms that the report does not know,
-    ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their names and spare colours.
+    study, such as claims.json. Problem files and their audit are those of the first replicate. ``arms``: title and
+    colour of arms that the report does not know, ``arms={my-arm: {title: My arm, colour: "#0072B2"}}``; without, their
+    names and spare colours.
     """
 
     study: Path = REQUIRED  # results folder of the study
@@ -73,7 +69,6 @@ class ReportSettings:
     section: Annotated[str, OneOf(tuple(PAPERS))] = COMPOSITION  # whose table and figures
     seeds: list[str] = field(default_factory=list)  # replicates, such as seed0; empty: all that were evaluated
     models: list[str] = field(default_factory=list)  # these only, in this order; empty: those of every seed
-    others: list[str] = field(default_factory=list)  # results folders of other studies: their claims, below this one's
     arms: dict[str, dict[str, str]] = field(default_factory=dict)  # title and colour of arms that no study names
     figures: Annotated[str, OneOf(("png", "svg", "pdf"))] = "png"  # format of the files in figures/
     check: bool = False  # write nothing; refuse a page that is no longer what it shows
@@ -98,15 +93,15 @@ class Inputs:
         check_shape(content, SHAPES.get(path.name, {}), path, AGAIN)
         return content
 
-    def starting(self, prefix: str) -> list[str]:
+    def starting(self, prefix: str) -> tuple[str, ...]:
         """Return the names that start with ``prefix``, sorted."""
-        return sorted(name for name in self.files if name.startswith(prefix))
+        return tuple(sorted(name for name in self.files if name.startswith(prefix)))
 
     def folders(self, kind: str) -> dict[str, Path]:
         """Return the folders with results of this kind by replicate, in order."""
-        tables = {name: path for name, path in self.files.items() if name.startswith(f"{kind}/")}
-        found = {name.split("/")[1]: path.parents[name.count("/") - 2] for name, path in tables.items()}
-        return {seed: found[seed] for seed in self.seeds if seed in found}
+        tables = {name: self.files[name] for name in self.starting(f"{kind}/") if not name.endswith(LABELS)}
+        folders = {name.split("/")[1]: path.parents[name.count("/") - 2] for name, path in tables.items()}
+        return {seed: folders[seed] for seed in self.seeds if seed in folders}
 
     def results(self, kind: str) -> Results | None:
         """Return the results of this kind of all replicates that have them; None if it was not run."""
@@ -134,16 +129,7 @@ class Inputs:
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
         """The accuracies by level."""
-        return by_level(self.summary)[0]
-
-    def counted(self, n: int) -> str:
-        """Return ``3 seeds``; ``3 replicates`` of a study whose seeds have several splits."""
-        return plural(n, "replicate" if any("-" in name for name in self.seeds) else "seed")
-
-    @property
-    def title(self) -> str:
-        """The name of the study's results folder."""
-        return self.settings.study.resolve().name
+        return with_level(self.summary, "accuracy")
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -153,25 +139,21 @@ class Inputs:
     @cached_property
     def made_with(self) -> dict[str, dict[str, Any]]:
         """Settings of the inputs that have a manifest."""
-        manifests = {name: read_manifest(path) for name, path in self.files.items() if has_manifest(path)}
+        named = {name: path for name, path in self.files.items() if path.suffix != ".jsonl"}
+        manifests = {name: read_manifest(path) for name, path in named.items() if path.name != "manifest.json"}
         return {name: manifest.settings for name, manifest in manifests.items() if manifest}
 
     def stamp(self, names: Sequence[str]) -> str:
         """Return hashes of these inputs' contents and of the settings that made them, and the version of the code."""
-        data, made = ({name: of.get(name) for name in names} for of in (self.hashes, self.made_with))
+        data, made = ({name: known.get(name) for name in names} for known in (self.hashes, self.made_with))
         return f"data {config_hash(data)[:12]} · config {config_hash(made)[:12]} · code {code_version()}"
-
-
-def has_manifest(path: Path) -> bool:
-    """Return whether an input may have a manifest; a manifest that is itself an input has none."""
-    return path.suffix != ".jsonl" and not path.name.endswith("manifest.json")
 
 
 def find_inputs(settings: ReportSettings) -> Inputs:
     """Return the files that exist. UserError without the study's own results, or if a result is stale or altered."""
     check_ranges(settings)
-    there = [path.parents[1].name for path in settings.study.glob(f"seed*/{settings.section}/{RESULTS}")]
-    seeds = tuple(settings.seeds or sorted(there, key=natural_key))
+    evaluated = [path.parents[1].name for path in settings.study.glob(f"seed*/{settings.section}/{RESULTS}")]
+    seeds = tuple(settings.seeds or sorted(evaluated, key=natural_key))
     for seed in seeds or ("seed0",):
         if not (table := settings.study / seed / settings.section / RESULTS).is_file():
             raise UserError(f"{table}: no such file; make it with bash bash/{settings.section}/run_all.sh")
@@ -179,72 +161,58 @@ def find_inputs(settings: ReportSettings) -> Inputs:
         folder = getattr(settings, name)
         if folder and not (place := Path(folder, "" if name == "countdown" else seeds[0])).is_dir():
             raise UserError(f"{name}={folder}: no such folder as {place}")
-    others = {f"{OTHERS}{Path(folder).name}/{CLAIMS}": Path(folder, CLAIMS) for folder in settings.others}
-    for path in others.values():
-        if not path.is_file():
-            raise UserError(f"{path}: no such file; make it with bash bash/claims.sh, or leave it out of others=")
-    files = {name: path for name, path in sorted(_files(settings, seeds)) if path.exists()}
-    inputs = Inputs(settings, seeds, files | others)
+    files = [*_of_study(settings, seeds[0])]
+    for seed in seeds:
+        files += [*_results(settings, seed), *_training(settings, seed)]
+    inputs = Inputs(settings, seeds, {name: path for name, path in sorted(files) if path.exists()})
     _check_sources(inputs)
     return inputs
 
 
-def _files(settings: ReportSettings, seeds: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def _of_study(settings: ReportSettings, first: str) -> Iterator[tuple[str, Path]]:
+    """Yield what is of the whole study, and the problem files of its first replicate (not those of ablations)."""
     study, section = settings.study, settings.study / settings.section
     yield from ((name, study / name) for name in (CLAIMS, AUDIT))
-    yield from ((name, section / name) for name in (TIMES[0], MACHINE))
+    yield from ((name, section / name) for name in (TIMES, MACHINE))
     for resource, kind in FITS.items():
-        yield f"{kind}/{seeds[0]}/scaling.json", section / resource / "scaling.json"
-    yield from _rollouts(study / seeds[0] / settings.section, "rollouts")
-    if settings.countdown:
-        yield TIMES[1], Path(settings.countdown, "section43", TIMES[0])
-    for seed in seeds:
-        folder = study / seed
-        of_own = folder / settings.section
-        of_passk, of_failures = folder / "section44", folder / "section45"
-        yield from ((f"{OWN[settings.section]}/{seed}/{name}", of_own / name) for name in (RESULTS, TRAINING))
-        yield f"{PASS_AT_K}/{seed}/{RESULTS}", of_passk / RESULTS
-        yield from _rollouts(of_passk, f"rollouts-{PASS_AT_K}/{seed}")
-        if (of_failures / RESULTS).is_file():
-            yield from ((f"{FAILURES}/{seed}/{name}", of_failures / name) for name in (RESULTS, LABELS))
-        for table in folder.glob(f"{INFLUENCE}/*/{INFLUENCE_TABLE}"):
-            yield f"{INFLUENCE}/{seed}/{table.parent.name}/{table.name}", table
-        if settings.countdown:
-            place = Path(settings.countdown, seed, "section43")
-            yield from ((f"{COUNTDOWN}/{seed}/{name}", place / name) for name in (RESULTS, TRAINING))
-        if settings.checkpoints:
-            for name in dict.fromkeys((seed.partition("-")[0], seed)):
-                yield from _runs(Path(settings.checkpoints, name), seed)
-        if settings.data:
-            for manifest in Path(settings.data, seed).glob("*/*rft*/iteration*/rollouts/manifest.json"):
-                arm, iteration = manifest.parts[-4:-2]
-                number = iteration.removeprefix("iteration")
-                yield f"rft/{seed}/{arm[arm.rindex('rft') :].replace('_', '-')}/{number}", manifest
-    if settings.data:
-        yield from _problems(Path(settings.data, seeds[0]))
-
-
-def _rollouts(section: Path, name: str) -> Iterator[tuple[str, Path]]:
-    for folder in (section / "rollouts").glob("*/*"):
-        if manifest_path(folder).is_file():
-            yield f"{name}/{folder.parent.name}/{folder.name}", folder
-
-
-def _runs(checkpoints: Path, seed: str) -> Iterator[tuple[str, Path]]:
-    """Metrics and settings of every training run; how the base model was made."""
-    yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
-    for run in sorted(path for kind in RUNS for path in checkpoints.glob(f"{kind}/metrics.jsonl")):
-        for name in ("metrics.jsonl", "recipe.json"):
-            yield f"runs/{seed}/{run.parent.name}/{name}", run.with_name(name)
-
-
-def _problems(data: Path) -> Iterator[tuple[str, Path]]:
-    """Parquet files with a manifest, not those of rollouts and of ablations."""
-    for manifest in data.glob("*/**/.*.parquet.manifest.json"):
-        path = manifest.with_name(manifest.name[1:].removesuffix(".manifest.json"))
-        name = path.relative_to(data)
+        yield f"{kind}/{first}/scaling.json", section / resource / "scaling.json"
+    data = Path(settings.data, first)
+    for manifest in data.glob("*/**/.*.parquet.manifest.json") if settings.data else ():
+        name = manifest.relative_to(data).with_name(manifest.name[1:].removesuffix(".manifest.json"))
         if "rollouts" not in name.parts and name.parts[0] != "ablation":
-            yield f"data/{name.as_posix()}", path
+            yield f"data/{name.as_posix()}", data / name
+
+
+def _results(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
+    """Yield the tables of one replicate and the completions that they count."""
+    folder = settings.study / seed
+    places = {settings.section: OWN[settings.section], "section44": PASS_AT_K, "section45": FAILURES}
+    sections = {kind: folder / section for section, kind in places.items()}
+    if settings.countdown:
+        sections[COUNTDOWN] = Path(settings.countdown, seed, "section43")
+    for kind, section in sections.items():
+        if (section / RESULTS).is_file():
+            yield from ((f"{kind}/{seed}/{name}", section / name) for name in (RESULTS, TRAINING, LABELS))
+        for rollouts in (section / "rollouts").glob("*/*"):
+            if manifest_path(rollouts).is_file():
+                yield f"rollouts/{kind}/{seed}/{rollouts.parent.name}/{rollouts.name}", rollouts
+    for table in folder.glob(f"{INFLUENCE}/*/{INFLUENCE_TABLE}"):
+        yield f"{INFLUENCE}/{seed}/{table.parent.name}/{table.name}", table
+
+
+def _training(settings: ReportSettings, seed: str) -> Iterator[tuple[str, Path]]:
+    """Yield metrics and settings of every training run of a replicate, and its iterations of RFT."""
+    for name in dict.fromkeys((seed.partition("-")[0], seed)) if settings.checkpoints else ():
+        checkpoints = Path(settings.checkpoints, name)
+        yield f"runs/{seed}/base/manifest.json", checkpoints / "base" / "manifest.json"
+        for run in sorted(path for kind in RUNS for path in checkpoints.glob(f"{kind}/metrics.jsonl")):
+            for file in ("metrics.jsonl", "recipe.json"):
+                yield f"runs/{seed}/{run.parent.name}/{file}", run.with_name(file)
+    rollouts = "*/*rft*/iteration*/rollouts/manifest.json"
+    for manifest in Path(settings.data, seed).glob(rollouts) if settings.data else ():
+        arm, iteration = manifest.parts[-4:-2]
+        name = arm[arm.rindex("rft") :].replace("_", "-")
+        yield f"rft/{seed}/{name}/{iteration.removeprefix('iteration')}", manifest
 
 
 def _check_sources(inputs: Inputs) -> None:
@@ -252,14 +220,12 @@ def _check_sources(inputs: Inputs) -> None:
 
     Whether the other tables are as old as their rollouts, ``read_results`` checks.
     """
-    stale = "stale, {} has changed since; run the step that makes it again"
-    made = read_manifest(inputs.files[CLAIMS]) if CLAIMS in inputs else None
-    for source, expected in made.inputs.items() if made else ():
-        if inputs.hashes.get(source, expected) != expected:
-            raise UserError(f"{inputs.files[CLAIMS]}: {stale.format(inputs.files[source])}")
-    for name in [*inputs.hashes]:
-        labels = read_manifest(inputs.files[name]) if name.endswith(LABELS) else None
-        for source, expected in labels.inputs.items() if labels else ():
-            place = inputs.settings.study / name.split("/")[1] / inputs.settings.section / source
-            if place.is_dir() and input_hash(place) != expected:
-                raise UserError(f"{inputs.files[name]}: {stale.format(place)}")
+    for name in inputs.hashes:
+        made = read_manifest(inputs.files[name]) if name == CLAIMS or name.endswith(LABELS) else None
+        for source, expected in made.inputs.items() if made else ():
+            source_name = source
+            if name.endswith(LABELS):  # rollouts/MODEL/FILE of the section of its replicate
+                source_name = source.replace("rollouts/", f"rollouts/{inputs.own}/{name.split('/')[1]}/", 1)
+            if inputs.hashes.get(source_name, expected) != expected:
+                stale = f"stale, {inputs.files[source_name]} has changed since"
+                raise UserError(f"{inputs.files[name]}: {stale}; run the step that makes it again")

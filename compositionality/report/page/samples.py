@@ -1,6 +1,6 @@
-"""A bounded, stratified sample of completions to read: some of every model, group, level and reason, of a replicate."""
+"""Completions to read, of the first replicate: the worked problem, and a bounded sample of every kind of completion."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
+from compositionality.report.page.content import HeadlineComparison
+from compositionality.report.page.figures import styles_of
 from compositionality.report.page.inputs import Inputs
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of
@@ -30,10 +32,10 @@ def samples(inputs: Inputs) -> list[Row]:
     """Return rows with model, group, level, reason, prompt, gold, response, answer, tokens; problems in file order."""
     problems = {name: read_problems(path) for name, path in problem_files(inputs).items()}
     rows = [
-        first_of_each_cell(inputs.files[folder], table).assign(model=model, file=name)
+        first_of_each_cell(folder, table).assign(model=model, file=name)
         for model in inputs.summary["models"]
         for name, table in problems.items()
-        if (folder := f"rollouts/{model}/{name}") in inputs
+        if (folder := rollouts_of(inputs, model, name))
     ]
     if not rows:
         return []
@@ -48,15 +50,55 @@ def samples(inputs: Inputs) -> list[Row]:
     ]  # fmt: skip
 
 
+def worked_problem(inputs: Inputs, what: HeadlineComparison) -> Row:
+    """Return a problem with every model's completion: the first of its level that the arm solves and its base does not.
+
+    Without such a problem the first of the level; empty where no rollouts are among the inputs.
+    """
+    for name, path in problem_files(inputs).items():
+        folders = {model: rollouts_of(inputs, model, name) for model in inputs.summary["models"]}
+        table = read_problems(path)
+        cells = zip(table["group"].to_pylist(), table["level"].to_pylist(), strict=True)
+        numbers = [number for number, cell in enumerate(cells) if cell == (what.group, what.level)]
+        if not numbers or not folders[what.model]:
+            continue
+        first = {model: dict(first_completions(folder, numbers)) for model, folder in folders.items() if folder}
+        right = {model: {n for n, row in rows.items() if row["reason"] == "correct"} for model, rows in first.items()}
+        told_apart = sorted(right[what.model] - right.get(what.base, set()))
+        number = (told_apart or numbers)[0]
+        styles = styles_of(inputs, [*first])
+        answers = [
+            {**completion_row(rows[number], model), "title": styles[model].title}
+            for model, rows in first.items()
+            if number in rows
+        ]
+        about = {"level": what.level, "number": number, "answers": answers, "chosen": bool(told_apart)}
+        return {**question(table.slice(number, 1).to_pylist()[0], number), **about}
+    return {}
+
+
 def problem_files(inputs: Inputs) -> dict[str, Path]:
     """Return the problem files of the first replicate, found by their hash among the inputs."""
-    wanted = inputs.evaluated.replicates[0].files
-    there = {}
+    known = {}
     for name in inputs.starting("data/"):
         manifest = read_manifest(inputs.files[name])
         for digest in manifest.files.values() if manifest else ():
-            there[digest] = inputs.files[name]
-    return {name: there[digest] for name, digest in wanted.items() if digest in there}
+            known[digest] = inputs.files[name]
+    wanted = inputs.evaluated.replicates[0].files
+    return {name: known[digest] for name, digest in wanted.items() if digest in known}
+
+
+def rollouts_of(inputs: Inputs, model: str, file: str) -> Path | None:
+    """Return the completions of one model to one problem file, in the first replicate."""
+    return inputs.files.get(f"rollouts/{inputs.own}/{inputs.seeds[0]}/{model}/{file}")
+
+
+def first_completions(folder: Path, numbers: Sequence[int]) -> Iterator[tuple[int, Row]]:
+    """Yield the first completion of each of these problems."""
+    wanted = pa.array(numbers, pa.int64())
+    for shard in read_rollouts(folder):
+        rows = shard.filter(pc.and_(pc.equal(shard["sample"], 0), pc.is_in(shard["problem"], wanted)))
+        yield from ((row["problem"], row) for row in rows.to_pylist())
 
 
 def first_of_each_cell(folder: Path, problems: pa.Table) -> pd.DataFrame:
@@ -70,8 +112,8 @@ def first_of_each_cell(folder: Path, problems: pa.Table) -> pd.DataFrame:
         known = first.select(["problem", "reason"]).to_pandas().join(cells, on="problem")
         places = known.groupby(CELL, sort=False).head(OF_A_FOLDER).index
         kept.append(first.take(pa.array(places, pa.int64())).to_pandas().join(cells, on="problem"))
-    found = pd.concat([part for part in kept if len(part)] or kept[:1], ignore_index=True)
-    return found.groupby(CELL, sort=False).head(OF_A_FOLDER).fillna({"answer": ""})
+    rows = pd.concat([part for part in kept if len(part)] or kept[:1], ignore_index=True)
+    return rows.groupby(CELL, sort=False).head(OF_A_FOLDER).fillna({"answer": ""})
 
 
 def completion_row(row: Mapping[str, Any], model: str) -> Row:

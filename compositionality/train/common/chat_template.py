@@ -23,6 +23,7 @@ LLAMA = ("<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header
 QWEN = ("<|im_end|>", "<|im_start|>")
 FORMATS = {"llama-3.1": LLAMA, "plain": LLAMA, "qwen2.5": QWEN, "qwen3": (*QWEN, "<think>", "</think>")}
 """The tokens that a template writes, the one that ends an answer first."""
+NAMES = (OWN, TEXT, *FORMATS)
 MARKER = re.compile(r"<\|[^<>|\s]+\|>")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TEXTS = ("*.json", "*.model", "*.txt", "*.tiktoken")
@@ -83,15 +84,10 @@ def chosen(settings: ChatTemplateSettings, source: Path) -> tuple[str, str, int]
     return template, eos, tokenizer.convert_tokens_to_ids(eos)
 
 
-def template_names() -> list[str]:
-    """The templates that there are by name, the model's own first."""
-    return [OWN, TEXT, *FORMATS]
-
-
 def check_name(name: str, setting: str) -> None:
     """UserError, naming the ``setting``, for a chat template that there is not."""
-    if name not in template_names() and not (name.endswith(ENDING) and Path(name).is_file()):
-        raise UserError(f"{setting}={name}: choose {', '.join(template_names())}, or a file that ends in {ENDING}")
+    if name not in NAMES and not (name.endswith(ENDING) and Path(name).is_file()):
+        raise UserError(f"{setting}={name}: choose {', '.join(NAMES)}, or a file that ends in {ENDING}")
 
 
 def find_template(name: str, tokenizer: Any, source: Path) -> tuple[str, tuple[str, ...]]:

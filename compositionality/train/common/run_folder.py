@@ -1,6 +1,7 @@
 """The folder of a training run: what it was started with, its last complete checkpoint, which checkpoints to keep."""
 
 import json
+import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -53,6 +54,11 @@ def is_finished(target: Path, recipe: Recipe, *, force: bool) -> bool:
     if done:
         print(f"{target} is already there", flush=True)
     return done
+
+
+def skips(target: Path, recipe: Recipe, *, force: bool) -> bool:
+    """``is_finished`` before ranks are started, and torch imported; False on a rank, which checks itself."""
+    return "RANK" not in os.environ and target.exists() and is_finished(target, recipe, force=force)
 
 
 def take_run_folder(out: Path, recipe: Recipe, *, force: bool) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from compositionality.ranges import PositiveInt
 from compositionality.train.common.batches import MicroBatch
 from compositionality.train.common.parent_death import die_with_parent
 from compositionality.train.tiny.corpus import Corpus
+from compositionality.train.tiny.settings import Packing
 from compositionality.train.tiny.tokenizer import ASSISTANT, render
 
 CHAPTER = 64
@@ -20,14 +20,6 @@ CHAPTER = 64
 
 POOL = 32
 """Exchanges from which a row is filled: enough to fill 95 % of it."""
-
-
-@dataclass
-class Packing:
-    """``rows`` rows of ``length`` tokens a step; exchanges follow one another in a row, attention is not reset."""
-
-    rows: PositiveInt = 8  # rows of a step
-    length: PositiveInt = 192  # tokens of a row
 
 
 class PackedBatches:

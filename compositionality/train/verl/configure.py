@@ -2,6 +2,8 @@
 
 import importlib.util
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,10 @@ def compose_config(
     name: str, device: str, keys: Mapping[str, Any], run: Mapping[str, Any], own: Mapping[str, Any]
 ) -> DictConfig:
     """``config/verl/NAME.yaml`` on verl's defaults, with ``keys``, a section ``run``, and verl's ``own`` keys last."""
-    words = [f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]", f"{name}_device={device}"]
+    words = (f"hydra.searchpath=[file://{_verl_folder() / 'trainer' / 'config'}]", f"{name}_device={device}")
     try:
         with initialize_config_dir(str(CONFIG_DIR), version_base="1.3"):
-            config = compose(config_name=name, overrides=words)
+            config = deepcopy(_composed(name, words))
         with open_dict(config):
             config.run = {**config.run, **run}
         for key, value in {**keys, **flatten(own)}.items():
@@ -46,6 +48,11 @@ def compose_config(
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(" ".join(str(error).partition("Config search path")[0].split())) from error
     return config
+
+
+@cache  # the steps of a study share what Hydra composes
+def _composed(name: str, words: tuple[str, ...]) -> DictConfig:
+    return compose(config_name=name, overrides=[*words])
 
 
 def set_key(config: DictConfig, key: str, value: Any) -> None:

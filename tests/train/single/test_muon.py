@@ -8,7 +8,7 @@ from compositionality.errors import UserError
 from compositionality.train.common.ranks import RunSettings
 from compositionality.train.common.settings import MeshSettings, OptimSettings
 from compositionality.train.muon import LEARNING_RATE_RATIO, Muon, orthogonalised, split_parameters
-from compositionality.train.tiny.pretrain import PretrainSettings, check
+from compositionality.train.tiny.settings import PretrainSettings, check
 
 
 class Layers(nn.Module):

@@ -1,6 +1,8 @@
-"""``examples/gpu_check.py``: every step one after the other, each measured; a table and a record."""
+"""``examples/gpu_check.py``: does training work on this machine, how fast, in how much memory?
 
-import importlib.util
+Every step of gpu_check.yaml runs one after the other, each measured; a table is printed and a record written.
+"""
+
 import json
 import multiprocessing
 import os
@@ -10,15 +12,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
+import psutil
 import pyarrow as pa
 
+from compositionality.config.cli import parse
+from compositionality.config.profile import layers_of, schema_of
 from compositionality.console import new_console, new_table
 from compositionality.data.artefact import code_version, write_text
 from compositionality.data.parquet import write_table
@@ -26,27 +35,25 @@ from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.gpus import VISIBLE, driver, installed_gpus, visible_gpus, why_no_gpu
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
-from compositionality.report.gpu_check.measure import PLAN, CheckStep, figures_of, forecast_gb, memory_watch
 from compositionality.report.record import without_places
+from compositionality.rollout.forecast.check import sampling_needs
+from compositionality.rollout.forecast.need import GB, GPU, HOST, Need
+from compositionality.rollout.forecast.shape import shape_of_model
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.study.machine import machine, versions
+from compositionality.train.common.metrics import read_metrics
 from compositionality.train.common.ranks import free_port
+from compositionality.train.engines import settle_cluster
+from compositionality.train.forecast import of_verl, single
+from compositionality.yaml_files import read_yaml_mapping
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
+PLAN: dict[str, Any] = read_yaml_mapping(Path(__file__).with_suffix(".yaml"))
 ENGINES = ("single", "verl", "vllm")
 TRAINING = ("pretrain", "sft", "grpo")  # kinds of steps that use every GPU; the others use one
 GUARD = ("-m", "compositionality.train.verl.process_guard")  # ends what Ray and vLLM start
-ALL_REDUCE = """
-import os, sys, torch, torch.distributed as dist
-rank, on_gpu = int(os.environ["RANK"]), sys.argv[1] == "gpu"
-if on_gpu: torch.cuda.set_device(rank)
-dist.init_process_group("nccl" if on_gpu else "gloo")
-ones = torch.ones(1 << 20, device="cuda" if on_gpu else "cpu")
-dist.all_reduce(ones)
-assert float(ones.mean()) == dist.get_world_size(), float(ones.mean())
-dist.destroy_process_group()
-"""
-SECONDS = 120  # that an all-reduce may take
+SAMPLED = re.compile(r"(\d+) completions, (\d+) tokens, ([\d,]+) tok/s")
+ALL_REDUCE_SECONDS = 120  # that it may take
 Row = dict[str, Any]
 
 
@@ -62,8 +69,19 @@ class GpuCheckSettings:
     processes: PositiveInt | None = None  # GPUs of a training; null: all that are visible
     engines: list[str] = field(default_factory=lambda: [*ENGINES])  # whose steps: single, verl, vllm
     minutes: PositiveInt = 8  # that a step may take
-    keep: bool = False  # keep the temporary folder
     force: bool = False  # replace a record
+
+
+@dataclass(frozen=True)
+class CheckStep:
+    """One command of the check: ``kind`` as in gpu_check.yaml, ``words`` from the entry point on."""
+
+    name: str
+    kind: str
+    words: tuple[str, ...]
+    engines: frozenset[str]
+    model: Path | None = None
+    output: Path | None = None
 
 
 def gpu_check(settings: GpuCheckSettings) -> None:
@@ -71,16 +89,13 @@ def gpu_check(settings: GpuCheckSettings) -> None:
     output, gpus = check(settings)
     processes = settings.processes or max(len(gpus), 1)
     rows: list[Row] = []
-    set_up = measured(rows, "set-up", lambda: set_up_in_a_process(settings.device))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # a CUDA context would stay in this one
+        set_up = measured(rows, "set-up", lambda: pool.submit(read_set_up, settings.device).result())
     if processes > 1 and settings.device == "gpu":
         measured(rows, f"all-reduce over {processes} GPUs", lambda: all_reduce(settings.device, processes))
     Path(settings.work).mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix="gpu_check-", dir=settings.work))
-    try:
-        rows += [] if rows[-1]["error"] else run_steps(settings, work, processes, gpus)
-    finally:
-        if not settings.keep:
-            shutil.rmtree(work)
+    with tempfile.TemporaryDirectory(prefix="gpu_check-", dir=settings.work) as work:
+        rows += [] if rows[-1]["error"] else run_steps(settings, Path(work), processes, gpus)
     record = {"code": code_version(), "machine": machine(), "versions": versions(), "set_up": set_up, "steps": rows}
     output.parent.mkdir(parents=True, exist_ok=True)
     write_text(output, json.dumps(without_places(record), indent=1, ensure_ascii=False) + "\n")
@@ -97,8 +112,8 @@ def check(settings: GpuCheckSettings) -> tuple[Path, list[str]]:
     for name in settings.engines:
         if name not in ENGINES:
             raise UserError(f"engines={name}: choose from {', '.join(ENGINES)}")
-    on_gpu = settings.device == "gpu"
-    gpus = [gpu.name for gpu in installed_gpus()][: len(visible_gpus(os.environ))] if on_gpu else []
+    installed = [gpu.name for gpu in installed_gpus()] if settings.device == "gpu" else []
+    gpus = installed[: len(visible_gpus(os.environ))]
     output = record_path(settings, gpus)
     if output.exists() and not settings.force and (gpus or settings.output):  # a GPU's record is to be kept
         raise UserError(f"{output}: there already; choose another output or pass --force")
@@ -109,8 +124,8 @@ def record_path(settings: GpuCheckSettings, gpus: list[str]) -> Path:
     """Return where the record goes: to the committed ones if it is of a GPU."""
     if settings.output or not gpus:
         return Path(settings.output or f"{settings.logs}/record.json")
-    name = re.sub(r"[^a-z0-9]+", "-", gpus[0].lower()).strip("-")
-    return Path("results/records", f"gpu-check-{name}{f'-x{len(gpus)}' if len(gpus) > 1 else ''}", "record.json")
+    name = re.sub(r"[^a-z0-9]+", "-", gpus[0].lower()).strip("-") + (f"-x{len(gpus)}" if len(gpus) > 1 else "")
+    return Path(f"results/records/gpu-check-{name}/record.json")
 
 
 def measured(rows: list[Row], name: str, body: Callable[[], Any]) -> Any:
@@ -124,17 +139,11 @@ def measured(rows: list[Row], name: str, body: Callable[[], Any]) -> Any:
     return result
 
 
-def set_up_in_a_process(device: str) -> Row:
-    """Return ``read_set_up`` of a process of its own: a CUDA context would stay for all of the check."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(read_set_up, device).result()
-
-
 def read_set_up(device: str) -> Row:
     """Return driver, torch, packages, GPUs. UserError for a GPU that torch cannot use, or that has no bfloat16."""
     import torch
 
-    packages = {name: installed(name) for name in ("flash_attn", "vllm", "verl")}
+    packages = {name: find_spec(name) is not None for name in ("flash_attn", "vllm", "verl")}
     set_up = {"device": device, "torch_cuda": torch.version.cuda, **packages}
     if device == "cpu":
         return set_up
@@ -151,32 +160,25 @@ def read_set_up(device: str) -> Row:
     }  # fmt: skip
 
 
-def installed(package: str) -> bool:
-    """Return whether a package can be imported."""
-    return importlib.util.find_spec(package) is not None
-
-
 def all_reduce(device: str, count: int) -> None:
     """Sum a tensor over ``count`` processes, one a GPU. UserError if that fails or hangs."""
     group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", ALL_REDUCE, device], env={**os.environ, **group, "RANK": str(rank)},
+            [sys.executable, "-c", PLAN["all_reduce"], device], env={**os.environ, **group, "RANK": str(rank)},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )
         for rank in range(count)
     ]  # fmt: skip
+    what = f"all-reduce over {count} GPUs"
     try:
         for number, rank in enumerate(ranks):
-            _, errors = rank.communicate(timeout=SECONDS)
+            _, errors = rank.communicate(timeout=ALL_REDUCE_SECONDS)
             if rank.returncode:
-                last = (errors.splitlines() or ["?"])[-1]
-                raise UserError(f"all-reduce over {count} GPUs: process {number}: {last}")
+                raise UserError(f"{what}: process {number}: {(errors.splitlines() or ['?'])[-1]}")
     except subprocess.TimeoutExpired as error:
-        raise UserError(
-            f"all-reduce over {count} GPUs: not done after {SECONDS} s; look at nvidia-smi topo -m, "
-            "try NCCL_DEBUG=INFO and NCCL_P2P_DISABLE=1"
-        ) from error
+        advice = "look at nvidia-smi topo -m, try NCCL_DEBUG=INFO and NCCL_P2P_DISABLE=1"
+        raise UserError(f"{what}: not done after {ALL_REDUCE_SECONDS} s; {advice}") from error
     finally:
         for rank in ranks:
             rank.kill()
@@ -206,18 +208,15 @@ def steps_of(work: Path, device: str, model: str, processes: int = 1) -> Iterato
                 entry = {**step, **variant}
                 names = sizes | {key: value.format_map(sizes) for key, value in variant.items()}
                 words = tuple(word.format_map(names) for word in entry["words"].split())  # a path may hold spaces
-                start, end = (
-                    Path(entry[key].format_map(names)) if key in entry else None for key in ("model", "output")
-                )
                 name, engines = f"{subject} {entry['name'].format_map(names)}", entry.get("engines", "").split()
-                yield CheckStep(name, entry["kind"], words, frozenset(engines), start, end)
+                ends = [Path(entry[key].format_map(names)) if key in entry else None for key in ("model", "output")]
+                yield CheckStep(name, entry["kind"], words, frozenset(engines), *ends)
 
 
 def run_step(step: CheckStep, log: Path, settings: GpuCheckSettings, gpus: list[str]) -> Row:
     """Run one command with its output in ``log``; return its row."""
     began, row = time.monotonic(), {"step": step.name, "seconds": 0.0, "error": ""}
-    lacking = [name for name in sorted(step.engines - {"single"}) if not installed(name)]
-    if lacking:
+    if lacking := [name for name in sorted(step.engines - {"single"}) if find_spec(name) is None]:
         return row | {"error": f"{lacking[0]} is not installed; run: bash bash/setup.sh --full"}
     if step.model is not None and not step.model.is_dir():
         return row | {"error": f"not run: the step that makes its model ({step.model.parent.name}) has failed"}
@@ -231,9 +230,8 @@ def run_step(step: CheckStep, log: Path, settings: GpuCheckSettings, gpus: list[
         with memory_watch(process.pid, gpus=bool(gpus)) as peaks:
             code = wait_for(process, settings.minutes)
     row |= {"seconds": round(time.monotonic() - began, 1), **peaks}
-    verl_log = step.output / "train.log" if step.output is not None else None
-    if code != 0 and verl_log is not None and verl_log.is_file():  # its folder will be deleted
-        shutil.copyfile(verl_log, log.with_suffix(".train.log"))
+    if code != 0 and step.output is not None and (step.output / "train.log").is_file():  # its folder will be deleted
+        shutil.copyfile(step.output / "train.log", log.with_suffix(".train.log"))
     if code is None:
         return row | {"error": f"not done after minutes={settings.minutes}; its log: {log}"}
     if code:
@@ -266,10 +264,8 @@ def write_sft_rows(folder: Path) -> None:
     problems, rows = folder / "train.parquet", folder / "sft.parquet"
     if problems.is_file() and not rows.is_file():
         table = read_problems(problems).select(["prompt", "reward_model"]).to_pylist()
-        chats = [
-            [*row["prompt"], {"role": "assistant", "content": row["reward_model"]["ground_truth"][:64]}]
-            for row in table
-        ]
+        answers = ({"role": "assistant", "content": row["reward_model"]["ground_truth"][:64]} for row in table)
+        chats = [[*row["prompt"], answer] for row, answer in zip(table, answers, strict=True)]
         write_table(pa.table({"messages": chats}), rows)
 
 
@@ -284,3 +280,121 @@ def print_table(rows: list[Row]) -> None:
         ]  # fmt: skip
         table.add_row(row["step"], f"{row['seconds']:.0f}", *cells, row["error"] or "ok")
     new_console().print(table)
+
+
+def figures_of(step: CheckStep, log: str, gpus: Sequence[str]) -> dict[str, float]:
+    """Return tokens/s of generation and update, their MFU where the GPUs' peak is known, torch's own peak memory."""
+    if step.kind == "rollouts":
+        printed = SAMPLED.search(log)
+        if printed is None or step.model is None:
+            return {}
+        completions, tokens, speed = (float(word.replace(",", "")) for word in printed.groups())
+        return speeds(speed, step.model, tokens / completions / 2, gpus, update=False)
+    rows = read_metrics(step.output / "metrics.jsonl") if step.output is not None else []
+    held = [row["perf/max_memory_allocated_gb"] for row in rows if row.get("perf/max_memory_allocated_gb")]
+    figures = {"allocated_gb": round(max(held) * 2**30 / 1e9, 2)} if held else {}  # on a CPU verl says 0
+    speed = typical(rows, "perf/tokens_per_second")
+    if step.kind in ("pretrain", "sft") and step.output is not None and speed:
+        final = step.output if step.kind == "pretrain" else step.output / "final"
+        figures |= speeds(speed, final, 0, gpus, update=True)  # how long the rows are is not in the metrics
+    rows = [row for row in rows if "timing_s/update_actor" in row and "timing_s/gen" in row]
+    if step.kind == "grpo" and rows and step.model is not None:  # both engines name seconds and lengths alike
+        given = dict(word.split("=", 1) for word in step.words if "=" in word)
+        completions = int(given["data.prompts_per_step"]) * int(given["rollout.n"])
+        length = typical(rows, "response_length/mean")
+        trained = typical(rows, "perf/trained_tokens") or typical(rows, "perf/total_num_tokens")
+        sampling, update = (max(typical(rows, f"timing_s/{part}"), 1e-9) for part in ("gen", "update_actor"))
+        figures |= speeds(length * completions / sampling, step.model, length / 2, gpus, update=False)
+        figures |= speeds(trained / update, step.model, trained / completions, gpus, update=True)
+    return figures
+
+
+def speeds(speed: float, model: Path, context: float, gpus: Sequence[str], *, update: bool) -> dict[str, float]:
+    """Return tokens per second and their MFU, under the names that the record has."""
+    share = mfu(flops_per_token(model, context, update=update) * speed, gpus)
+    tokens_name, share_name = ("updated_tok_s", "update_mfu") if update else ("generated_tok_s", "generation_mfu")
+    return {tokens_name: round(speed)} | ({} if share is None else {share_name: round(share, 4)})
+
+
+def typical(rows: Sequence[dict[str, Any]], key: str) -> float:
+    """Return the median over the steps, without the first where there are more: it warms up. 0 without any."""
+    values = [float(row[key]) for row in rows if row.get(key) is not None]
+    return median(values[1:] or values or [0.0])
+
+
+def flops_per_token(model: Path, context: float, *, update: bool) -> float:
+    """Return 2 N + 4 L W T, the operations of a forward pass for a token that sees T tokens; of an update thrice that.
+
+    N: weights of matrix products, so without an input embedding that is a look-up only; L layers; W: all heads' width.
+    """
+    shape = shape_of_model(model)
+    weights = shape.parameters - (0 if shape.tied else shape.vocabulary * shape.width)
+    forward = 2 * weights + 4 * shape.layers * shape.heads * shape.head_width * context
+    return 3 * forward if update else forward
+
+
+def mfu(flops_per_second: float, gpus: Sequence[str]) -> float | None:
+    """Return the share of the peak of all ``gpus``; None on a CPU and where the peak of one is not known."""
+    names = [set(name.replace("-", " ").split()) for name in gpus]
+    known = [words & PLAN["peaks"].keys() for words in names if not words & {*PLAN["other_peaks"]}]
+    peaks = [PLAN["peaks"][gpu] for gpu, *_ in filter(None, known)]
+    return flops_per_second / sum(peaks) if peaks and len(peaks) == len(gpus) else None
+
+
+@contextmanager
+def memory_watch(process: int, *, gpus: bool) -> Iterator[dict[str, float]]:
+    """Yield peaks in GB (10⁹ bytes) while the block runs: of a process tree and, with ``gpus``, of the fullest GPU.
+
+    Memory that processes share counts for each.
+    """
+    peaks = {"peak_host_gb": 0.0} | ({"peak_gpu_gb": 0.0} if gpus else {})
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.5):
+            with suppress(psutil.Error):  # a process has just ended: the next look counts
+                root = psutil.Process(process)
+                held = sum(member.memory_info().rss for member in [root, *root.children(recursive=True)])
+                peaks["peak_host_gb"] = max(peaks["peak_host_gb"], round(held / 1e9, 3))
+            if gpus:
+                peaks["peak_gpu_gb"] = max(peaks["peak_gpu_gb"], round(fullest_gpu() * 2**20 / 1e9, 2))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        stop.set()
+        thread.join()
+
+
+def fullest_gpu() -> int:
+    """Return MiB in use on the fullest GPU, by whomever; 0 without nvidia-smi."""
+    command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    with suppress(OSError, subprocess.SubprocessError):
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+        return max((int(word) for word in shown.split() if word.isdecimal()), default=0)
+    return 0
+
+
+def forecast_gb(step: CheckStep, *, gpu: bool) -> float | None:
+    """Return the preflight's GB for the step: of its fullest GPU, on a CPU of the machine. None for other kinds."""
+    needs = needs_of(step, gpu=gpu) if step.kind in ("rollouts", "sft", "grpo") else []
+    sizes = [need.total for need in needs if need.place == (GPU if gpu else HOST)]
+    return round(max(sizes) / GB, 2) if sizes else None
+
+
+def needs_of(step: CheckStep, *, gpu: bool) -> list[Need]:
+    """Return the needs of a training or sampling step with the settings that its command has."""
+    entry_point, profile, *words = step.words
+    settings = parse(schema_of(entry_point), words, layers_of(profile.removeprefix("profile="), entry_point))
+    if step.kind == "rollouts":
+        return sampling_needs(settings, shape_of_model(step.model or ""), settings.max_prompt_tokens, gpu=gpu)
+    shape, sft = shape_of_model(step.model or ""), step.kind == "sft"
+    settle_cluster(settings, imagined=True)
+    if settings.engine == "single":
+        needs = single.sft_needs if sft else single.grpo_needs
+        return needs(settings, shape, single.Ranks(settings.run.processes or 1, gpu=gpu))
+    from compositionality.train.verl.configure import grpo_config, sft_config
+
+    return of_verl.sft_needs(sft_config(settings), shape) if sft else of_verl.grpo_needs(grpo_config(settings), shape)
