@@ -122,7 +122,7 @@ def test_behaviour_injection_for_real_in_the_smallest_sizes(tmp_path: Path) -> N
     claims = json.loads((tmp_path / "RESULTS_DIR/s/claims.json").read_text())["claims"]
     decided = {row["claim"]: row["decision"] for row in claims}
     assert (decided["R4"], decided["R8-plain"] != "not run") == ("not run", True)
-    ranked = pd.read_csv(tmp_path / "RESULTS_DIR/s/report/tables/ranked.csv")
+    ranked = pd.read_csv(tmp_path / "RESULTS_DIR/s/report/tables/ranks.csv")
     assert {*ranked["arm"]} == {*names}
     assert (tmp_path / "RESULTS_DIR/s/behavior_injection/ranks.csv").is_file()
     assert next(row for row in claims if row["claim"] == "R1")["comparisons"][0]["level"] == 3

@@ -105,8 +105,10 @@ def test_a_confirmatory_study_for_real(clone: Path) -> None:
     assert (record["registration"]["commit"], record["registration"]["test_seed"]) == (made, 3031)
     assert {row["claim"]: row["registration_status"] for row in record["claims"]}["H2-deeper"] == "primary"
     assert [seed["name"] for seed in record["seeds"]] == ["seed20-split61", "seed21-split62"]
-    page = (clone / "results/small/report/index.html").read_text()
-    assert all(part in page for part in ("every problem was solved again", "if one job ran at a time", "stage1-rft"))
+    report = clone / "results/small/report"
+    page = (report / "index.html").read_text()
+    assert all(part in page for part in ("every problem was solved again", "if one step runs at a time"))
+    assert ",stage1," in (report / "tables/stages.csv").read_text()
     claims = clone / "compositionality/config/claims/composition.yaml"
     claims.write_text(
         claims.read_text().replace("base: [rl-level1, stage1]}", "base: [rl-level1, stage1], threshold: 0.1}", 1)
