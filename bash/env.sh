@@ -9,6 +9,7 @@
 #   PYTHON; DRY_RUN=1: print the command and check it as its start would, but for inputs that are not there yet
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
+while [[ ${1:-} =~ ^[A-Z_]+= ]]; do export "${1?}" && shift; done # NAME=value behind the script is as before it
 step=$(realpath "$0")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 step=${step#"$PWD/bash/"} step=${step%.sh}

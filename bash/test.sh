@@ -4,32 +4,32 @@
 #   bash bash/test.sh --fast   from the small set-up: the tests that need neither verl nor Ray nor vLLM and are not long;
 #                              about 10 minutes of processor time, set-up included
 #   bash bash/test.sh --slow   then also the slow tests (whole studies, runs that are killed, several processes) and quick benchmarks
-#   bash bash/test.sh --rest   all of it but the tests of --fast
+#   bash bash/test.sh --rest   all of it but what --fast does
 # Further arguments go to pytest. By hand, on an idle machine: pytest -s -m "slow and benchmark"; with a GPU: pytest -m gpu.
 case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && exit ;; esac
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(--full --dev)
-quick="not gpu and not slow and not benchmark"
-slow=""
+packages=(--full --dev) chosen="not gpu and not benchmark"
+quick="$chosen and not slow" lint=yes slow=""
+two=(-n 2 --dist loadfile) # workers, a core each
 case ${1:-} in
-  --fast) packages=(--dev); quick="$quick and not full and not long"; shift ;;
+  --fast) packages=(--dev); chosen="$quick and not full and not long"; shift ;;
   --slow) slow=yes; shift ;;
-  --rest) quick="$quick and (full or long)" slow=yes; shift ;;
+  --rest) chosen="$chosen and (slow or full or long)" lint="" slow=yes; shift ;;
+  *) chosen=$quick ;;
 esac
 
 # tests PYTEST-ARGUMENT…: nothing to select is no failure (further arguments may name tests of one kind only).
 tests() { .venv/bin/python -m pytest "$@" || (($? == 5)); }
 
 bash bash/setup.sh "${packages[@]}"
-.venv/bin/ruff check .
-.venv/bin/ruff format --check .
-.venv/bin/mypy
-.venv/bin/shellcheck --severity=warning .ci/run bash/*.sh bash/*/*.sh
-two=(-n 2 --dist loadfile) # workers, a core each
-OMP_NUM_THREADS=1 tests "${two[@]}" -m "$quick" "$@"
-if [[ -n $slow ]]; then
-  OMP_NUM_THREADS=1 tests "${two[@]}" --no-loadscope-reorder --durations=20 -m "slow and not gpu and not benchmark" "$@"
-  tests -m "benchmark and not slow and not gpu" "$@"
+if [[ -n $lint ]]; then
+  .venv/bin/ruff check .
+  .venv/bin/ruff format --check .
+  .venv/bin/mypy
+  .venv/bin/shellcheck --severity=warning .ci/run bash/*.sh bash/*/*.sh
 fi
+if [[ -n $slow ]]; then two+=(--no-loadscope-reorder --durations=20); fi # files with minutes of tests come first
+OMP_NUM_THREADS=1 tests "${two[@]}" -m "$chosen" "$@"
+if [[ -n $slow ]]; then tests -m "benchmark and not slow and not gpu" "$@"; fi

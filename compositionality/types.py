@@ -131,6 +131,31 @@ class TrainSample:
         return [0] * len(self.prompt_ids) + [1] * len(self.response_ids)
 
 
+ROLES = ("name", "copy", "result", "end")
+"""What the tokens of a step of a solution are: what is applied and what is left, the values that go in, what comes out
+with the end of the line, and the EOS."""
+
+
+class Span(NamedTuple):
+    """Characters ``start`` to ``end`` of a solution: of which ``step``, from 0, and in which of ``ROLES``."""
+
+    start: int
+    end: int
+    step: int
+    role: str
+
+
+class ReadChain(NamedTuple):
+    """What holds of the steps that a completion states, against the problem's functions; None: the task cannot tell."""
+
+    names_in_order: bool | None = None
+    handed_on: bool | None = None  # and each is applied to the result stated before it
+    right_chain: bool | None = None  # and every result is right
+
+
+NOT_READ = ReadChain()
+
+
 class Failure(StrEnum):
     """What went wrong in a completion: each has exactly one class."""
 
@@ -138,6 +163,7 @@ class Failure(StrEnum):
     IGNORES = "ignores_composition"
     INCOMPLETE = "incomplete_trace"
     INCORRECT = "incorrect_composition"
+    MISCOPIED = "miscopied_string"
     ATOMIC = "atomic_error"
     FORMAT = "format"
     OVERLONG = "overlong"
@@ -154,8 +180,8 @@ class Diagnosis:
 
     ``step`` counts the operators from 1 in the order of application; ``skill`` is the operator of that step, ``fault``
     the kind of fault in the task's own words. ``expected``: the operators of the problem, in order of
-    application (empty: some have no name). ``composed``: the completion applies these in this order, each to
-    the result stated before it. ``applied``: the operators that it states, each with whether its result is wrong.
+    application (empty: some have no name). ``chain``: what holds of the steps. ``applied``: the operators that the
+    completion states, each with whether its result is wrong.
     """
 
     failure: Failure
@@ -163,7 +189,7 @@ class Diagnosis:
     skill: str | None = None
     fault: str | None = None
     expected: tuple[str, ...] = ()
-    composed: bool = False
+    chain: ReadChain = NOT_READ
     applied: tuple[tuple[str, bool], ...] = ()
 
 
@@ -272,8 +298,8 @@ class Metric(StrEnum):
     SCALING = "scaling"  # quantities of fitted laws, by name
 
 
-CORRECT, COMPOSED = "correct", "composed"
-"""Parts of accuracy: right answers; the right functions in the right order, whatever becomes of the strings."""
+CORRECT, CHAIN = "correct", ReadChain._fields
+"""Parts of accuracy: right answers; what holds of the steps, whatever the answer."""
 ALL_SAMPLES, GROWTH = "pass@N", "pass@N − pass@1"
 """Parts of pass@k: with all N samples of a problem; what samples after the first add."""
 MIXED = "mixed"

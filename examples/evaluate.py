@@ -5,6 +5,8 @@ Writes OUTPUT/results.parquet (a row per model and problem; columns: composition
 (what the training of each model did) and the judged answers behind them, OUTPUT/rollouts/MODEL/PROBLEMS/; prints the
 tables by level, models side by side. A model that has not changed is not sampled again;
 adding models to a table that is there is allowed, dropping some needs --force. levels=[1,2] per_level=64 take a part.
+gold_log_probs=true adds the exact log-probability of the gold solution, whole and by step and role of the token, of the
+first 200 problems of each level and group: one forward pass, no sampling; kept in OUTPUT/gold/MODEL/PROBLEMS.parquet.
 
     python examples/evaluate.py models=[base:checkpoints/base,rl:checkpoints/rl/final] \
         problems=[data/level1to8/test.parquet] output=results/accuracy n_samples=1 temperature=1.0

@@ -16,7 +16,8 @@ backend=ray runs each step as a task of a Ray cluster, backend=slurm each with s
 nodes see. --dry-run checks every step as its start would, in one process, and runs nothing.
 
 registration=NAME runs what compositionality/config/registrations/NAME.yaml says, all of it and nothing else, once it is
-committed; register=true before that writes into it the hashes of its claims and of its recipe (bash/confirmatory.sh).
+committed; register=true before that writes into it the hashes of its claims, its recipe and its code; replicates=1 runs
+the next that is not kept in results/records (bash/confirmatory.sh).
 """
 
 import sys

@@ -5,7 +5,8 @@ Reads a problem file. Writes a folder with 0.parquet, 1.parquet … that share n
     python examples/split_chunks.py problems=PROBLEMS.parquet output=FOLDER chunks=6 rows_per_chunk=8000
 
 With rollout_budget=N instead of rows_per_chunk, all chunks together sample at most N responses at n_samples per
-problem: the way to give RFT as many rollouts as RL had (steps x prompts per step x group size).
+problem: the way to give RFT as many rollouts as RL had (steps x prompts per step x group size). With prompts_of=RUN the
+problems are those that a finished run of RL was asked, in its order.
 """
 
 from compositionality.config.cli import run

@@ -1,12 +1,17 @@
 """Running the scripts under bash/ from tests: none of the caller's settings reach them."""
 
+import atexit
 import json
 import os
 import shlex
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from warm_python import WarmPython
 
 from compositionality.study.model import ROOTS
 from compositionality.study.scripts import STEP_VARIABLES
@@ -15,10 +20,31 @@ ROOT = Path(__file__).parents[1]
 OF_A_PERSON = {
     *STEP_VARIABLES,
     *ROOTS.values(),
-    *("PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "SEEDS", "ARMS", "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE"),
+    *(
+        "PROFILE",
+        "STUDY",
+        "SEED",
+        "SPLIT",
+        "TEST_SEED",
+        "SEEDS",
+        "REPLICATES",
+        "ARMS",
+        "BACKEND",
+        "BASE_MODEL",
+        "CHAT_TEMPLATE",
+    ),
     *("N_GPUS", "NNODES", "RAY_ADDRESS", "CUDA_VISIBLE_DEVICES", "DRY_RUN", "PYTHON", "WANDB_RUN_GROUP", "WANDB_TAGS"),
 }
 """Variables that a person, or a test that runs in a lane, may have set."""
+
+
+@cache
+def warm_python() -> str:
+    """A program to give as PYTHON, of which many starts cost little; see warm_python.py."""
+    folder = tempfile.TemporaryDirectory()
+    python = WarmPython(Path(folder.name))
+    atexit.register(lambda: (python.close(), folder.cleanup()))
+    return str(python.path)
 
 
 def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -49,6 +75,6 @@ def dry(script: str, *arguments: str, **variables: str) -> list[list[str]]:
 
 def planned(script: str, *arguments: str, **variables: str) -> dict[str, dict[str, Any]]:
     """The steps of a study's script by key, as print=json writes them."""
-    done = run(script, "print=json", *arguments, **variables)
+    done = run(script, "print=json", *arguments, **{"PYTHON": warm_python(), **variables})
     assert done.returncode == 0, done.stdout + done.stderr
     return {step["key"]: step for step in json.loads(done.stdout)}

@@ -24,9 +24,6 @@ LONG: dict[str, list[str]] = {
     "rft/test_filter.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
     ],
-    "rft/test_merge.py": [
-        "test_p18_other_columns_and_shared_prompts_are_one_line_and_exit_code_2",
-    ],
     "rollout/test_collect.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
         "test_memory_does_not_grow_with_the_number_of_samples",
@@ -67,7 +64,6 @@ LONG: dict[str, list[str]] = {
     "study/test_slurm.py": [],
     "study/test_preflight.py": [
         "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
-        "test_p18_a_gpu_profile_without_a_gpu",
         "test_a_prompt_is_shown_as_the_model_sees_it",
         "test_p22_a_profile_on_its_machine",
     ],

@@ -1,6 +1,7 @@
 """What a start refuses within its first minute, its dry run refuses in the same words (P26): a table, both ways.
 
-Every row runs in this process as a person would type it. Nothing may be left of a refused start.
+And what is in the place of a result and is not ours stays as it is (P21). Every row runs in this process as a person
+would type it. Nothing may be left of a refused start.
 """
 
 import os
@@ -35,9 +36,14 @@ BASES = {  # words with which a dry run passes; what is in capitals is made belo
     "make_domain_sample": "output=OUT count=60",
     "prepare_guru": "files=[TRAIN] output=OUT",
     "pretrain_tiny": "output=OUT run.device=cpu",
-    "audit_data": "files=[TRAIN]",
+    "audit_data": "files=[TRAIN] output=OUT.json",
     "failure_modes": "rollouts=[m:ROLLOUTS] problems=[TRAIN] output=OUT level=1",
     "export_checkpoint": "checkpoint=NOWHERE output=OUT",
+    "influence": "model=MODEL rollouts=ROLLOUTS problems=TRAIN output=OUT",
+    "fit_scaling": "points=[NOWHERE.csv] output=OUT",
+    "claims": "results=[accuracy/seed0:NOWHERE] output=OUT.json",
+    "summarise_seeds": "inputs=[seed0:NOWHERE/s/results.parquet] output=OUT.csv",
+    "set_chat_template": "model=MODEL output=OUT chat_template=own",
 }
 REFUSALS = [  # entry point, words beside its base, what is said
     ("train_grpo", "rollout.engine=server", "rollout.engine=server: give rollout.server_url"),
@@ -98,8 +104,32 @@ REFUSALS = [  # entry point, words beside its base, what is said
     ("pretrain_tiny", "optimizer=muon mesh.shard=true", "optimizer=muon: needs whole matrices"),
     ("pretrain_tiny", "output=TAKEN", "exists but was not made by this step"),
     ("audit_data", "files=[ROWS]", "ROWS: has no column prompt"),
+    ("pretrain_tiny", "dtype=bfloat16", "dtype=bfloat16 needs mesh.shard=true"),
+    ("pretrain_tiny", "model.heads=5", "must be a multiple of heads=5"),
+    ("collect_rollouts", "engine=fast", "engine=fast: unknown"),
+    ("merge_data", "inputs=[a,a]", "a is there twice"),
+    ("split_chunks", "rows_per_chunk=9 rollout_budget=9", "rows_per_chunk or rollout_budget, not both"),
+    ("write_solutions", "padded=true subgoals=true", "neutral text in place of behaviours"),
+    ("influence", "projection.kind=sketch projection.size=9", "projection.size=9: not a multiple of"),
+    ("influence", "advantage=rloo", "advantage=rloo"),
+    ("summarise_seeds", "influence=[seed0:a,seed0:b]", "are both called 'seed0'"),
+    ("summarise_seeds", "output=OUT.json", "must end in .csv"),
+    ("fit_scaling", "laws=[cubic]", "laws: cubic unknown"),
+    ("claims", "output=OUT.csv", "must end in .json"),
+    ("train_sft", "model.dtype=bfloat16", "model.dtype=bfloat16 needs a GPU or several processes"),
+    ("train_sft", "mesh.tensor=2 run.processes=3", "does not divide the 3 processes"),
+    ("train_grpo", "rollout.n=1", "rollout.n=1: a group of one"),
+    ("train_grpo", "model.dtype=bfloat16 mesh.shard=false", "model.dtype=bfloat16 needs mesh.shard=true"),
+    ("evaluate", "models=[a:MODEL,a:STRANGE]", "both called 'a'"),
+    ("evaluate", "engine=fast", "engine=fast: unknown"),
+    ("passk", "pairs=[a:b]", "pairs: a:b is no MODEL:BASE"),
+    ("failure_modes", "evaluation=e", "give one of the two"),
+    ("set_chat_template", "chat_template=odd", "chat_template=odd: choose own"),
 ]  # fmt: skip
 FULL = [  # what the full set-up alone can check
+    ("train_sft", "engine=verl run.processes=2 trainer.batch_rows=7", "batch_rows=7 is not a multiple of the 2 proc"),
+    ("train_sft", "engine=verl data.max_length=99999", "is less than data.max_length=99999"),
+    ("train_grpo", "engine=verl verl.data.colour=red", "verl has no such key"),
     ("train_grpo", "engine=verl rollout.engine=sglang", "the package sglang is not installed"),
     ("train_grpo", "engine=verl rollout.engine=builtin", "rollout.engine=builtin: not one of vllm, sglang"),
     ("train_grpo", "engine=verl reward.control=format trainer.keep_best=false", "engine=verl does not have it"),
@@ -213,3 +243,19 @@ def test_p26_with_all_packages_a_dry_run_refuses_what_a_start_refuses(
 def test_a_dry_run_with_verl_and_no_validation_file_passes(entry: str, places: dict[str, Path], tmp_path: Path) -> None:
     assert typed(entry, f"{BASES[entry]} engine=verl", {**places, "OUT": tmp_path / "new"}, "--dry-run") == 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("entry", [entry for entry in BASES if entry != "influence"])
+def test_p21_a_foreign_folder_is_refused_and_left_alone(
+    entry: str, places: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / re.sub(r".*OUT(\.\w+)?.*", r"new\1", BASES[entry])
+    notes = [out / name for name in ("steps/notes.txt", "results.parquet", "train.log", "p/notes.txt")]
+    for note in notes:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text("my notes")
+    assert typed(entry, BASES[entry], {**places, "OUT": tmp_path / "new"}) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1].startswith("error: ")
+    assert all(note.read_text() == "my notes" for note in notes)
+    asks_first = entry in ("evaluate", "passk", "failure_modes")  # what it makes of the answers is refused
+    assert asks_first or sorted(path for path in out.rglob("*") if path.is_file()) == sorted(notes)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from bash_runs import dry, planned, run, values
+from bash_runs import dry, planned, run, values, warm_python
 
 from compositionality.data.parquet import read_table
 from compositionality.study.model import load_study
@@ -172,7 +172,9 @@ def test_the_papers_sizes_and_settings() -> None:
 @pytest.mark.timeout(3600)
 def test_the_scaling_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """From nothing to fits, claims and page (a second time nothing is made again: test_behavior_injection.py)."""
-    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
+    folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")} | {
+        "PYTHON": warm_python()
+    }
     done = run(f"{SECTION}/run_all.sh", PROFILE="smoke", STUDY="s", SEEDS="1", **folders)
     assert done.returncode == 0, done.stdout + done.stderr
     results = tmp_path / "RESULTS_DIR/s"

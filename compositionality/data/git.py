@@ -40,6 +40,11 @@ def check_ancestor(folder: Path, commit: str, of: str) -> None:
         raise UserError(f"{of}: its commit {commit[:12]} is no ancestor of the present one; check that history out")
 
 
+def tree_ids(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Git's id of the content of each folder below ``folder`` at the present commit; empty: it does not hold it."""
+    return {name: _git(folder, "rev-parse", f"HEAD:./{name}") or "" for name in names}
+
+
 def hash_at(path: Path, commit: str) -> str:
     """sha256 of a file in a commit; empty if that does not hold it."""
     done = subprocess.run(["git", "show", f"{commit}:./{path.name}"], cwd=path.parent, capture_output=True, check=False)

@@ -26,7 +26,7 @@ def evaluate(settings: EvaluationSettings) -> Path:
     if settings.answers_only:
         return settings.output
     with exclusive(settings.output):
-        table = write_results(evaluation, STEP, {}, hands_on=True)
+        table = write_results(evaluation, STEP, {}, chains=True)
         _write_training(evaluation.models, table, force=settings.force)
     results, console = read_results([f"run:{settings.output}"]), new_console()
     print_summary(results, console)

@@ -26,6 +26,7 @@ from compositionality.data.artefact import (
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import RowSettings, iterate_problems, read_problems
 from compositionality.errors import UserError
+from compositionality.evaluate.gold import GoldFile, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
 from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, write
@@ -40,7 +41,7 @@ from compositionality.rollout.store import SCHEMA as ROLLOUT_SCHEMA
 from compositionality.rollout.store import rollout_manifest
 from compositionality.stats.estimate import Counts
 from compositionality.tasks.registry import known_task
-from compositionality.types import Problem, Reason
+from compositionality.types import CHAIN, Problem, Reason
 
 EXPORTED = "exported"
 """Beside the shards of a checkpoint of verl, the same weights as a model folder."""
@@ -57,6 +58,7 @@ class EvaluationSettings(RowSettings, SamplingSettings):
     output: Path = REQUIRED  # folder of the results
     levels: list[NonNegativeInt] = field(default_factory=list)  # these only; empty: all
     per_level: NonNegativeInt = 0  # the first so many problems of each level; 0: all
+    gold_log_probs: bool = False  # also the exact probability of the gold solution of a part of the problems
     answers_only: bool = False  # collect the answers, make no table: several processes may do that at the same time
     force: bool = False  # replace a result that was made from something else
 
@@ -83,6 +85,12 @@ class Evaluation:
     problems: Mapping[str, SampledProblems]
     jobs: Mapping[tuple[str, str], CollectSettings]
     folders: Mapping[tuple[str, str], Path]
+
+    @property
+    def gold(self) -> dict[tuple[str, str], Path]:
+        """The files with the probabilities of gold solutions, by the names of model and file."""
+        place = self.settings.output / "gold"
+        return {key: Path(place, *key).with_suffix(".parquet") for key in self.jobs if self.settings.gold_log_probs}
 
     def jobs_of(self, model: str) -> dict[str, CollectSettings]:
         """Return the jobs of one model, by file."""
@@ -138,6 +146,8 @@ def names_of(settings: EvaluationSettings) -> tuple[dict[str, str], dict[str, st
         raise UserError("rollouts=[...] needs the one problem file that they answer, problems=[NAME:PATH]")
     if settings.limit and (settings.levels or settings.per_level or settings.rollouts):
         raise UserError(f"limit={settings.limit}: not with levels, per_level or rollouts; give per_level alone")
+    if settings.gold_log_probs and (settings.base_url or not settings.models):
+        raise UserError("gold_log_probs needs model folders, models=[NAME:PATH,...], and no base_url")
     models = models_of(settings.models) if settings.models else {}
     rollouts = named_paths("rollouts", settings.rollouts) if settings.rollouts else {}
     if twice := sorted(models.keys() & rollouts.keys()):
@@ -189,12 +199,15 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
 
 
 def sample(evaluation: Evaluation) -> None:
-    """Ask every model; answers that are there stay.
+    """Ask every model, and measure its gold solutions where that is wanted; answers that are there stay.
 
     ``force`` replaces answers of another model or with other settings, and only those.
     """
-    for model in evaluation.models:
+    for model, folder in evaluation.models.items():
         _ask(list(evaluation.jobs_of(model).values()), force=evaluation.settings.force)
+        asked = {path: evaluation.problems[file] for (name, file), path in evaluation.gold.items() if name == model}
+        if asked:
+            measure_gold(folder, [GoldFile(path, part.path, part.table) for path, part in asked.items()])
 
 
 def _ask(jobs: Sequence[CollectSettings], *, force: bool) -> None:
@@ -219,16 +232,17 @@ def longest_prompt(jobs: Sequence[CollectSettings]) -> int:
     return max(len(prompt_tokens(tokenizer, chat)) for chat in chats)
 
 
-def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, hands_on: bool) -> Path:
+def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *, chains: bool) -> Path:
     """Write ``output``/results.parquet from the rollouts; one that is there may grow, not lose models, unless forced.
 
-    ``hands_on``: count too the responses that hand each result on. UserError unless all were sampled alike and every
+    ``chains``: count too what holds of the steps of the responses. UserError unless all were sampled alike and every
     sample is there exactly once.
     """
     table, problems = evaluation.settings.output / RESULTS, evaluation.problems
     folders, n_samples = evaluation.folders, evaluation.settings.n_samples
     inputs = {f"rollouts/{model}/{name}": folder for (model, name), folder in folders.items()}
     inputs |= {f"problems/{name}": sampled.path for name, sampled in problems.items()}
+    inputs |= {f"gold/{model}/{name}": path for (model, name), path in evaluation.gold.items()}
     settings = {
         "models": list(dict.fromkeys(model for model, _ in folders)),
         "problems": list(problems),
@@ -245,10 +259,12 @@ def write_results(evaluation: Evaluation, step: str, kept: Mapping[str, Any], *,
     with new_artefact(table, recipe) as path:
         for file, sampled in problems.items():
             described = problem_columns(sampled.table)
-            asked = list(iterate_problems(sampled.table)) if hands_on else None
+            asked = list(iterate_problems(sampled.table)) if chains else None
             for model in (model for model, name in folders if name == file):
                 counts = count_samples(folders[model, file], sampled, n_samples, asked)
-                tables.append(pd.concat([described, counts], axis=1).assign(arm=model, file=file))
+                rows = pd.concat([described, counts], axis=1).assign(arm=model, file=file)
+                gold = evaluation.gold.get((model, file))
+                tables.append(rows.merge(read_gold(gold), "left", on="problem") if gold else rows)
         write(pd.concat(tables), path)
     return table
 
@@ -282,7 +298,7 @@ def _grows(table: Path, recipe: Recipe) -> bool:
 def count_samples(
     folder: Path, sampled: SampledProblems, n_samples: int, problems: Sequence[Problem] | None = None
 ) -> pd.DataFrame:
-    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of those that hand on, too.
+    """Return counts of the completions of the sampled problems, (P,); with ``problems`` of their chains, too.
 
     UserError for rollouts of another file, or samples that are missing or there twice.
     """
@@ -309,7 +325,7 @@ def count_samples(
 def _read_samples(
     shard: Path, n_samples: int, places: "pd.Series[int]", problems: Sequence[Problem] | None
 ) -> pd.DataFrame:
-    """Return the samples of the problems that have a place, ``problem``; ``handed_on``: 1, 0, NaN if none can tell."""
+    """Return the samples of the problems that have a place, ``problem``; ``CHAIN``: 1, 0, NaN if none can tell."""
     texts = ["response"] if problems else []
     samples = read_table(shard, ["problem", "sample", "n_tokens", "reason", *texts], types=ROLLOUT_SCHEMA).to_pandas()
     if not samples["sample"].between(0, n_samples - 1).all() or (samples["problem"] < 0).any():
@@ -320,9 +336,9 @@ def _read_samples(
         return samples
     judged = samples[samples["reason"] != Reason.ERROR]
     asked = [problems[number] for number in judged["problem"]]
-    handed_on = [
-        known_task(problem.data_source).composed(problem, text)
+    chains = [
+        known_task(problem.data_source).read_chain(problem, text)
         for problem, text in zip(asked, judged["response"], strict=True)
     ]
-    known = pd.Series(handed_on, judged.index, dtype=float).reindex(samples.index, fill_value=0.0)
-    return samples.assign(handed_on=known).drop(columns="response")
+    known = pd.DataFrame(chains, judged.index, CHAIN, dtype=float).reindex(samples.index, fill_value=0.0)
+    return samples.join(known).drop(columns="response")

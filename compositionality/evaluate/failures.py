@@ -36,15 +36,15 @@ from compositionality.evaluate.results import LABELS, Results, read_results, rep
 from compositionality.evaluate.summary import columns, share
 from compositionality.evaluate.summary import labels as about
 from compositionality.evaluate.table import FAILURE, KEYS, REASONS, RESULTS, SCHEMA, write
-from compositionality.evaluate.tables import COMPOSES, rich_table, share_cell
+from compositionality.evaluate.tables import WORDS, rich_table, share_cell
 from compositionality.ranges import REQUIRED, NonNegativeInt, PositiveInt, check_ranges
 from compositionality.rollout.store import read_rollouts, rollout_manifest
 from compositionality.stats.estimate import over_problems
 from compositionality.tasks.registry import task_of
-from compositionality.types import CORRECT, FAILURES, Completion, Failure, Metric, Problem, Reason, Verdict
+from compositionality.types import CHAIN, CORRECT, FAILURES, Completion, Metric, Problem, Reason, Verdict
 
 STEP = "find_failures"
-RULES = 1
+RULES = 2
 """Of the classification; another number makes old labels be made again."""
 LABELS_SCHEMA = pa.schema(
     [
@@ -62,7 +62,7 @@ LABELS_SCHEMA = pa.schema(
         ("fault", pa.string()),
         ("outer", pa.string()),  # of a problem of one or two functions: the last one applied …
         ("inner", pa.string()),  # … and the first, if there are two
-        ("composed", pa.bool_()),  # the functions are the problem's, in order, whatever the strings
+        *((name, pa.bool_()) for name in CHAIN),  # null: the task cannot tell
         ("applied", pa.list_(pa.string())),  # the functions of the steps that the response states …
         ("wrong", pa.list_(pa.bool_())),  # … and which of these have another result than the function gives
     ]
@@ -255,7 +255,7 @@ def _label(source: Source, problem: Problem, row: Row) -> Row:
         "fault": diagnosis.fault,
         "outer": expected[-1] if expected else None,
         "inner": expected[0] if len(expected) == 2 else None,
-        "composed": diagnosis.composed,
+        **diagnosis.chain._asdict(),
         "applied": [name for name, _ in diagnosis.applied],
         "wrong": [wrong for _, wrong in diagnosis.applied],
     }
@@ -271,8 +271,8 @@ def count_classes(labels: pd.DataFrame) -> pd.DataFrame:
     keys = list(KEYS)
     order = {name: pd.Categorical(labels[name], labels[name].unique()) for name in ("arm", "file")}
     classes = {FAILURE + name: labels["class"] == name for name in FAILURES}
-    counts = labels[keys].assign(**order, **classes, handed_on=labels["composed"], n=1)
-    rows = counts.groupby(keys, observed=True, as_index=False).sum().astype({"arm": str, "file": str})
+    counts = labels[keys].assign(**order, **classes, **labels[[*CHAIN]].astype(float), n=1)
+    rows = counts.groupby(keys, observed=True, as_index=False).sum(min_count=1).astype({"arm": str, "file": str})
     return rows.assign(judged=rows["n"], right=rows[FAILURE + CORRECT])
 
 
@@ -322,8 +322,6 @@ def _rates(rows: pd.DataFrame, keys: list[str], hit: str, name: str) -> pd.DataF
 
 def print_failures(results: Results, labels: pd.DataFrame, level: int, console: Console) -> None:
     """Print classes by model for every set of problems of this level, and what else is known of the responses."""
-    slips = (labels["class"] == Failure.ATOMIC) & (labels["fault"] == "miscopied")
-    more = {f"% {COMPOSES}": labels["composed"], "% atomic error by miscopying the string of the step before": slips}
     for problems in (problems for problems in results.sets if problems.level == level):
         n = results.size(problems)
         console.print(f"\n{problems.file}, level {level}: % of responses [95 % interval], {n} problems")
@@ -333,6 +331,6 @@ def print_failures(results: Results, labels: pd.DataFrame, level: int, console: 
         }
         console.print(rich_table(pd.DataFrame(cells, [name.replace("_", " ") for name in FAILURES]), "class"))
         rows = (labels[["file", "group", "level"]] == [problems.file, problems.group, level]).all(axis=1)
-        for title, values in more.items():
-            means = (100 * values[rows]).groupby(labels["arm"], sort=False).mean()
-            console.print(f"{title}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")
+        for name in CHAIN:
+            means = (100 * labels.loc[rows, name].astype(float)).groupby(labels["arm"], sort=False).mean()
+            console.print(f"{WORDS[name]}: {', '.join(f'{arm} {value:.1f}' for arm, value in means.items())}")

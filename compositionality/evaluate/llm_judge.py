@@ -49,7 +49,9 @@ MEANINGS = {
     Failure.INCOMPLETE: "The operators are applied in the right order and rightly, but the work stops before the last.",
     Failure.INCORRECT: "The operators are applied in another order, or to the input in place of a result, or one is "
     "left out or added.",
-    Failure.ATOMIC: "The operators and their order are right, but the result of one of them is wrong or miscopied.",
+    Failure.MISCOPIED: "The operators and their order are right, but one starts from another string than the last "
+    "result.",
+    Failure.ATOMIC: "The operators and their order are right, but the result of one of them is wrong.",
     Failure.FORMAT: "No final answer can be read.",
 }
 SYSTEM = """You check how a student worked out a problem that takes several operators, one after another. You see their

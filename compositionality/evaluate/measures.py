@@ -2,12 +2,15 @@
 
 A measure returns two arrays (P,): counts or values, and out of how many; Σ values / Σ weights is the figure of the
 problems together. A new one is one decorated function here. pass@k follows from its name: ``pass@8``, ``pass@N`` (all
-samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right.
+samples), ``pass@N − pass@1``; ``pass^8``: that all of 8 samples are right. From exact probabilities (``gold.py``):
+``gold_prob``, ``gold_pass@1000000``, ``gold_hand_over``, and against a base ``beyond@1e-6``, ``support_kept``,
+``support_gained``, ``support_lost``.
 """
 # ruff: noqa: N806
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,11 +18,14 @@ import pandas as pd
 from compositionality.evaluate.table import FAILURE
 from compositionality.stats.estimate import Floats, Values
 from compositionality.stats.pass_at_k import pass_at_k, pass_hat_k
-from compositionality.types import ALL_SAMPLES, COMPOSED, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES
+from compositionality.types import ALL_SAMPLES, CHAIN, CORRECT, FAILURES, GROWTH, MIXED, QUERY_VALUES, ROLES, Failure
 
 Measure = Callable[[pd.DataFrame], tuple[Values, Values]]
 MEASURES: dict[str, Measure] = {}
 PASS_AT, ALL_OF = re.compile(r"pass@([1-9]\d*)"), re.compile(r"pass\^([1-9]\d*)")
+GOLD_PASS, PAIRED = re.compile(r"gold_pass@([1-9]\d*)"), re.compile(r"beyond@(1e-\d+)|support_(kept|gained|lost)")
+SOLVED = 0.25
+"""A problem counts as solved by a model that gives its gold solution a larger probability."""
 
 
 def measure(name: str) -> Callable[[Measure], Measure]:
@@ -38,10 +44,51 @@ def right(rows: pd.DataFrame) -> tuple[Values, Values]:
     return rows["right"].to_numpy(np.int64), rows["judged"].to_numpy(np.int64)
 
 
-@measure(COMPOSED)
-def handed_on(rows: pd.DataFrame) -> tuple[Values, Values]:
-    """Return responses that hand each result on, of problems whose task can tell."""
-    return _known(rows["handed_on"], rows["judged"])
+@measure("atomic_or_miscopied")
+def atomic_or_miscopied(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return what the paper calls atomic errors: a wrong result, or a step on a miscopied string."""
+    return _known(rows[FAILURE + Failure.ATOMIC] + rows[FAILURE + Failure.MISCOPIED], rows["n"])
+
+
+@measure("gold_prob")
+def gold_prob(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return the exact probability of the gold solution, of problems of which it was measured."""
+    return _exact(rows, np.exp(rows["gold_log_prob"]))
+
+
+@measure("gold_hand_over")
+def gold_hand_over(rows: pd.DataFrame) -> tuple[Values, Values]:
+    """Return the exact probability that all steps of the gold solution but the first go on from earlier results."""
+    return _exact(rows, np.exp(rows["gold_log_prob_by_step_role"].map(_copied, na_action="ignore").astype(float)))
+
+
+def _copied(hundredths: "np.typing.NDArray[np.int16]") -> float:
+    """Return the log-probability of the values that go into the steps after the first, in nats."""
+    return float(np.asarray(hundredths)[len(ROLES) + ROLES.index("copy") :: len(ROLES)].sum()) / 100
+
+
+def gold_pass(rows: pd.DataFrame, k: int) -> tuple[Values, Values]:
+    """Return the exact probability that one of ``k`` samples is the gold solution."""
+    return _exact(rows, 1 - (1 - np.exp(rows["gold_log_prob"])) ** k)
+
+
+def beyond(rows: pd.DataFrame, most: float) -> tuple[Values, Values]:
+    """Return the problems to which the base gives less than ``most``, of those that the model solves."""
+    prob, solved = np.exp(rows["base_log_prob"]), np.exp(rows["gold_log_prob"]) > SOLVED
+    return _exact(rows[["gold_log_prob"]].where(solved), (prob < most).where(prob.notna()).astype(float))
+
+
+def support(rows: pd.DataFrame, kind: str) -> tuple[Values, Values]:
+    """Return the problems that both solve (``kept``), the model alone (``gained``) or the base alone (``lost``)."""
+    probs = np.exp(rows[["gold_log_prob", "base_log_prob"]])
+    wanted = {"kept": (True, True), "gained": (True, False), "lost": (False, True)}[kind]
+    return _exact(rows, ((probs > SOLVED) == wanted).all(axis=1).where(probs.notna().all(axis=1)).astype(float))
+
+
+def _exact(rows: pd.DataFrame, values: "pd.Series[float]") -> tuple[Values, Values]:
+    """Return values of the problems that have one and a ``gold_log_prob``, each of weight 1."""
+    known = rows["gold_log_prob"].notna() & values.notna()
+    return values.where(known, 0.0).to_numpy(float), known.to_numpy(np.int64)
 
 
 @measure(MIXED)
@@ -61,8 +108,15 @@ def measure_of(name: str, n_samples: int) -> Measure:
         return lambda rows: passed(rows, ks, n_samples)
     if match := ALL_OF.fullmatch(name):
         return lambda rows: passed(rows, [int(match[1])], n_samples, pass_hat_k)
+    if gold := GOLD_PASS.fullmatch(name):
+        return partial(gold_pass, k=int(gold[1]))
+    if pair := PAIRED.fullmatch(name):
+        most, kind = pair.groups()
+        return partial(beyond, most=float(most)) if most else partial(support, kind=kind)
     if name in QUERY_VALUES:
         return lambda rows: (rows[name].fillna(0.0).to_numpy(float), rows["judged"].to_numpy(np.int64))
+    if name in CHAIN:
+        return lambda rows: _known(rows[name], rows["judged"])
     if name in FAILURES and name != CORRECT:
         return lambda rows: _known(rows[FAILURE + name], rows["n"])
     return MEASURES[name]
@@ -73,6 +127,16 @@ def ks_of(name: str, n_samples: int) -> list[int]:
     if match := PASS_AT.fullmatch(name):
         return [int(match[1])]
     return {ALL_SAMPLES: [n_samples], GROWTH: [n_samples, 1]}.get(name, [])
+
+
+def is_exact(name: str) -> bool:
+    """Return whether a measure follows from the exact probabilities of gold solutions."""
+    return name in ("gold_prob", "gold_hand_over") or bool(GOLD_PASS.fullmatch(name)) or is_paired(name)
+
+
+def is_paired(name: str) -> bool:
+    """Return whether a measure is of a model and its base together (``Results.beside``)."""
+    return PAIRED.fullmatch(name) is not None
 
 
 def is_pass_at_k(name: str) -> bool:

@@ -75,7 +75,7 @@ def passk(settings: PasskSettings) -> Path:
         return settings.output
     with exclusive(settings.output):
         kept = {"pairs": [list(pair) for pair in pairs]}
-        table = collect.write_results(evaluation, STEP, kept, hands_on=False)
+        table = collect.write_results(evaluation, STEP, kept, chains=False)
     runs = {model: run for model, path in evaluation.models.items() if (run := run_until(Path(path)))}
     results = read_results([f"run:{settings.output}"], metric=Metric.PASS_AT_K)
     print_curves(results, pairs, settings.ks, runs, new_console())

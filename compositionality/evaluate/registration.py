@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +46,10 @@ class Registration:
     split: Annotated[str, OneOf(("test",))] = "test"
     stopping: Annotated[str, OneOf(("none",))] = "none"  # all replicates are run, whatever they show
     failed: NonEmptyStr  # what counts as a failed replicate, in words
-    claims_sha256: str = ""  # of the claims' file; run_study.py register=true writes both
+    claims_sha256: str = ""  # of the claims' file; run_study.py register=true writes it and the next two
     recipe_sha256: str = ""  # of the resolved profile, the stages and the arms
+    trees: dict[str, str] = field(default_factory=dict)  # git's ids of the rooms that make numbers; so is this
+    reuses: dict[str, str] = field(default_factory=dict)  # registration whose seeds or splits are used again: why
 
 
 def registration_path(name: str) -> Path:
@@ -82,6 +85,21 @@ def _faults(registration: Registration) -> Iterator[str]:
             if split in owner:
                 yield f"replicates: split {split} of seed {seed} is one of seed {owner[split]} too; name each once"
             owner[split] = seed
+
+
+def check_apart(path: Path, registration: Registration, folder: Path = FOLDER) -> None:
+    """UserError for a seed, a split or a test seed (or one next to it) of another registration, unless one says why."""
+    for other in sorted(folder.glob("*.yaml")):
+        known = read_registration(other)
+        if other.stem == path.stem or other.stem in registration.reuses or path.stem in known.reuses:
+            continue
+        seeds = registration.replicates.keys() & known.replicates.keys()
+        splits = {*chain(*registration.replicates.values())} & {*chain(*known.replicates.values())} - {0}
+        near = {registration.test_seed} if abs(registration.test_seed - known.test_seed) <= 1 else set()
+        for what, numbers in (("seed", seeds), ("split", splits), ("test_seed", near)):
+            for number in sorted(numbers):
+                why = f"choose another, or say why: reuses: {{{other.stem}: WHY}}"
+                raise UserError(f"{path}: {what} {number}: used by, or next to that of, {other.stem}; {why}")
 
 
 def claims_path(name: str) -> Path:

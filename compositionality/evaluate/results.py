@@ -180,6 +180,12 @@ class Results:
         kept = tuple(replicate for replicate in self.replicates if replicate.name in replicates)
         return replace(self, rows=self.rows[self.rows["replicate"].isin(replicates)], replicates=kept)
 
+    def beside(self, base: str) -> "Results":
+        """Return the results with ``base_log_prob``, the ``gold_log_prob`` of this arm on the same problem."""
+        keys = [*ProblemSet._fields, "replicate", "problem"]
+        of_base = self.rows[self.rows["arm"] == base].set_index(keys)["gold_log_prob"].rename("base_log_prob")
+        return replace(self, rows=self.rows.join(of_base, on=keys))
+
     def choose(self, arms: Sequence[str]) -> "Results":
         """Return the results of these arms, in this order. UserError for one that is not in every replicate."""
         if lacking := [arm for arm in arms if arm not in self.arms]:
@@ -249,7 +255,7 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
     table, training = places[RESULTS], dict[str, TrainingReport]()
     made = _verified(table, maker)
-    if metric is Metric.FAILURES:
+    if metric is Metric.FAILURES and "kept" not in made.facts:  # of a committed table labels are not kept
         counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)
         if counted != file_hash(folder / LABELS):
             raise UserError(f"{table}: not made from the {LABELS} beside it; run {maker} again")

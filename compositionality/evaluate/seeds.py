@@ -18,7 +18,7 @@ from compositionality.evaluate.summary import Row, differences, shares
 from compositionality.evaluate.tables import INTERVALS, csv_text, print_tables, rich_table
 from compositionality.ranges import REQUIRED
 from compositionality.stats.estimate import CONFIDENCE
-from compositionality.types import COMPOSED, CORRECT, Metric
+from compositionality.types import CHAIN, CORRECT, Metric
 
 
 @dataclass
@@ -93,7 +93,7 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
         "accuracy": shares(results, CORRECT, "accuracy", sets),
-        "composed": shares(results, COMPOSED, "composed", sets),
+        **{name: shares(results, name, name, sets) for name in CHAIN},
         "training": {
             place.name: {arm: asdict(place.training[arm]) for arm in results.arms if arm in place.training}
             for place in results.replicates
@@ -102,7 +102,7 @@ def summary_of(results: Results, sets: Sequence[ProblemSet] = ()) -> Row:
 
 
 def print_summary(results: Results, console: Console) -> None:
-    """Print accuracy, composed responses and differences to the first model, by level and of all levels; training."""
+    """Print accuracy, shares of chains and differences to the first model, by level and of all levels; training."""
     sets = [*results.sets, *(pool for pool, parts in results.pools.items() if len(parts) > 1)]
     changes = differences(results, CORRECT, sets, results.arms[0])
     print_tables({**summary_of(results, sets), "difference": changes}, console)
@@ -110,8 +110,8 @@ def print_summary(results: Results, console: Console) -> None:
 
 def summary_rows(results: Results) -> Iterator[Row]:
     """Yield a row for each share, and for each difference to another model (``base``): of right answers, then of
-    composed ones (``measure``)."""
-    for measure in (CORRECT, COMPOSED):
+    chains (``measure``)."""
+    for measure in (CORRECT, *CHAIN):
         yield from ({"base": "", **row} for row in shares(results, measure, "value"))
         for row in differences(results, measure):
             yield {"value": row.pop("difference"), **row}

@@ -27,8 +27,8 @@ Term = tuple[float, str, str]
 """Factor, model and measure."""
 
 
-def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT) -> Estimate | None:
-    """Estimate a share of one model's answers, 0 to 1.
+def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRECT, base: str = "") -> Estimate | None:
+    """Estimate a share of one model's answers, or of a measure of two models (``is_paired``) against ``base``, 0 to 1.
 
     None if nothing was judged, k is above the number of samples, or the measure is no share.
     """
@@ -38,7 +38,7 @@ def share(results: Results, arm: str, problems: ProblemSet, measure: str = CORRE
         return None if figure["reason"] else Estimate(float(figure["value"]), 0, interval, interval)
     if measure in QUERY_VALUES:
         return None
-    return _estimate(results, problems, [(1.0, arm, measure)])
+    return estimate_sum(results.beside(base) if base else results, problems, [(1.0, arm, measure)])
 
 
 def contrast(
@@ -60,7 +60,7 @@ def contrast(
         terms = [(1.0, arm, measure), (-1.0, base, measure), (-1.0, over[0], measure), (1.0, over[1], measure)]
     largest = 2 * float(results.rows[measure].fillna(0.0).abs().max()) or 1.0 if measure in QUERY_VALUES else 1.0
     low, high = (largest * sum(factor for factor, *_ in terms if factor * sign > 0) for sign in (-1, 1))
-    return _estimate(results, problems, terms, low, high)
+    return estimate_sum(results, problems, terms, low, high)
 
 
 def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProblem:
@@ -68,7 +68,7 @@ def by_problem(rows: pd.DataFrame, measure: str, n_samples: int = 1) -> ByProble
     return ByProblem(*measure_of(measure, n_samples)(rows), pd.factorize(rows["cluster"])[0])
 
 
-def _estimate(
+def estimate_sum(
     results: Results, problems: ProblemSet, terms: Sequence[Term], low: float = 0.0, high: float = 1.0
 ) -> Estimate | None:
     """Estimate the sum of the terms, of several sets of problems the mean over all their problems."""

@@ -15,14 +15,13 @@ import pyarrow.parquet as pq
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
 from compositionality.tasks.registry import known_task
-from compositionality.types import FAILURES, Reason
+from compositionality.types import CHAIN, FAILURES, Reason
 
 RESULTS = "results.parquet"
 REASONS = tuple(reason.value for reason in Reason)
 REASON, FAILURE = "reason_", "failure_"
 """What the names of columns of counts begin with: ``reason_wrong``, ``failure_format``."""
 KEYS = ("arm", "file", "problem", "group", "level", "data_source", "cluster")
-LISTS = ("skills", "gold_log_prob_by_step_role")
 SCHEMA = pa.schema(
     [
         ("arm", pa.string()),
@@ -37,15 +36,13 @@ SCHEMA = pa.schema(
         ("judged", pa.int64()),  # those with a verdict: a failure of judge or server is none
         ("right", pa.int64()),
         # Of the judged ones; null where the task cannot tell.
-        ("handed_on", pa.int64()),  # the problem's functions in their order, each applied to the result before it
-        ("right_chain", pa.int64()),  # and every result right
-        ("names_in_order", pa.int64()),  # the functions' names in order, whatever they are applied to
+        *((name, pa.int64()) for name in CHAIN),
         ("tokens", pa.int64()),
         *((REASON + reason, pa.int64()) for reason in REASONS),
         *((FAILURE + failure, pa.int64()) for failure in FAILURES),  # null: not classified
         # Null: not measured.
-        ("gold_log_prob", pa.float64()),  # of the gold solution, in nats
-        ("gold_log_prob_by_step_role", pa.list_(pa.float64())),
+        ("gold_log_prob", pa.float64()),  # of the gold solution and its EOS, in nats
+        ("gold_log_prob_by_step_role", pa.list_(pa.int16())),  # steps × ROLES, in hundredths of a nat
         ("influence", pa.float64()),  # of a step of rate 1 on the mean reward
         ("entropy", pa.float64()),  # of the policy, nats a token
     ]
@@ -70,7 +67,7 @@ def problem_columns(problems: pa.Table) -> pd.DataFrame:
 def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     """Count the samples of each of P problems; columns of ``SCHEMA``.
 
-    ``samples``: problem (0 … P − 1), reason, n_tokens and, where it is known, handed_on (1, 0, NaN: cannot tell).
+    ``samples``: problem (0 … P − 1), reason, n_tokens and, where they were read, ``CHAIN`` (1, 0, NaN: cannot tell).
     """
     problem, reason = samples["problem"].to_numpy(), pd.Categorical(samples["reason"], REASONS).codes
     if len(samples) and (reason.min() < 0 or not 0 <= problem.min() <= problem.max() < n_problems):
@@ -79,10 +76,10 @@ def count(samples: pd.DataFrame, n_problems: int) -> pd.DataFrame:
     np.add.at(reasons, (problem, reason), 1)
     counts = pd.DataFrame(reasons, columns=[REASON + reason for reason in REASONS])
     n, failed = counts.sum(axis=1), counts[REASON + Reason.ERROR]
-    counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT], handed_on=np.nan)
-    for column, name in {"n_tokens": "tokens", "handed_on": "handed_on"}.items():
-        if column in samples:
-            counts[name] = np.bincount(problem, samples[column].to_numpy(float), n_problems)
+    counts = counts.assign(n=n, judged=n - failed, right=counts[REASON + Reason.CORRECT])
+    for name, column in {"tokens": "n_tokens", **dict(zip(CHAIN, CHAIN, strict=True))}.items():
+        known = column in samples
+        counts[name] = np.bincount(problem, samples[column].to_numpy(float), n_problems) if known else np.nan
     return counts.astype({"tokens": np.int64})
 
 
@@ -99,14 +96,14 @@ def write(rows: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a table without its columns of lists. UserError for another schema, or rows twice or missing."""
+    """Read a table without its column ``skills``. UserError for another schema, or rows twice or missing."""
     try:
         schema = pq.read_schema(path)
     except (OSError, pa.ArrowException) as error:
         raise UserError(f"{path}: not a table of results; make it again with --force") from error
     if not schema.equals(SCHEMA):
         raise UserError(f"{path}: has other columns than this version writes; make it again with --force")
-    rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name not in LISTS]).to_pandas()
+    rows: pd.DataFrame = pq.read_table(path, columns=[name for name in SCHEMA.names if name != "skills"]).to_pandas()
     problems = rows.groupby(["file", "arm"], sort=False)["problem"]
     sizes = problems.size()
     whole = problems.agg(lambda numbers: numbers.is_monotonic_increasing and numbers.is_unique)

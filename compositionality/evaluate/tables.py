@@ -20,11 +20,11 @@ WIDTH = 100
 TITLES: dict[str, str] = yaml.safe_load((Path(__file__).parents[1] / "config/groups.yaml").read_text())
 """Of groups of problems."""
 ALL = "all levels"
-COMPOSES = "right functions in the right order, each on the result before it"
-"""What a composed response has."""
 WORDS = {
     "accuracy": "% correct",
-    "composed": f"% with the {COMPOSES}",
+    "names_in_order": "% with the functions' names in order",
+    "handed_on": "% that also apply each function to the result before it",
+    "right_chain": "% with every step right",
     "difference": "difference to {base} in points, paired by problem",
 }
 """What the lists of a summary hold."""

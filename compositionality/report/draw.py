@@ -97,11 +97,11 @@ def chart_of(settings: FigureSettings, results: Results, styles: Styles) -> "alt
             raise UserError(f"{where}: its labels name no function")
         return figures.functions(rows, styles)
     summary = summary_of(results)
-    accuracies, composed = with_level(summary, "accuracy"), with_level(summary, "composed")
+    accuracies, handed_on = with_level(summary, "accuracy"), with_level(summary, "handed_on")
     if not accuracies:
         raise UserError(f"{where}: holds no accuracy by level")
     title = figures.accuracy_title(accuracies, settings.title)
-    return figures.accuracy(accuracies, composed, styles).properties(title=title)
+    return figures.accuracy(accuracies, handed_on, styles).properties(title=title)
 
 
 def check(settings: FigureSettings) -> None:
@@ -117,7 +117,7 @@ def check(settings: FigureSettings) -> None:
 
 
 def with_level(summary: Row, measure: str) -> list[dict[str, Any]]:
-    """Return the rows of ``accuracy`` or ``composed`` that a figure by level shows."""
+    """Return the rows of ``accuracy`` or ``handed_on`` that a figure by level shows."""
     return [row for row in summary[measure] if row["level"] and row[measure] is not None]
 
 

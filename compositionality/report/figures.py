@@ -135,15 +135,15 @@ def level_layers(frame: pd.DataFrame, styles: Styles) -> list[alt.Chart]:
     return layers
 
 
-def accuracy(rows: Any, composed: Any, styles: Styles) -> Chart:
-    """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``composed``."""
+def accuracy(rows: Any, handed_on: Any, styles: Styles) -> Chart:
+    """Draw means by level, intervals, a dot a seed: a panel for each group, then the paper's; below, ``handed_on``."""
     parts, test = [by_level(rows, "accuracy", "right answers", styles)], paper.matching_test(rows)
     if test:
         title = f"{paper.PAPER['tests'][test]['title']}\nopen mark: upper bound"
         parts.append(with_arms(paper.stated_accuracy(test), styles).assign(panel=title))
     columns = pd.concat(parts)["panel"].nunique()
-    if composed:
-        parts.append(by_level(composed, "composed", "functions handed on", styles))
+    if handed_on:
+        parts.append(by_level(handed_on, "handed_on", "results handed on", styles))
     frame = pd.concat(parts).reindex(columns=["panel", "model", "arm", "level", "value", "low", "high", "dot", "bound"])
     return panels(level_layers(frame, styles), frame, columns)
 
@@ -179,6 +179,24 @@ def headline(rows: Any, styles: Styles) -> Chart:
         ),
         data=inline(frame),
     ).properties(width=760, height=340, usermeta={"margin": 175})
+
+
+def ladder(rows: Any, styles: Styles) -> Chart:
+    """Draw each rung's share of the gain of the last, with its interval, in the order of the rungs."""
+    frame = with_arms(rows, styles)[["arm", "share", "low", "high"]]
+    base = alt.Chart().encode(
+        alt.X("arm:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=110)),
+        arm_encodings(styles)["color"].legend(None),
+    )
+    y = alt.Y("share:Q", title="share of RL’s gain", axis=alt.Axis(format="%", tickCount=5))
+    layers = [
+        base.mark_rule().encode(alt.Y("low:Q"), alt.Y2("high:Q")),
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            y, tooltip=tooltip("arm", share="share", low="low", high="high")
+        ),
+        alt.Chart(inline(pd.DataFrame({"all": [1.0]}))).mark_rule(strokeDash=[4, 3]).encode(y="all:Q"),
+    ]
+    return alt.layer(*layers, data=inline(frame)).properties(width=640, height=260)
 
 
 def training(rows: Any, styles: Styles) -> Chart:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compositionality.data import artefact
+from compositionality.data.artefact import write_text
 from compositionality.data.git import check_ancestor, hash_at
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
@@ -21,7 +22,7 @@ from compositionality.evaluate.claims.tables import claims_text
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.ranks import rank_table, ranks_of, why_no_ranks
 from compositionality.evaluate.registration import Frozen, registration_path
-from compositionality.evaluate.results import SPLIT, read_results
+from compositionality.evaluate.results import LABELS, SPLIT, TRAINING, read_results
 from compositionality.evaluate.seeds import summary_of
 from compositionality.evaluate.table import RESULTS, SCHEMA
 from compositionality.evaluate.tables import markdown_lines, summary_markdown
@@ -54,6 +55,7 @@ class RecordSettings:
     claims: str = ""  # claims.json
     fits: list[str] = field(default_factory=list)  # NAME:PATH of scaling.json: laws and quantities, without curves
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
+    replicate: bool = False  # of one replicate, from which its results can be restored; runs: folders of runs
     force: bool = False  # replace a record of another run
 
 
@@ -86,11 +88,23 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
             raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH")
         if Path(match[2]).name == RESULTS:  # the claims hold the hashes of influence and fits
             files[match[1]] = Path(match[2])
-    return artefact.Recipe("write_record", {}, files)
+    if not settings.replicate:
+        return artefact.Recipe("write_record", {}, files)
+    labels = {path: path.with_name(LABELS) for path in files.values()}  # of failures: they know the replicate
+    known = {path: artefact.verify(named if named.is_file() else path) for path, named in labels.items()}
+    tables = {name.partition("/")[0]: known[path].model_dump() for name, path in files.items()}
+    training = read_json_object(next(iter(files.values())).with_name(TRAINING), "run examples/evaluate.py again")
+    return artefact.Recipe("write_record", {"tables": tables, "training": training}, files)
 
 
 def fill(folder: Path, settings: RecordSettings) -> None:
     """Write every file of the record but its manifest."""
+    if settings.replicate:
+        folders = paths("runs", settings.runs).values()
+        runs = {path.parent.name: path.parent for place in folders for path in sorted(place.glob(f"*/{METRICS}"))}
+        write_text(folder / METRICS, "".join(f"{json.dumps(step)}\n" for step in steps(runs)))
+        pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
+        return
     record = without_places(record_of(settings))
     texts = {
         RECORD: json.dumps(rounded(record), indent=1, ensure_ascii=False),
@@ -100,7 +114,9 @@ def fill(folder: Path, settings: RecordSettings) -> None:
     }
     for name in filter(texts.get, texts):
         (folder / name).write_text(texts[name] + "\n", encoding="utf-8")
-    pq.write_table(joined_tables(recipe_of(settings)), folder / RESULTS, compression="zstd")
+    tables = joined_tables(recipe_of(settings))
+    if not settings.registration:  # its replicates are kept one by one
+        pq.write_table(tables, folder / RESULTS, compression="zstd")
     if settings.figure:
         artefact.verify(Path(settings.figure))
         shutil.copyfile(settings.figure, folder / FIGURE)

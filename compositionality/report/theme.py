@@ -23,7 +23,13 @@ LEVEL_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9
 """Of levels 1, 2, …: those of Okabe & Ito, which colour-blind readers can tell apart, then two more."""
 CLASS_COLOURS = {
     **{"correct": "#009E73", "ignores_composition": "#D55E00", "incomplete_trace": "#E69F00", "overlong": "#CC79A7"},
-    **{"incorrect_composition": "#F0E442", "atomic_error": "#56B4E9", "format": "#0072B2", "unparsed": "#999999"},
+    **{
+        "incorrect_composition": "#F0E442",
+        "atomic_error": "#56B4E9",
+        "miscopied_string": "#8C510A",
+        "format": "#0072B2",
+        "unparsed": "#999999",
+    },
 }
 MARKERS = {
     **{"o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross"},
@@ -104,8 +110,8 @@ def group_title(group: str) -> str:
 
 
 def class_colours(classes: Sequence[str]) -> dict[str, str]:
-    """Return a colour for every failure class, in order; classes that are not known get those of levels."""
-    spare = [colour for colour in LEVEL_COLOURS if colour not in CLASS_COLOURS.values()] or list(LEVEL_COLOURS)
+    """Return a colour for every failure class, in order; classes that are not known get spare ones."""
+    spare = [colour for colour in (*LEVEL_COLOURS, *SPARE_COLOURS) if colour not in CLASS_COLOURS.values()]
     unknown = [name for name in classes if name not in CLASS_COLOURS]
     return {name: CLASS_COLOURS.get(name) or spare[unknown.index(name) % len(spare)] for name in classes}
 

@@ -3,14 +3,23 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from compositionality.data.artefact import Recipe, check_target, exclusive, is_done, is_to_be_checked, new_artefact
+from compositionality.data.artefact import (
+    Recipe,
+    check_target,
+    exclusive,
+    file_hash,
+    is_done,
+    is_to_be_checked,
+    new_artefact,
+    read_manifest,
+)
 from compositionality.data.json_files import read_text
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import read_problems
+from compositionality.data.problems import read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
 
@@ -30,6 +39,7 @@ class ChunkSettings:
     rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem
     completions_of: str = ""  # instead: as many as this finished run of RL has sampled; rollout_budget overrides it
     n_samples: PositiveInt = 2  # for a budget: completions of a problem
+    prompts_of: str = ""  # instead of all problems: those that this finished run of RL was asked, in its order
     seed: Seed = 42  # of the shuffle
     force: bool = False  # replace a result that was made from something else
 
@@ -58,14 +68,39 @@ def budget(settings: ChunkSettings) -> int | None:
     return int(sum(counts))
 
 
+def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
+    """``seed`` and ``shuffle`` of the stream of prompts of the run prompts_of, and its first so many ``groups``.
+
+    None without such a run, or where it is not finished. UserError for a run on other problems.
+    """
+    manifest = read_manifest(Path(settings.prompts_of, "final")) if settings.prompts_of else None
+    if manifest is None:
+        return None
+    files = [digest for name, digest in manifest.inputs.items() if name.startswith("train_files")]
+    if files != [file_hash(Path(settings.problems))] or manifest.settings.get("data.train_limit"):
+        raise UserError(f"{settings.prompts_of}: was not trained on all of {settings.problems}, and on no other file")
+    stream = {key: manifest.settings[f"data.{key}"] for key in ("seed", "shuffle")}
+    return {**stream, "groups": manifest.facts["training"]["groups"]}
+
+
+def order(settings: ChunkSettings, n_problems: int) -> list[int]:
+    """Numbers of the rows that are cut into chunks, each once."""
+    if (stream := stream_of(settings)) is None:
+        return list(np.random.default_rng(settings.seed).permutation(n_problems))
+    places = (row_at(place, n_problems, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
+    return list(dict.fromkeys(places))
+
+
 def split_chunks(settings: ChunkSettings) -> Path:
-    """Shuffle a problem file and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
+    """Order a problem file anew and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
     check(settings)
     if settings.completions_of and budget(settings) is None:
         raise UserError(
             f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
             "first, or give rollout_budget=COMPLETIONS"
         )
+    if settings.prompts_of and stream_of(settings) is None:
+        raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
     output = Path(settings.output)
     recipe = _recipe(settings)
     with exclusive(output):
@@ -73,9 +108,10 @@ def split_chunks(settings: ChunkSettings) -> Path:
             print(f"{output} is already there")
             return output
         problems = read_problems(Path(settings.problems))
-        size = checked_size(settings, problems.num_rows)
-        chunks = cut(problems, settings.chunks, size, settings.seed)
-        left = problems.num_rows - settings.chunks * size
+        rows = order(settings, problems.num_rows)
+        size = checked_size(settings, len(rows))
+        chunks = [problems.take(rows[start : start + size]) for start in range(0, settings.chunks * size, size)]
+        left = len(rows) - settings.chunks * size
         with new_artefact(output, recipe, {"rows": [size] * settings.chunks, "rows_left": left}) as partial:
             for number, chunk in enumerate(chunks):
                 write_table(chunk, partial / f"{number}.parquet")
@@ -88,7 +124,7 @@ def check(settings: ChunkSettings, *, dry: bool = False) -> None:
     check_ranges(settings)
     settings.size(settings.chunks)
     check_target(Path(settings.output), _recipe(settings), force=settings.force)
-    if dry and is_to_be_checked(settings.problems, dry=True):
+    if dry and not settings.prompts_of and is_to_be_checked(settings.problems, dry=True):
         checked_size(settings, read_problems(Path(settings.problems)).num_rows)
 
 
@@ -117,16 +153,11 @@ def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) ->
     return size
 
 
-def cut(problems: pa.Table, n_chunks: int, size: int, seed: int) -> list[pa.Table]:
-    """``n_chunks`` slices of ``size`` rows of the shuffled table, which has so many."""
-    order = np.random.default_rng(seed).permutation(problems.num_rows)
-    return [problems.take(order[start : start + size]) for start in range(0, n_chunks * size, size)]
-
-
 def _recipe(settings: ChunkSettings) -> Recipe:
     shown = {key: value for key, value in asdict(settings).items() if key not in ("problems", "output", "force")}
-    del shown["completions_of"]
+    del shown["completions_of"], shown["prompts_of"]
     shown["rollout_budget"] = budget(settings)
+    shown |= stream_of(settings) or {}
     if not settings.rollout_budget and not settings.completions_of:
         del shown["n_samples"]
     return Recipe(STEP, shown, {"problems": Path(settings.problems)})

@@ -12,8 +12,7 @@ squares (Searle, Casella & McCulloch, Variance Components, 1992, ch. 4; Howe 197
 means of the seeds, whatever varies within a seed.
 
 Over seeds a share has Wilson's form of the same width, and no interval is narrower than the one over problems. Seeds
-are taken to be about normal: if one in four gains nothing and the others 25 ± 6 points, the interval of four seeds
-holds the truth in 88 to 91 % of studies; with ± 3 points in 75 % (simulated in tests/stats).
+are taken to be about normal; README.md shows how often intervals hold the truth where they are not.
 
 Legend: P problems, G clusters, S seeds, N independent parts, K columns (values of k).
 """
@@ -197,9 +196,9 @@ def _difference_band(
     return Band(value_K, np.maximum(low_K, low), np.minimum(high_K, high))
 
 
-def student(df: float) -> float:
-    """Quantile of Student's t for a 95 % interval."""
-    return float(stdtrit(df, 0.5 + CONFIDENCE / 2))
+def student(df: float, n: int = 1) -> float:
+    """Quantile of Student's t for a 95 % interval; for one of ``n`` that hold together (Bonferroni)."""
+    return float(stdtrit(df, 1 - (1 - CONFIDENCE) / 2 / n))
 
 
 def wilson(share: Floats | float, n: Floats | float) -> tuple[Floats, Floats]:

@@ -34,6 +34,21 @@ def p_value(estimate: Estimate, threshold: float) -> float:
     return max(2 * float(stdtr(estimate.df, -errors)), SMALLEST)
 
 
+def corrected(estimate: Estimate, n: int) -> tuple[Interval, Interval]:
+    """Return both intervals, that over seeds first, widened to a confidence of 1 − 0.05 / ``n`` (Bonferroni).
+
+    Where ``df`` is not known, it is taken to be that of the seeds, or of the problems of one seed.
+    """
+    problems, seeds = max(estimate.n_problems - 1, 1), len(estimate.by_replicate) - 1
+    df = estimate.df if estimate.df > 0 else seeds if seeds > 0 else problems
+
+    def widened(interval: Interval, df: float) -> Interval:
+        low, high = (estimate.value + student(df, n) / student(df) * (end - estimate.value) for end in interval)
+        return Interval(low, high)
+
+    return widened(estimate.interval, df), widened(estimate.over_problems, problems)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number (Holm 1979, Scandinavian J. of Statistics 6)."""
     from statsmodels.stats.multitest import multipletests

@@ -110,6 +110,7 @@ def _claims(request: Request, steps: Sequence[Step]) -> Command:
         "results": _results(request, steps), "output": f"{results}/claims.json",
         "claims": None if claims == "composition" else claims,
         "registration": f"{results}/registration" if request.registration else None,
+        "recorded": request.name if request.registration else None,
     }  # fmt: skip
 
 
@@ -121,12 +122,14 @@ def _page(request: Request) -> Iterator[Command]:
         [f"{data}/{name}.parquet" for name in names if name.partition("/")[2] in known]
         for names in (request.settings.files[study.tested], study.learned)
     )
-    yield "audit", "audit_data", {"files": files, "against": against, "output": f"{results}/data_audit.json"}
+    counted = not Path(data).is_dir() and all(request.kept(place).is_dir() for place in request.replicates)
+    if not counted:  # else there are committed tables alone
+        yield "audit", "audit_data", {"files": files, "against": against, "output": f"{results}/data_audit.json"}
     countdown = study_folder("results", request.countdown)
     reads_countdown = "countdown" in study.claimed and request.countdown and Path(countdown).is_dir()
     yield "page", "report", {
         "study": results, "section": request.section, "output": f"{results}/report",
-        "checkpoints": request.root("checkpoints"), "data": request.root("data"),
+        **({} if counted else {"checkpoints": request.root("checkpoints"), "data": request.root("data")}),
         "models": chosen_models(request), "seeds": [place.name for place in request.replicates],
         "countdown": countdown if reads_countdown else None,
     }  # fmt: skip
@@ -145,7 +148,7 @@ def _record(request: Request, steps: Sequence[Step]) -> Command:
     return "record", "write_record", {
         "claims": f"{results}/claims.json", "machine": f"{results}/{section}/machine.json",
         "models": chosen_models(request),
-        "output": f"results/records/{request.name}", "config": [f"profile:{profile}"],
+        "output": f"results/records/{request.name}{'/study' if registration else ''}", "config": [f"profile:{profile}"],
         "results": _results(request, steps), "figure": f"{results}/{section}/accuracy_by_level.png",
         "times": f"{results}/{section}/times.tsv",
         "runs": [f"{run.parent.name}-{run.name}:{run}" for run in runs],

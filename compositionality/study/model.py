@@ -77,7 +77,9 @@ class Study:
     replicate; completions for the first are collected arm by arm. ``reported``: what else a report reads of each
     replicate (passk, failure_modes, influence), ``compared`` of all (fits, ranks); ``claimed``: files of a replicate
     that claims read, by the name of results there, behind ``NAME:`` those of another study; ``tested``: of the page,
-    the profile's list of test files, ``learned`` the files that are trained on. ``owns``: tasks whose settings in a
+    the profile's list of test files, ``learned`` the files that are trained on. ``ladder``: arms that differ in one
+    ingredient each, with whose text they learn from, when it is sampled, whether wrong answers count and are
+    normalised; the last is the arm whose gain the others are measured by. ``owns``: tasks whose settings in a
     profile it alone reads. ``variants``: instead of one study several, each in a folder of its own, with words
     STEP:key=value; ``words``: of every replicate.
     """
@@ -98,6 +100,7 @@ class Study:
     claimed: dict[str, str] = field(default_factory=dict)
     tested: str = ""
     learned: list[str] = field(default_factory=list)
+    ladder: dict[str, list[str]] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     variants: dict[str, list[str]] = field(default_factory=dict)
 
@@ -181,6 +184,10 @@ class Request:
         """Return its folder below data, checkpoints or results."""
         return study_folder(kind, self.name)
 
+    def kept(self, place: Replicate) -> Path:
+        """Return where what is committed of a replicate lies: its tables, and every step of its training."""
+        return Path("results", "records", self.name, place.name)
+
     @property
     def section(self) -> str:
         """Return the folder of its tables below results/STUDY: that of its scripts."""
@@ -203,7 +210,7 @@ def load_study(name: str) -> Study:
     if not path.is_file():
         raise UserError(f"no study {name}; there are: {' '.join(study_names())}")
     study = validated(Study, _values(path), str(path))
-    arms = {"evaluated": study.evaluated, "trained": study.trained}
+    arms = {"evaluated": study.evaluated, "trained": study.trained, "ladder": [*study.ladder]}
     scripts = {f"stages.{name}": stage.script for name, stage in study.stages.items()}
     for name, arm in study.arms.items():
         others = {"start": [arm.start], "like": [arm.like], "after": arm.after}

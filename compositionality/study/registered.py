@@ -6,38 +6,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from compositionality.config.problem_sets import read_set
 from compositionality.config.profile import load_profile
-from compositionality.data.artefact import beside, file_hash, remove, verify, write_text
-from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of
+from compositionality.data.artefact import Manifest, beside, file_hash, manifest_path, remove, verify, write_text
+from compositionality.data.git import CODE, changed_files, check_ancestor, commit_of, tree_ids
 from compositionality.data.json_files import read_text
 from compositionality.data.test_seeds import REGISTERED, check_test_seed, note_test_seed
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import ClaimsFile, Requires, read_claims_file
 from compositionality.evaluate.registration import (
     Registration,
+    check_apart,
     claims_path,
     freeze,
     read_registration,
     registration_path,
 )
+from compositionality.evaluate.results import TRAINING
+from compositionality.evaluate.table import RESULTS as TABLE
+from compositionality.evaluate.table import SCHEMA
 from compositionality.study.model import ROOTS, Replicate, Request, Study, find_arm, load_study, study_folder
 from compositionality.study.plan import in_order, plan
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
 from compositionality.train.common.run_folder import flatten
+from compositionality.yaml_files import flow_list
 
 ROOT = Path(__file__).parents[2]
 MACHINE = re.compile(r"^run\.|workers$|^force$|^dry_run$|ray_address$")
 """Settings that change no result."""
+ROOMS = tuple(f"compositionality/{room}" for room in ("tasks", "reward", "rollout", "rft", "train", "evaluate"))
+"""Folders whose code makes numbers."""
 MADE = frozenset({"accuracy", "passk", "failures"})
 """The results that a registered study makes."""
-RESULTS = (
-    *("section41_42/results.parquet", "section41_42/training.json", "section44/results.parquet"),
-    *("section45/results.parquet", "section45/labels.parquet"),
-)
-"""What a whole study reads of each replicate; the first knows the models that were evaluated."""
 LAST = {"claims": ("post_hoc=true",), "page": (), "record": ("force=true",)}
 """Steps that are made again when claims have changed since, with their words."""
 FOREIGN = (*STEP_VARIABLES, "BASE_MODEL", "CHAT_TEMPLATE")
@@ -46,20 +52,35 @@ AGAIN = "REGISTRATION={} bash bash/confirmatory.sh register=true"
 
 
 def registered_study(
-    name: str, words: Sequence[str], given: Mapping[str, str], *, dry: bool = False
+    name: str, words: Sequence[str], given: Mapping[str, str], *, dry: bool = False, replicates: int | None = None
 ) -> tuple[list[Step], Request]:
     """Return the steps of a registered study; its registration is kept beside its results (but for a dry run).
 
     Its test seed is entered in the ledger before the first test problem is made. With the one word ``--post-hoc`` the
-    last steps alone: claims, which may have changed, page and record. UserError for a registration that may not be run
-    (``registered``), a test seed that something else used, and a setting beside the registration.
+    last steps alone: claims, which may have changed, page and record. ``replicates``: so many of those that are not
+    kept yet; the last steps only when all are. UserError for a registration that may not be run (``registered``), a
+    test seed that something else used, and a setting beside the registration.
     """
     post_hoc = list(words) == [POST_HOC]
     if words and not post_hoc:
         raise UserError(f"{words[0]}: a registered study takes no settings; what it runs with is in its registration")
-    registration, commit = registered(name, post_hoc=post_hoc)
+    registration, commit, moved = registered(name, post_hoc=post_hoc)
     request = registered_request(name, registration, given)
-    steps = [step for step in plan(request) if step.whole or not is_complete(request, step.place)]
+    if not dry:
+        restore(request)
+    steps = [step for step in plan(request) if step.whole or not is_kept(request, step.place)]
+    waiting = [place for place in request.replicates if not request.kept(place).is_dir()]
+    if replicates == 0 and waiting:
+        raise UserError(
+            f"{name}: no results of {', '.join(place.name for place in waiting)} yet; REPLICATES=1 runs the next"
+        )
+    if replicates is not None and waiting:
+        waiting = waiting[:replicates]
+        places = {*waiting, *(place.shared for place in waiting)}
+        steps = [step for step in steps if step.place in places and not step.whole]
+    steps += [record_step(request, place, steps) for place in waiting if not post_hoc]
+    if left := dict.fromkeys(step.place.name for step in steps if moved and not step.whole):
+        raise UserError(f"{moved} to run {', '.join(left)}; replicates with results are counted at any commit")
     if post_hoc:
         last = [replace(step, words=(*step.words, *LAST[step.name])) for step in steps if step.name in LAST]
         return in_order(last), request
@@ -76,6 +97,42 @@ def registered_study(
         keep(name, commit, folder)
         note_test_seed(request.test_seed, identity, request.name)
     return in_order(steps), request
+
+
+def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> Step:
+    """Return the step that writes what is committed of a replicate, behind its other ``steps``."""
+    files = {kind: file for kind, file in request.loaded.claimed.items() if kind in MADE}
+    results = [f"{kind}/{place.name}:{place.folder('results')}/{file}" for kind, file in files.items()]
+    runs = [f"{each.name}:{each.folder('checkpoints')}" for each in dict.fromkeys((place.shared, place))]
+    words = {"results": flow_list(results), "runs": flow_list(runs), "replicate": "true", "output": request.kept(place)}
+    after = tuple(step.key for step in steps if step.place in (place, place.shared) and not step.whole)
+    given = tuple(f"{key}={value}" for key, value in words.items())
+    return Step("record-replicate", place, request.profile, "write_record", words=given, after=after, one_lane=True)
+
+
+def restore(request: Request) -> None:
+    """Put kept tables where their study made them, if nothing is there. UserError if altered or not committed."""
+    for place in request.replicates:
+        folder, results = request.kept(place), Path(place.folder("results"))
+        if not folder.is_dir() or results.is_dir():
+            continue
+        commit_of(folder / TABLE)
+        made, rows = verify(folder), pq.read_table(folder / TABLE)
+        for kind, known in made.settings["tables"].items():
+            table = results / request.loaded.claimed[kind]
+            table.parent.mkdir(parents=True, exist_ok=True)
+            kept = rows.filter(pc.field("evaluation") == kind).select(SCHEMA.names)
+            pq.write_table(kept, table, compression="zstd")
+            seal(table, {**known, "facts": {"kept": str(folder)}})
+            if kind == "accuracy":
+                write_text(table.with_name(TRAINING), json.dumps(made.settings["training"]))
+                seal(table.with_name(TRAINING), {**known, "inputs": {"table": file_hash(table)}})
+
+
+def seal(target: Path, known: Mapping[str, Any]) -> None:
+    """Give a file that was restored the manifest that it had, of its bytes as they are now."""
+    manifest = Manifest(**{**known, "files": {target.name: file_hash(target)}})
+    write_text(manifest_path(target), manifest.model_dump_json(indent=1) + "\n")
 
 
 def keep(name: str, commit: str, folder: Path) -> None:
@@ -113,65 +170,55 @@ def profile_of(registration: Registration) -> str:
     return "/".join(filter(None, (registration.profile, registration.engine)))
 
 
-def is_complete(request: Request, place: Replicate) -> bool:
-    """True if a replicate's results are there, of all its arms: then its models and completions may lie elsewhere.
-
-    What the splits of a seed share is complete if all of them are. UserError for a result that has been altered.
-    """
-    first = {other.seed: other for other in reversed(request.replicates)}.values()
-    for other in request.replicates if not place.split else [place]:
-        if other.seed != place.seed:
-            continue
-        files = [Path(other.folder("results"), name) for name in RESULTS]
-        if not all(file.is_file() for file in files):
-            return False
-        tables = [verify(file) for file in files]
-        controls = request.controls if other in first else ()
-        if not {*request.loaded.evaluated, *request.trained, *controls} <= set(tables[0].settings.get("models", [])):
-            return False
-    return True
+def is_kept(request: Request, place: Replicate) -> bool:
+    """True if a replicate is kept: its models and completions may lie elsewhere. What splits share: if all are kept."""
+    of_seed = [other for other in request.replicates if other.seed == place.seed and place.split in (0, other.split)]
+    return all(request.kept(other).is_dir() for other in of_seed)
 
 
-def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str]:
-    """Return a registration that may be run, and the commit that holds it.
+def registered(name: str, *, post_hoc: bool = False) -> tuple[Registration, str, str]:
+    """Return a registration, the commit that holds it, and why no replicate may be run at the present one, if so.
 
-    UserError for a registration that does not fit its study or its hashes, or is not committed as it is, and for
-    code that is not committed. ``post_hoc``: its claims may have changed.
+    UserError for a registration that does not fit its study, has another's seeds, or is not committed as it is, for
+    code that is not committed, and for claims that changed, unless ``post_hoc``.
     """
     path = registration_path(name)
     registration = read_registration(path)
     check_fits(path, registration)
+    check_apart(path, registration)
     hashes = hashes_of(registration)
     if missing := [key for key in hashes if not getattr(registration, key)]:
         raise UserError(f"{path}: {missing[0]}: not there yet; run {AGAIN.format(name)} and commit it")
     commit = commit_of(path)
     changed = [key for key, now in hashes.items() if getattr(registration, key) != now]
-    if changed and not (post_hoc and changed == ["claims_sha256"]):
-        what = " and ".join(key.removesuffix("_sha256") for key in changed)
-        raise UserError(
-            f"{path}: its {what} changed since its commit {commit[:12]}; check that commit out to run it again, "
-            f"or before any result: {AGAIN.format(name)}"
-        )
+    ids = tree_ids(ROOT, ROOMS)
+    changed += [room for room, known in registration.trees.items() if ids[room] != known]
+    what = " and ".join(key.removesuffix("_sha256") for key in changed)
+    moved = f"{path}: its {what} changed since its commit {commit[:12]}; check that commit out" if changed else ""
+    refused = changed if not registration.trees else {"claims_sha256"}.intersection(changed)
+    if refused and not (post_hoc and set(refused) == {"claims_sha256"}):
+        raise UserError(f"{moved} to run it again, or before any result: {AGAIN.format(name)}")
     commit_of(claims_path(registration.claims))
     if loose := changed_files(ROOT, CODE):
         raise UserError(f"{ROOT}: code that is not committed ({loose[0]}); commit it before a registered study runs")
-    return registration, commit
+    return registration, commit, "" if changed == ["claims_sha256"] else moved
 
 
 def register(name: str, *, dry: bool = False) -> Path:
-    """Write the hashes into the registration's file (but for a dry run). UserError if it does not fit its study."""
+    """Write hashes and trees into the registration's file (but for a dry run). UserError as for ``registered``."""
     path = registration_path(name)
-    registration = replace(read_registration(path), claims_sha256="", recipe_sha256="")
+    registration = read_registration(path)
     check_fits(path, registration)
+    check_apart(path, registration)
     if dry:
         return path
     text = read_text(path, "save it as UTF-8")
-    claims, recipe = hashes_of(registration).values()
-    text = re.sub(r"^(claims|recipe)_sha256:.*\n?", "", text, flags=re.MULTILINE).rstrip()
+    made: dict[str, Any] = {**hashes_of(registration), "trees": tree_ids(ROOT, ROOMS)}
+    text = re.sub(r"^((claims|recipe)_sha256|trees):.*\n?", "", text, flags=re.MULTILINE).rstrip()
     new = beside(path, "new")
-    write_text(new, f"{text}\nclaims_sha256: {claims}\nrecipe_sha256: {recipe}\n")
+    write_text(new, "\n".join([text, *(f"{key}: {json.dumps(value)}" for key, value in made.items()), ""]))
     try:
-        if read_registration(new) != replace(registration, claims_sha256=claims, recipe_sha256=recipe):
+        if read_registration(new) != replace(registration, **made):
             raise UserError("another registration")
     except UserError:
         remove(new)
@@ -232,7 +279,6 @@ def check_fits(path: Path, registration: Registration) -> None:
         for key, names in (("primary", registration.primary), ("secondary", registration.secondary)):
             for name in names:
                 _check_claim(f"{key}: ", name, registration, study, catalogue)
-        catalogue.with_primary(registration.primary)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 

@@ -17,8 +17,9 @@ from compositionality.config.profile import load_profile, use_device
 from compositionality.data.artefact import write_text
 from compositionality.data.test_seeds import check_not_registered
 from compositionality.errors import UserError
+from compositionality.evaluate.registration import FOLDER
 from compositionality.gpus import VISIBLE, visible_gpus
-from compositionality.ranges import OneOf, PositiveInt, Seed
+from compositionality.ranges import NonNegativeInt, OneOf, PositiveInt, Seed
 from compositionality.study.backends import Backend, Ray, choose_backend
 from compositionality.study.machine import MACHINE, machine, versions
 from compositionality.study.model import BASH, Replicate, Request, load_study
@@ -27,6 +28,7 @@ from compositionality.study.registered import register, registered_study
 from compositionality.study.runner import Runner
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
+from compositionality.tasks.string.functions import side
 from compositionality.train.common.prompt_stream import check_problems_last
 from compositionality.train.grpo_settings import generation_batch
 
@@ -40,6 +42,7 @@ class RunStudySettings:
 
     study: str = ""  # one of compositionality/config/study/
     registration: str = ""  # instead of a study: one of compositionality/config/registrations/, or a path
+    replicates: NonNegativeInt | None = None  # of a registration: run so many of those that are not kept yet
     register: bool = False  # write the hashes of claims and recipe into the registration, and run nothing
     profile: str = ""  # PROFILE: NAME or NAME/ENGINE
     seed: Seed | None = None  # SEED: the first seed
@@ -73,8 +76,14 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     if settings.register:
         print(f"{register(settings.registration, dry=dry)}: hashes written; commit it, then run bash/confirmatory.sh")
         return
+    given = dict(os.environ)
+    if settings.only and (FOLDER / f"{given.get('STUDY')}.yaml").is_file():  # bash/report.sh of a registered study
+        settings = replace(settings, registration=given["STUDY"], replicates=0)
+        given = {name: given[name] for name in given.keys() - {"PROFILE", "SEED", "SPLIT", "TEST_SEED"}}
     if settings.registration:
-        steps, request = registered_study(settings.registration, words, os.environ, dry=dry or bool(settings.print))
+        steps, request = registered_study(
+            settings.registration, words, given, dry=dry or bool(settings.print), replicates=settings.replicates
+        )
     else:
         check_replaced(os.environ)
         request = request_of(settings, words, os.environ)
@@ -87,6 +96,7 @@ def run_study(settings: RunStudySettings, words: Sequence[str] = ()) -> None:
     for step in steps:
         _ = step.settings  # every word is known before anything starts
     check_lasting_problems(steps)
+    check_pairs(steps)
     if settings.print:
         print(shown(steps, settings.print))
         return
@@ -212,6 +222,18 @@ def check_lasting_problems(steps: Sequence[Step]) -> None:
             length = None  # until they are used up
         names = ", ".join(Path(file).parent.name for file in files)
         check_problems_last(f"{step.name}: {names}", problems, epochs, batch, length)
+
+
+def check_pairs(steps: Sequence[Step]) -> None:
+    """UserError for a base model whose text composes a function that a test of the same seed holds out."""
+    for base in steps:
+        pairs = base.settings.mix.pairs if base.entry_point == "pretrain_tiny" else ()
+        beside = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
+        files = [file for step in beside if isinstance(step.settings, dict) for file in step.settings.values()]
+        for split in {file.function_split for file in files if pairs and getattr(file, "functions", "") == "heldout"}:
+            heldout = side("heldout", split, base.settings.drop)
+            if bad := sorted(heldout & {number for pair in pairs for number in pair}):
+                raise UserError(f"{base.key}: mix.pairs: func_{bad[0]} is held out by SPLIT={split}; name other pairs")
 
 
 def dry_run(steps: Sequence[Step]) -> None:

@@ -18,7 +18,19 @@ from compositionality.tasks.answer_text import after_thought
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.truth import truth_text
-from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
+from compositionality.types import (
+    LENGTH,
+    NOT_READ,
+    ROLES,
+    Completion,
+    Diagnosis,
+    Failure,
+    Problem,
+    ReadChain,
+    Reason,
+    Span,
+    Verdict,
+)
 
 _FAILURES = {
     Reason.CORRECT: Failure.CORRECT,
@@ -57,14 +69,28 @@ class Column:
     cell: Callable[[Mapping[str, Any]], str]
 
 
+def line_spans(gold: str, mark: str) -> list[Span]:
+    """Return the spans of a solution with a step NAME mark VALUES=RESULT a line; none if a line is none."""
+    spans, start = list[Span](), 0
+    for step, line in enumerate(gold.splitlines(keepends=True)):
+        ends = (line.find(mark) + 1, line.rfind("=") + 1, len(line))
+        if not 0 < ends[0] <= ends[1]:
+            return []
+        for role, end in zip(ROLES, ends, strict=False):
+            spans.append(Span(spans[-1].end if spans else 0, start + end, step, role))
+        start += len(line)
+    return spans
+
+
 class Task(ABC):
     """Makes problems and judges completions; every method is pure and deterministic.
 
     ``data_sources`` are regular expressions that match whole names; ``modes`` begins with the default mode. ``styles``
-    are the values that an option ``style`` can have, ``kinds`` those of an option ``kind``. ``trusted_judge``: False if
-    judging text of a model may run into code that is not safe on it, so that only the processes of the judge pool may
-    do it. ``seed_classes``: seeds from 0 up to this one share no problem of a split, and larger ones do with those that
-    are equal modulo it; 0: not known.
+    are the values that an option ``style`` can have, ``kinds`` those of an option ``kind``. ``gold_mark``: what ends
+    the name in a step of ``gold``, a line NAME mark VALUES=RESULT (empty: it is written in no steps).
+    ``trusted_judge``: False if judging text of a model may run into code that is not safe on it, so that only the
+    processes of the judge pool may do it. ``seed_classes``: seeds from 0 up to this one share no problem of a split,
+    and larger ones do with those that are equal modulo it; 0: not known.
     """
 
     name: ClassVar[str]
@@ -72,6 +98,7 @@ class Task(ABC):
     data_sources: ClassVar[tuple[str, ...]]
     modes: ClassVar[Mapping[str, Mode]] = {}
     styles: ClassVar[tuple[str, ...]] = ()
+    gold_mark: ClassVar[str] = ""
     kinds: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
     trusted_judge: ClassVar[bool] = True
@@ -147,6 +174,10 @@ class Task(ABC):
         """A right completion, in the style that the problem asks for. UserError for a row or a task that has none."""
         raise UserError(f"task {self.name} knows no right completion of {problem.prompt[:60]!r}")
 
+    def gold_spans(self, problem: Problem) -> Sequence[Span]:
+        """Step and role of every character of ``gold``, in order: by ``gold_mark``; none if it is not written so."""
+        return line_spans(self.gold(problem), self.gold_mark) if self.gold_mark else ()
+
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
         """A right completion with behaviours injected, another one for each ``seed``.
 
@@ -215,13 +246,10 @@ class Task(ABC):
             return Diagnosis(Failure.OVERLONG)
         return Diagnosis(_FAILURES.get(verdict.reason, Failure.UNPARSED))
 
-    def composed(self, problem: Problem, text: str) -> bool | None:
-        """Whether a completion applies the problem's functions in their order, each to the result stated before it.
-
-        As ``Diagnosis.composed``, without the rest of the diagnosis; None, as by default, where that cannot be told.
-        """
+    def read_chain(self, problem: Problem, text: str) -> ReadChain:
+        """``Diagnosis.chain`` alone: what holds of the steps of a completion; by default nothing can be told."""
         del problem, text
-        return None
+        return NOT_READ
 
     def reference(self, problem: Problem) -> str | None:
         """The true steps in words, as a model that judges completions sees them; None if there are none to show."""

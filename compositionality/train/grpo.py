@@ -28,6 +28,7 @@ from torch.distributed.device_mesh import DeviceMesh
 
 from compositionality.data.artefact import exclusive
 from compositionality.data.json_files import read_json_object
+from compositionality.data.problems import row_at
 from compositionality.errors import UserError
 from compositionality.reward.controls import replace_rewards, shape_of
 from compositionality.reward.shapes import reward
@@ -52,7 +53,7 @@ from compositionality.train.common.processes import (
     rank,
     start_processes,
 )
-from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, row_at, too_few_groups
+from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, too_few_groups
 from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
@@ -155,6 +156,11 @@ def rloo_advantage(rewards_GS: Tensor) -> Tensor:
     return (rewards_GS - rewards_GS.mean(1, keepdim=True)) * samples / (samples - 1)
 
 
+def raft_advantage(rewards_GS: Tensor) -> Tensor:
+    """RAFT: right completions alone, all with one weight, whatever the rest of their group is."""
+    return rewards_GS.clamp(min=0)
+
+
 def reinforce_plus_plus_advantage(rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
     """REINFORCE++: the return (of each token alike) whitened over all tokens of the batch."""
     tokens = lengths_GS.sum()
@@ -169,8 +175,8 @@ def advantages(kind: str, rewards_GS: Tensor, lengths_GS: Tensor) -> Tensor:
         return reinforce_plus_plus_advantage(rewards_GS, lengths_GS)
     if kind == "reinforce_plus_plus_baseline":
         return reinforce_plus_plus_advantage(dr_grpo_advantage(rewards_GS), lengths_GS)
-    by_name = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage}
-    return by_name[kind](rewards_GS)
+    own = {"grpo": grpo_advantage, "dr_grpo": dr_grpo_advantage, "rloo": rloo_advantage, "raft": raft_advantage}
+    return own[kind](rewards_GS)
 
 
 # ---- losses: one number for each token; how much each token weighs

@@ -46,7 +46,7 @@ from compositionality.train.common.settings import (
 GAE = "gae"
 STEPS = 100
 Advantage = Annotated[
-    str, OneOf(("grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", GAE))
+    str, OneOf(("grpo", "dr_grpo", "rloo", "raft", "reinforce_plus_plus", "reinforce_plus_plus_baseline", GAE))
 ]
 Aggregation = Annotated[str, OneOf(("token", "sequence", "dr_grpo"))]
 KlTerm = Annotated[str, OneOf(("none", "k1", "k2", "k3"))]
@@ -272,7 +272,7 @@ def check_settings(settings: GrpoSettings) -> None:
             f"algorithm.updates_per_step={algorithm.updates_per_step} does not divide "
             f"data.prompts_per_step={data.prompts_per_step}"
         )
-    alone = algorithm.advantage in ("reinforce_plus_plus", GAE) and not algorithm.drops_equal_groups()
+    alone = algorithm.advantage in ("raft", "reinforce_plus_plus", GAE) and not algorithm.drops_equal_groups()
     if rollout.n < 2 and not alone:
         raise UserError(
             f"rollout.n={rollout.n}: a group of one completion has nothing to compare it with; take at least 2"

@@ -30,6 +30,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.train.common import checkpoints
 from compositionality.train.common.batches import Batches, ChatBatches, MicroBatch, micro_batches
+from compositionality.train.common.chat_rows import ChatRow
 from compositionality.train.common.lora import trainable
 from compositionality.train.common.metrics import TOKENS, TRAINED
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
@@ -199,14 +200,23 @@ def prepare(settings: SftSettings, mesh: DeviceMesh | None) -> tuple[Fit, ChatBa
     """The policy, its training batches and validation micro-batches. UserError for data that do not fit the model."""
     inputs, trainer = read_sft_inputs(settings), settings.trainer
     assert inputs is not None, "a dry run trains nothing"
-    epoch = -(-len(inputs.rows) // trainer.batch_rows)
-    steps = trainer.steps or trainer.epochs * epoch
-    if trainer.tokens is not None:
-        steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in inputs.rows)))
-    batches = ChatBatches(inputs.rows, steps, trainer.batch_rows, trainer.micro_batch_tokens, settings.data.seed)
+    batches = new_batches(inputs.rows, trainer, settings.data.seed)
     policy = shard(load_model(settings.model), mesh, settings.mesh, settings.model.dtype)
     fit = Fit(policy, inputs.model.tokenizer, settings.optim, trainer, mesh)
     return fit, batches, micro_batches(inputs.val_rows, trainer.micro_batch_tokens, fit.rank, fit.ranks)
+
+
+def new_batches(rows: Sequence[ChatRow], trainer: SftTrainerSettings, seed: int) -> ChatBatches:
+    """The batches of a run: as large and as many as ``trainer`` says, in rows or in tokens."""
+    batch_rows, even = trainer.batch_rows, trainer.batch_tokens is not None
+    if trainer.batch_tokens is not None:
+        trained = sum(sum(row.loss_mask[1:]) for row in rows)
+        batch_rows = max(1, round(trainer.batch_tokens * len(rows) / trained))
+    epoch = -(-len(rows) // batch_rows)
+    steps = trainer.steps or trainer.epochs * epoch
+    if trainer.tokens is not None:
+        steps = max(1, round(trainer.tokens * epoch / sum(len(row.tokens) for row in rows)))
+    return ChatBatches(rows, steps, batch_rows, trainer.micro_batch_tokens, seed, even)
 
 
 def publish(policy: Policy, tokenizer: Any, target: Path, recipe: Recipe, facts: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from compositionality.train.common.settings import (
     refuse_foreign_keys,
 )
 
-THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows")
+THE_RESULT = ("trainer.epochs", "trainer.steps", "trainer.tokens", "trainer.batch_rows", "trainer.batch_tokens")
 NOT_THE_RESULT = (
     *("engine", "run.", "verl", "force", "dry_run"),
     *("mesh.", "model.path", "model.activation", "data.train_files", "data.val_files", "trainer."),
@@ -58,6 +58,8 @@ class SftTrainerSettings:
     tokens_of: str = ""  # single: instead, as many tokens as that run
     part: str = "1/1"  # of steps_of and tokens_of: the K-th of N parts
     batch_rows: PositiveInt = 128  # rows of an update, over all processes; single: the last of an epoch may have fewer
+    batch_tokens: PositiveInt | None = None  # single: instead, rows with about so many trained tokens, in any epoch
+    batch_of: str = ""  # single: instead, with as many as an update of this finished run has
     micro_batch_tokens: PositiveInt = 16384  # tokens in one forward pass of a process, padding included
     save_every: PositiveInt | None = None  # updates between checkpoints; null: one after each epoch
     log_every: PositiveInt = 1  # updates between rows of metrics.jsonl
@@ -91,9 +93,11 @@ def check_settings(settings: SftSettings) -> None:
     if not settings.data.train_files:
         raise UserError("data.train_files: give at least one file of rows")
     trainer = settings.trainer
-    given = [f"trainer.{key}" for key in ("steps", "tokens", "steps_of", "tokens_of") if getattr(trainer, key)]
-    if len(given) > 1:
-        raise UserError(f"{given[1]}={getattr(trainer, given[1][8:])}: give {given[0]} or this, not both")
+    for keys in (("steps", "tokens", "steps_of", "tokens_of"), ("batch_tokens", "batch_of")):
+        given = [key for key in keys if getattr(trainer, key)]
+        if len(given) > 1:
+            value = getattr(trainer, given[1])
+            raise UserError(f"trainer.{given[1]}={value}: give trainer.{given[0]} or this, not both")
     match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", trainer.part)
     if not match or int(match[1]) > int(match[2]):
         raise UserError(f"trainer.part={trainer.part}: give K/N, the K-th of N parts")
@@ -104,22 +108,29 @@ def check_settings(settings: SftSettings) -> None:
 
 
 def settle_length(settings: SftSettings) -> None:
-    """Set ``trainer.steps`` or ``trainer.tokens`` to those of the run that steps_of or tokens_of names, or to a part.
+    """Set ``trainer.steps`` or ``tokens`` to those of the run that steps_of or tokens_of names, or to a part, and
+    ``trainer.batch_tokens`` to those of the run that batch_of names.
 
     A dry run in which it is not finished leaves them. UserError for such a run, and for one that does not say.
     """
     trainer = settings.trainer
-    if not (name := trainer.steps_of or trainer.tokens_of):
-        return
+    if run := _trained(trainer.batch_of, dry=settings.dry_run):
+        trainer.batch_tokens, trainer.batch_of = max(1, round(run["loss_tokens"] / max(1, run["updates"]))), ""
+    if run := _trained(trainer.steps_of or trainer.tokens_of, dry=settings.dry_run):
+        number, parts = map(int, trainer.part.split("/"))
+        whole = run["updates" if trainer.steps_of else "tokens"]
+        length = max(1, whole * number // parts - whole * (number - 1) // parts)
+        trainer.steps, trainer.tokens = (length, None) if trainer.steps_of else (None, length)
+        trainer.steps_of = trainer.tokens_of = ""
+
+
+def _trained(name: str, *, dry: bool) -> dict[str, int] | None:
+    """What a finished run trained on; None without a name, and in a dry run before it is finished."""
+    if not name or (dry and not Path(name, "final").is_dir()):
+        return None
     if not Path(name, "final").is_dir():
-        if settings.dry_run:
-            return
         raise UserError(f"{name}: not finished, and this trains as long as it did; finish that run first")
-    number, parts = map(int, trainer.part.split("/"))
-    whole = trained(Path(name, "metrics.jsonl"))["updates" if trainer.steps_of else "tokens"]
-    length = max(1, whole * number // parts - whole * (number - 1) // parts)
-    trainer.steps, trainer.tokens = (length, None) if trainer.steps_of else (None, length)
-    trainer.steps_of = trainer.tokens_of = ""
+    return trained(Path(name, "metrics.jsonl"))
 
 
 def settle_validation(settings: SftSettings) -> None:
@@ -135,6 +146,8 @@ def make_recipe(settings: SftSettings) -> Recipe:
     """What the trained weights depend on, but for the last bits: those also know how a batch is cut."""
     flat = flatten(asdict(settings))
     kept = {key: value for key, value in flat.items() if key in THE_RESULT or not key.startswith(NOT_THE_RESULT)}
+    if settings.trainer.batch_tokens is None:
+        del kept["trainer.batch_tokens"]
     return Recipe("sft", kept, {"model": Path(settings.model.path), **train_inputs(settings.data.train_files)})
 
 

@@ -1,8 +1,6 @@
 """examples/fit_scaling.py: CSV files and run folders give the frozen fits; bad input is one line."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -235,11 +233,3 @@ def test_p18_a_run_that_ended_early_or_has_no_such_metric_is_named(tmp_path: Pat
     (tmp_path / "whole" / "final").unlink()
     with pytest.raises(UserError, match="final"):
         read_points([whole], "prompts", METRIC)
-
-
-def test_p18_from_the_command_line(csv: Path) -> None:
-    words = [f"points=[{csv}]", f"output={csv.parent / 'out'}", "laws=[cubic]"]
-    command = [sys.executable, "examples/fit_scaling.py", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("error: laws: cubic unknown; there are: log_linear")

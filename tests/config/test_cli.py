@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from compositionality.config.cli import help_text, parse
+from compositionality.config.cli import help_text, parse, with_errors_in_one_line
 from compositionality.config.profile import EXAMPLES, schema_of
 from compositionality.data.create_problems import problem_settings
 from compositionality.errors import UserError
@@ -143,15 +143,11 @@ def test_a_mapping_takes_any_key_below_it_or_all_at_once() -> None:
     assert parse(Settings, ["output=x", "arms.my-arm.title=My arm", 'arms.my-arm.colour="#0072B2"']).arms == arms
 
 
-def outcome(*lines: str) -> tuple[int, str]:
-    """Exit code and stderr of a command whose body is ``lines``."""
-    body = "".join(f"\n    {line}" for line in lines)
-    code = (
-        "from compositionality.config.cli import with_errors_in_one_line\n"
-        f"def body():{body}\nwith_errors_in_one_line(body)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+def outcome(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    """Exit code and stderr of a command whose body is ``line``."""
+    with pytest.raises(SystemExit) as end:
+        with_errors_in_one_line(lambda: exec(line))
+    return end.value.code, capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -165,8 +161,10 @@ def outcome(*lines: str) -> tuple[int, str]:
         ("bytearray(1 << 62)", "error: out of memory; free some, or make batches or files smaller\n"),
     ],
 )
-def test_what_the_machine_refuses_is_one_line_and_exit_code_2(line: str, said: str) -> None:
-    assert outcome(line) == (2, said)
+def test_what_the_machine_refuses_is_one_line_and_exit_code_2(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert outcome(line, capsys) == (2, said)
 
 
 def test_entry_points_read_their_settings_without_hydra() -> None:
@@ -183,13 +181,11 @@ def test_entry_points_read_their_settings_without_hydra() -> None:
     subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
 
-def test_no_secret_is_in_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_in_a_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    lines = (
-        "from compositionality.errors import UserError",
-        "raise UserError('http://me:hush@host/v1?api_key=abcdef refuses sk-very-secret')",
-    )
-    assert outcome(*lines) == (2, "error: http://***@host/v1?api_key=*** refuses ***\n")
+    told = "http://me:hush@host/v1?api_key=abcdef refuses sk-very-secret"
+    line = f"from compositionality.errors import UserError; raise UserError({told!r})"
+    assert outcome(line, capsys) == (2, "error: http://***@host/v1?api_key=*** refuses ***\n")
 
 
 def test_a_reader_that_stops_reading_is_no_error() -> None:

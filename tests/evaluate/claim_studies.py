@@ -19,16 +19,23 @@ UNTRAINED = TrainingReport(100, 17, 6400, 188, 51200, 20_000)
 """A run that learns; RL on level 1 of an earlier recipe."""
 HARDEST = 5
 """The level that stands for the deepest."""
+SHAPES: dict[str, Callable[[np.random.Generator], float]] = {
+    "normal": lambda rng: rng.standard_normal(),
+    "one seed in four fails": lambda rng: ((rng.random() > 0.25) - 0.75) / 0.1875**0.5,
+    "exponential": lambda rng: rng.standard_exponential() - 1,
+}
+"""How seeds differ: mean 0, spread 1."""
 SAMPLES = {Metric.ACCURACY: 1, Metric.PASS_AT_K: 64, Metric.FAILURES: 8, Metric.INFLUENCE: 1}
 
 
 @dataclass(frozen=True)
 class Design:
-    """``noise``: the spread of an arm's accuracy over the seeds; ``start``: of the random numbers."""
+    """``noise``: the spread of an arm's accuracy over seeds, of this ``shape``; ``start``: of the random numbers."""
 
     seeds: int = 4
     n: int = 200
     noise: float = 0.0
+    shape: str = "normal"
     start: int = 0
     training: TrainingReport = TRAINED
 
@@ -77,7 +84,7 @@ def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Desi
         for group, level in places:
             for arm in arms:
                 rng = np.random.default_rng([design.start, seed, level, *f"{name}/{group}/{arm}".encode()])
-                mean = np.clip(chance(name, group, level, arm) + design.noise * rng.standard_normal(), 0, 1)
+                mean = np.clip(chance(name, group, level, arm) + design.noise * SHAPES[design.shape](rng), 0, 1)
                 rows.append(_answers(rng, arm, group, level, metric, float(mean), design.n))
         seeds.append(rows)
     return results_of(seeds, training=dict.fromkeys(arms, design.training))
@@ -86,12 +93,13 @@ def _evaluations(comparisons: Sequence[Comparison], chance: Chance, design: Desi
 def _answers(
     rng: np.random.Generator, arm: str, group: str, level: int, metric: Metric, mean: float, n: int
 ) -> pd.DataFrame:
-    """What is composed is what is correct; wrong answers fall into the other classes at random."""
+    """What is handed on is what is correct; wrong answers fall into the other classes at random."""
     samples = SAMPLES[metric]
     correct = rng.binomial(samples, mean, n)
     if metric is Metric.FAILURES:
-        wrong = rng.multinomial(samples - correct, np.full(len(FAILURES) - 1, 1 / (len(FAILURES) - 1)))
-        classes = {"correct": correct, **dict(zip(FAILURES[1:], wrong.T, strict=True))}
+        names = [name for name in FAILURES if name not in ("correct", "miscopied_string")]
+        wrong = rng.multinomial(samples - correct, np.full(len(names), 1 / len(names)))
+        classes = {"correct": correct, "miscopied_string": 0, **dict(zip(names, wrong.T, strict=True))}
         counts = {FAILURE + kind: counted for kind, counted in classes.items()}
         return answers(arm, group, level, correct, samples, handed_on=correct, **counts)
     if metric is Metric.INFLUENCE:  # mixed with that chance; influence and entropy around it

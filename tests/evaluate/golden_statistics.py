@@ -22,7 +22,7 @@ from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import contrast, share
 from compositionality.evaluate.table import FAILURE
 from compositionality.stats.significance import rank_correlation
-from compositionality.types import COMPOSED, CORRECT, FAILURES, Metric
+from compositionality.types import CHAIN, CORRECT, FAILURES, Metric
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "statistics.json"
 DIGITS = 12
@@ -65,7 +65,7 @@ def _shares(catalogue: ClaimsFile, results: ByName) -> Iterator[tuple[str, Numbe
     for name, found in results.items():
         metric = catalogue.results[name].metric
         parts = {
-            Metric.ACCURACY: (CORRECT, COMPOSED),
+            Metric.ACCURACY: (CORRECT, *CHAIN),
             Metric.PASS_AT_K: ("pass@8", "pass@N − pass@1"),
             Metric.FAILURES: (FAILURES[1],),
             Metric.INFLUENCE: ("mixed",),

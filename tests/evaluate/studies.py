@@ -16,8 +16,8 @@ from compositionality.types import Completion, Problem, Reason, Verdict
 
 Outcomes = Mapping[str, Mapping[str, Sequence[str]]]
 """Reasons by model and data source, one answer a problem; every model has the same problems."""
-COMPOSES = ",func_17:ab=no"
-"""Composed, to every problem with a program; the string is wrong."""
+HANDS_ON = ",func_17:ab=no"
+"""Handed on, to every problem with a program; the string is wrong."""
 
 
 def task_of(source: str) -> str:
@@ -57,13 +57,13 @@ def evaluation(
     problems: Mapping[str, Path],
     outcomes: Outcomes,
     seed: int = 0,
-    composed: Mapping[str, int] | None = None,
+    handing_on: Mapping[str, int] | None = None,
     paths: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Path:
     """The tables of one seed, through the code that evaluates; ``outcomes`` hold the data sources of every file.
 
-    ``composed``: of each model so many answers to a file, the first ones, are COMPOSES. ``paths``: of models that are
+    ``handing_on``: of each model so many answers to a file, the first ones, are HANDS_ON. ``paths``: of models that are
     not just names.
     """
     folders = {model: (paths or {}).get(model, model) for model in outcomes}
@@ -78,16 +78,16 @@ def evaluation(
             _rollouts(
                 settings.collection(folders[model], str(path), folder / "rollouts" / model / name),
                 reasons,
-                (composed or {}).get(model, 0),
+                (handing_on or {}).get(model, 0),
             )
     return evaluate(settings)
 
 
-def _rollouts(job: CollectSettings, reasons: Sequence[str], n_composed: int) -> None:
+def _rollouts(job: CollectSettings, reasons: Sequence[str], n_handed_on: int) -> None:
     """The folder that ``collect`` would make for ``job``; every completion differs from that of another seed."""
     table = read_table(job.problems, ["level", "group"])
     groups = list(zip(table["level"].to_pylist(), table["group"].to_pylist(), strict=True))
-    texts = [COMPOSES] * n_composed + [f"seed {job.seed}"] * (len(reasons) - n_composed)
+    texts = [HANDS_ON] * n_handed_on + [f"seed {job.seed}"] * (len(reasons) - n_handed_on)
     units = [(number, sample) for number in range(len(reasons)) for sample in range(job.n_samples)]
     verdicts = [Verdict(float(reasons[number] == "correct"), Reason(reasons[number])) for number, _ in units]
     done = [Completion(texts[number], 3, "stop") for number, _ in units]

@@ -171,24 +171,24 @@ def test_columns_of_ones_own_reach_the_collection(tmp_path: Path) -> None:
     assert (collection.truth_key, collection.form().source) == (["target", "nums"], "countdown")
 
 
-def test_composed_responses_are_counted_where_the_task_can_tell(
+def test_handed_on_responses_are_counted_where_the_task_can_tell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sources = {"string-heldout-level2": 8, "countdown-clean-level2": 2}
     table = problem_file(tmp_path / "test.parquet", sources, programs=True)
     reasons = ["correct", "wrong", "wrong", "error", "wrong", "wrong", "wrong", "wrong"]
     outcomes = {"rl": {"string-heldout-level2": reasons, "countdown-clean-level2": ["correct", "wrong"]}}
-    output = evaluation(tmp_path / "out", {"level2": table}, outcomes, composed={"rl": 4})
+    output = evaluation(tmp_path / "out", {"level2": table}, outcomes, handing_on={"rl": 4})
     counts = read_table(output / "results.parquet")
     assert counts["handed_on"].to_pylist() == [1, 1, 1, 0, 0, 0, 0, 0, None, None]  # a failed judge is no response
     results = read_results([f"run:{output}"])
     level2, countdown = results.sets
-    right, handed_on = (share(results, "rl", level2, part) for part in ("correct", "composed"))
+    right, handed_on = (share(results, "rl", level2, part) for part in ("correct", "handed_on"))
     assert right is not None
     assert handed_on is not None
     assert (right.value, handed_on.value, handed_on.n_problems) == (1 / 7, 3 / 7, 7)
     assert handed_on.low < 3 / 7 < handed_on.high
-    assert share(results, "rl", countdown, "composed") is None
+    assert share(results, "rl", countdown, "handed_on") is None
     shown = capsys.readouterr().out
-    assert "% with the right functions in the right order, each on the result before it" in shown
+    assert "% that also apply each function to the result before it" in shown
     assert "43 [16–75]" in shown

@@ -232,5 +232,5 @@ def test_what_is_not_testable_says_why_and_primary_claims_stand_after_holm(tmp_p
     assert (row["decision"], row["decision_holm"]) == ("supported", "supported")
     assert row["p"] < row["p_holm"] < 0.05
     text = claims_text(plain)
-    assert f"after Holm: supported (p {row['p_holm']:.2g})" in text
+    assert f"after Holm: supported (one-sided p {row['p_holm']:.2g})" in text
     assert "heldout L3: rl-level2 − stage1 > 0: +30 +30 +30" in text

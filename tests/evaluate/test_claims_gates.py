@@ -62,8 +62,56 @@ def test_p19_an_arm_that_hardly_trained_decides_nothing() -> None:
     found = decisions(rows(study(PAPER, works, Design(seeds=8, n=800)), PAPER))
     assert found == {**dict.fromkeys(found, YES), "H4": NO}
     bad = rows(study(CLAIMS, works, Design(training=UNTRAINED)))
-    assert set(decisions(bad).values()) <= OPEN
+    learnt = {"rl-level2", "rl-level1to2", "stage1"}  # they gain 40 points on the level that they trained on
+    for one in (one for row in bad.values() for one in row["comparisons"]):
+        assert one["decision"] in OPEN or {one["model"], one["base"] or "stage1"} <= learnt
     assert bad["H1"]["reason"] == "rl-level1 hardly trained: 2.94 % of its groups had signal, 10 % are needed"
+
+
+@pytest.mark.parametrize(("right", "decision"), [(0.97, YES), (0.905, NOT_TESTABLE)])
+def test_p19_an_arm_that_learnt_all_that_its_level_holds_is_not_refused_for_it(
+    right: float, decision: Decision
+) -> None:
+    """RL on level 1 has signal in 3 % of its groups because its level is learnt: by the interval, not by the value."""
+    claims = some("H1")
+
+    def chance(_: str, group: str, level: int, arm: str) -> float:
+        return right if (group, level) == ("trained", 1) else works(_, group, level, arm)
+
+    def found(report: TrainingReport) -> dict[str, dict[str, Any]]:
+        answers = study([*claims, *some("H1-trained")], chance, Design(seeds=8, n=800))
+        return rows(with_report(answers, "rl-level1", report), claims)
+
+    assert decisions(found(UNTRAINED)) == {"H1": decision}
+    assert decisions(found(TrainingReport(100, 99, 6400, 60))) == {"H1": NOT_TESTABLE}  # one update teaches nothing
+
+
+def test_p19_a_gain_that_is_shown_waives_the_share_of_groups_with_signal() -> None:
+    """A fast learner: 40 points gained at level 2, then hardly a group with signal."""
+    claims = some("H2-twice")
+    fast = TrainingReport(100, 17, 6400, 560, 51200, 20_000)
+    assert decisions(rows(with_report(study(claims, works), "rl-level2", fast), claims)) == {"H2-twice": YES}
+
+
+@pytest.mark.parametrize(("right", "decision"), [(0.023, NOT_TESTABLE), (0.0, NOT_TESTABLE), (0.06, NO)])
+def test_p19_a_floor_is_left_by_the_interval_not_by_the_value(right: float, decision: Decision) -> None:
+    """2.3 % of 4 × 500 answers over a floor of 2 % decide nothing on a gain of 5 points."""
+    claims = some("H4")
+
+    def chance(_: str, group: str, level: int, arm: str) -> float:
+        return works(_, group, level, arm) if group != "countdown" else right
+
+    assert decisions(rows(study(claims, chance, Design(n=500)), claims)) == {"H4": decision}
+
+
+def test_p19_some_part_of_an_effect_is_enough_to_show_that_one_is_possible() -> None:
+    """RL on level 2 gains about 5 points at level 3, RFT nothing: the study could have seen a gain."""
+    claims = some("H3")
+
+    def chance(_: str, group: str, level: int, arm: str) -> float:
+        return 0.25 if (level, arm) == (3, "rl-level2") else 0.2 if level == 3 else works(_, group, level, arm)
+
+    assert decisions(rows(study(claims, chance, Design(seeds=6, n=800)), claims)) == {"H3": YES}
 
 
 def with_report(results: ByName, arm: str, report: TrainingReport | None) -> ByName:
@@ -111,7 +159,7 @@ def test_p19_no_effect_is_not_concluded_where_none_was_shown_to_be_possible() ->
 
     found = rows(study(claims, chance, Design(n=800)), claims)
     assert decisions(found) == {**dict.fromkeys(found, NOT_TESTABLE), "H2": Decision.UNDECIDED}
-    told = "not shown that an effect is possible: heldout L3: rl-level2 − stage1 > 5 (contradicted)"
+    told = "not shown that an effect is possible: heldout L3: rl-level2 − stage1 > 0 (undecided)"
     assert found["H3"]["reason"] == told
 
 
@@ -175,7 +223,7 @@ def test_p19_a_base_that_many_samples_bring_to_the_ceiling_leaves_no_room_for_mo
 def test_p19_countdown_needs_its_premises() -> None:
     """A contradiction of H4 only if strings were learnt; H5 only if the atoms were lacking without them."""
     claims = some("H4", "H5")
-    found = rows(study(claims, works), claims)
+    found = rows(study(claims, works, Design(n=400)), claims)
     assert found["H4"]["decision"] == NO
     assert found["H5"]["reason"].startswith("not shown that RL gains as much from string-base")
 
@@ -206,15 +254,23 @@ def on_the_threshold(_: str, group: str, level: int, arm: str) -> float:
 
 
 @pytest.mark.slow
-def test_p19_where_the_truth_is_known_decisions_are_wrong_at_most_at_the_nominal_rate() -> None:
-    """At most 5 % of decisions on claims that are neither true nor false by any margin; seeds spread by 2 points."""
+@pytest.mark.parametrize(
+    ("shape", "nominal"), [("normal", 0.05), ("one seed in four fails", 0.1), ("exponential", 0.1)]
+)
+def test_p19_where_the_truth_is_known_decisions_are_wrong_at_most_at_the_nominal_rate(
+    shape: str, nominal: float
+) -> None:
+    """At most 5 % of decisions on claims that are neither true nor false by any margin; seeds spread by 2 points.
+
+    Of seeds that are not normal 10 %, as the table of ``stats/README.md`` has it.
+    """
     claims, studies, found = some(*BOUNDARY), 40, Counter[Decision]()
     for start in range(studies):
-        design = Design(n=100, noise=0.02, start=start)
+        design = Design(n=100, noise=0.02, shape=shape, start=start)
         found.update(decisions(rows(study(claims, on_the_threshold, design), claims)).values())
     n = found.total() - found[NOT_TESTABLE]
     assert n > 0.7 * len(claims) * studies
-    assert found[YES] + found[NO] <= 0.05 * n + 2 * (0.05 * 0.95 * n) ** 0.5
+    assert found[YES] + found[NO] <= nominal * n + 2 * (nominal * (1 - nominal) * n) ** 0.5
 
 
 def test_bare_names_are_the_papers_comparisons() -> None:
@@ -224,7 +280,7 @@ def test_bare_names_are_the_papers_comparisons() -> None:
         if claim.origin is Origin.PAPER:
             assert {one.group for one in claim.comparisons} <= {"heldout", "countdown"}
             assert not any("matched" in arm for one in claim.comparisons for arm in one.arms)
-            assert "composed" not in {one.measure for one in claim.comparisons}
+            assert "handed_on" not in {one.measure for one in claim.comparisons}
     parts = [
         one for name in ("H1", "H2", "H3") for one in BY_NAME["H8"].comparisons if one in BY_NAME[name].comparisons
     ]

@@ -71,13 +71,3 @@ def test_two_random_models_on_two_files_with_vllm(home: Path) -> None:
     check(home, "vllm")
     again = evaluate(home, "vllm", "vllm", "n_samples=2")
     assert again.stdout.count("already there") == 5  # four folders of answers, one table
-
-
-def test_a_path_that_is_no_model_is_one_line(home: Path) -> None:
-    words = [f"models=[{home}/absent]", f"problems=[{home}/trained.parquet]", f"output={home}/none"]
-    done = subprocess.run(
-        [sys.executable, "examples/evaluate.py", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1

@@ -61,7 +61,7 @@ def test_classes_by_model_and_level(home: Path, capsys: pytest.CaptureFixture[st
     told = capsys.readouterr().out
     assert "heldout, level 3: % of responses [95 % interval], 8 problems" in told
     assert "ignores composition" in told
-    assert "right functions in the right order, each on the result before it: good 100.0, lazy 0.0, slip 100.0" in told
+    assert "% that also apply each function to the result before it: good 100.0, lazy 0.0, slip 100.0" in told
 
 
 def test_shares_add_up_and_their_intervals_are_clustered_by_problem(home: Path) -> None:

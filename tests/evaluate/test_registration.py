@@ -1,6 +1,7 @@
 """Registrations: their format, the copy beside the results, and what becomes of a claim that was changed since."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,21 @@ def test_a_control_is_decided_where_it_was_registered(study: ClaimsSettings) -> 
     (control,) = content["controls"]
     assert (control["decision_these_seeds"], control["comparisons"][0]["values"]) == ("supported", [-0.1])
     assert "noise: in 1 of 2 replicates." in content["notes"]
+
+
+def test_a_decision_that_the_committed_record_has_otherwise_names_both(study: ClaimsSettings, tmp_path: Path) -> None:
+    """The same tables at another commit: what they are counted with has changed."""
+    content = decided(study)
+    assert re.search(r"Trained and sampled at 0\.\S+; counted at 0\.\S+\.", " ".join(content["notes"]))
+    record = tmp_path / "study" / "record.json"
+    record.parent.mkdir()
+    record.write_text(json.dumps({**content, "code": "0.1+abc"}))
+    study.recorded = str(tmp_path)
+    decided(study)
+    record.write_text(
+        json.dumps({**content, "code": "0.1+abc"}).replace('"decision": "supported"', '"decision": "undecided"')
+    )
+    with pytest.raises(UserError, match=r"claim gain: undecided, counted at 0.1\+abc; supported, counted at 0"):
+        decide_claims(study)
+    study.post_hoc = True
+    assert decided(study)["claims"] == content["claims"]

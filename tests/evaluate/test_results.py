@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from rich.console import Console
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.evaluate.accuracy import reasons_frame
+from compositionality.evaluate.ladder import share_of_gain
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.seeds import print_summary
 from compositionality.evaluate.summary import by_problem, contrast, share
@@ -102,6 +104,23 @@ def test_p05_a_verifier_failure_is_no_wrong_answer() -> None:
     assert gain
     assert gain.value == 0.5
     assert reasons_frame(both()).loc["base"].tolist() == ["4.0", "33.3", "33.3", "0.0", "33.3"]
+
+
+def test_p05_a_share_of_a_gain_is_covered_by_its_interval() -> None:
+    """Of 30 draws of 200 problems; an arm's own gain is its whole gain, and what gains nothing has none of it."""
+    rng, table, found = np.random.default_rng(2), problems([1] * 200, [["func_1"]] * 200), []
+    for _ in range(30):
+        answers = {
+            name: [(place, "correct" if rng.random() < chance else "wrong", 2) for place in range(200)]
+            for name, chance in (("base", 0.2), ("half", 0.4), ("rl", 0.6))
+        }
+        results = results_of(rows_of(table, **answers))
+        found.append(share_of_gain(results, "half", "rl", "base", results.sets[0]))
+    assert sum(share[1].low <= 0.5 <= share[1].high for share in found if share) >= 27
+    for arm, value in (("base", 0), ("rl", 1)):
+        share = share_of_gain(results, arm, "rl", "base", results.sets[0])
+        assert share
+        assert (share[0], *share[1]) == pytest.approx((value,) * 3, abs=2e-3)
 
 
 @pytest.mark.parametrize("others", [0, 1, 2, 5])

@@ -18,7 +18,7 @@ from compositionality.evaluate.results import read_results
 from compositionality.evaluate.seeds import SummariseSettings, print_summary, summarise, summary_of
 from compositionality.evaluate.summary import contrast, differences, share
 from compositionality.evaluate.tables import WIDTH, by_seed, summary_markdown
-from compositionality.types import COMPOSED, CORRECT, NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
+from compositionality.types import CORRECT, NESTED, PROBLEMS, SEEDS_AND_PROBLEMS, TrainingReport
 
 SIZES = {"string-heldout-level2": 8, "string-heldout-level3": 20}
 ARMS = ("stage1", "rl-level1", "rl-level2")
@@ -55,7 +55,7 @@ def summary(tmp_path: Path, inputs: Sequence[str], **changes: Any) -> dict[str, 
     """What is summarised, once it is written and printed."""
     summarise(SummariseSettings(list(inputs), tmp_path / "summary.csv", **changes))
     results = read_results(inputs, changes.get("models", ()))
-    pairs = {"differences": differences(results, CORRECT), "composed_differences": differences(results, COMPOSED)}
+    pairs = {"differences": differences(results, CORRECT), "handed_on_differences": differences(results, "handed_on")}
     return {**summary_of(results), **pairs}
 
 
@@ -244,39 +244,39 @@ def test_a_study_of_countdown_has_its_own_title(tmp_path: Path) -> None:
     assert "| level | string-base | string-rl-level1to2 | multi-base |" in text
 
 
-def test_composed_responses_are_summarised_beside_accuracy(tmp_path: Path) -> None:
+def test_handed_on_responses_are_summarised_beside_accuracy(tmp_path: Path) -> None:
     path = problem_file(tmp_path / "heldout.parquet", SIZES, programs=True)
     inputs = [
         evaluation(
             tmp_path / f"tiny-seed{seed}" / "s", {"heldout": path}, outcomes(seed), seed,
-            composed={"stage1": 4, "rl-level1": 4, "rl-level2": 8 + 10 + seed},
+            handing_on={"stage1": 4, "rl-level1": 4, "rl-level2": 8 + 10 + seed},
         )
         for seed in range(2)
     ]  # fmt: skip
     found = summary(tmp_path, [f"seed{seed}:{path}" for seed, path in enumerate(inputs)])
-    level3 = row_of(found["composed"], 3, model="rl-level2")
-    assert (level3["measure"], level3["composed"], level3["values"]) == ("composed", 0.525, [0.5, 0.55])
+    level3 = row_of(found["handed_on"], 3, model="rl-level2")
+    assert (level3["measure"], level3["handed_on"], level3["values"]) == ("handed_on", 0.525, [0.5, 0.55])
     assert level3["problems_low"] < 0.525 < level3["problems_high"]
     assert level3["interval"] == SEEDS_AND_PROBLEMS
-    assert row_of(found["composed_differences"], 2, model="rl-level2", base="stage1")["difference"] == 0.5
+    assert row_of(found["handed_on_differences"], 2, model="rl-level2", base="stage1")["difference"] == 0.5
     results = read_results([str(path) for path in inputs])
     problems = results.problem_set("heldout", 3)
     assert problems
-    gain = contrast(results, "rl-level2", "stage1", problems, "composed")
+    gain = contrast(results, "rl-level2", "stage1", problems, "handed_on")
     assert gain is not None
     assert gain.value == 0.525
     lines = summary_markdown(found).splitlines()
     titles = [line for line in lines if line.startswith("Held-out")]
     assert "% correct, mean of 2 seeds" in titles[0]
-    assert "% with the right functions in the right order, each on the result before it, mean of 2 seeds" in titles[1]
+    assert "% that also apply each function to the result before it, mean of 2 seeds" in titles[2]
     assert any(line.startswith("| L3 |") and "| 52 [" in line for line in lines)
 
 
-def test_where_no_task_can_tell_there_is_no_table_of_composed_responses(three: list[str], tmp_path: Path) -> None:
+def test_where_no_task_can_tell_there_is_no_table_of_handed_on_responses(three: list[str], tmp_path: Path) -> None:
     found = summary(tmp_path, three)
-    assert found["composed"] == found["composed_differences"] == []
+    assert found["handed_on"] == found["handed_on_differences"] == []
     results = read_results(three)
-    assert share(results, "stage1", results.sets[0], "composed") is None
+    assert share(results, "stage1", results.sets[0], "handed_on") is None
     assert "right order" not in summary_markdown(found)
 
 

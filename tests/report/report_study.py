@@ -21,7 +21,7 @@ from compositionality.evaluate.table import write
 from compositionality.report.page.inputs import ReportSettings
 from compositionality.rollout.settings import recipe
 from compositionality.rollout.store import shard_table
-from compositionality.types import FAILURES, Completion, Problem, Reason, TrainingReport, Verdict
+from compositionality.types import CHAIN, FAILURES, Completion, Problem, Reason, TrainingReport, Verdict
 
 MODELS = ("stage1", "rl-level1", "rl-level2", "rft")
 LEVELS = (1, 2, 3)
@@ -169,6 +169,7 @@ def evaluated(
     seed: int = 0,
     per_level: int = 10,
     source: str = "string-{group}-level{level}",
+    training: Mapping[str, TrainingReport] | None = None,
 ) -> Path:
     """results.parquet in ``folder``, of which so many answers are right by arm, group and level."""
     names = [key for key in shares for _ in range(per_level)]
@@ -185,7 +186,8 @@ def evaluated(
     inputs = {"rollouts": write_json(folder / "answers.json", seed)}
     with new_artefact(folder / "results.parquet", Recipe("evaluate_accuracy", settings, inputs)) as partial:
         write(rows, partial)
-    write_json(folder / "training.json", {}, {"table": folder / "results.parquet"})
+    reports = {arm: asdict(report) for arm, report in (training or {}).items()}
+    write_json(folder / "training.json", reports, {"table": folder / "results.parquet"})
     return folder / "results.parquet"
 
 
@@ -229,7 +231,8 @@ def _failures(section: Path, problems: Mapping[str, Path], seed: int) -> None:
                         "data_source": f"string-{name.removeprefix('test_')}-level{level}",
                         "cluster": f"c{number}", "class": "correct" if right else str(random.choice(FAILURES[1:])),
                         "outer": names[0] if level <= 2 else None, "inner": names[1] if level == 2 else None,
-                        "composed": right, "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
+                        **dict.fromkeys(CHAIN, right),
+                        "applied": names[: min(2, level)], "wrong": [not right] * min(2, level),
                     }
                 )  # fmt: skip
     labels = section / "labels.parquet"

@@ -27,7 +27,7 @@ from compositionality.report.page.inputs import INJECTION, SCALING, ReportSettin
 from compositionality.report.scaling_figures import scaling
 from compositionality.report.theme import MARKERS, arm_styles, class_colours, group_title, spec_of, study_styles
 from compositionality.study.model import load_study
-from compositionality.types import FAILURES
+from compositionality.types import CHAIN, FAILURES, TrainingReport
 
 ARMS = ("stage1", "rl-level1", "rl-level2", "rft")
 COUNTDOWN_ARMS = ("string-base", "string-rl-level1to2", "multi-base", "multi-rl-level1", "multi-rl-level1to2")
@@ -103,9 +103,9 @@ def test_every_seed_is_a_dot_where_there_are_several(n_seeds: int, dots: int) ->
     assert rows["dot"].notna().sum() == dots
 
 
-def test_composed_responses_have_panels_of_their_own_below() -> None:
-    composed = [{**row, "composed": row["accuracy"]} for row in accuracy_rows()]
-    _, titles = drawn(figures.accuracy(accuracy_rows(), composed, arm_styles(ARMS)))
+def test_handed_on_responses_have_panels_of_their_own_below() -> None:
+    handed_on = [{**row, "handed_on": row["accuracy"]} for row in accuracy_rows()]
+    _, titles = drawn(figures.accuracy(accuracy_rows(), handed_on, arm_styles(ARMS)))
     assert [("right answers" in title, "handed on" in title) for title in titles] == [
         (True, False), (True, False), (False, False), (False, True), (False, True),
     ]  # fmt: skip
@@ -130,6 +130,35 @@ def test_labels_of_the_headline_keep_their_order_and_a_distance_and_flat_levels_
     assert [*ends["arm"]] == [study_styles()[arm].title for arm in reversed(ARMS)]
     assert ends["value"].is_monotonic_increasing
     assert ends["label_y"].diff().dropna().min() >= figures.APART - 1e-6
+
+
+def test_each_rung_of_the_ladder_is_measured_by_the_gain_of_the_last(tmp_path: Path) -> None:
+    """In the order of the study, with what it took; nothing is shown where RL's own gain is not."""
+
+    def ladder(name: str, **right: float) -> Any:
+        named = {arm.replace("_", "-"): share for arm, share in right.items()}
+        training = {
+            "gold-sft": TrainingReport(updates=90, tokens=9000),
+            "rl-level2": TrainingReport(100, 10, tokens=9090),
+        }
+        for seed in range(3):
+            shares = {(arm, "heldout", 3): share for arm, share in named.items()}
+            folder = tmp_path / name / f"seed{seed}" / "section41_42"
+            evaluated(folder, shares, seed, per_level=100, training=training)
+        shown = page_figures(find_inputs(ReportSettings(tmp_path / name, tmp_path / "page")))
+        return next((figure for figure in shown if figure.name == "ladder"), None)
+
+    figure = ladder("gain", stage1=0.1, rl_level2=0.6, rl_raft=0.1, gold_sft=0.5)
+    rows = {row["model"]: row for row in figure.rows}
+    assert [*rows] == ["gold-sft", "rl-raft", "rl-level2"]
+    assert [round(row["share"], 6) for row in rows.values()] == [0.8, 0.0, 1.0]
+    assert rows["gold-sft"]["low"] < 0.8 < rows["gold-sft"]["high"] < 1.1
+    assert (rows["rl-level2"]["low"], rows["rl-level2"]["high"]) == pytest.approx((1, 1), abs=1e-3)
+    first, second, last = figure.details["rows"]
+    assert first[:7] == ["gold-sft", "canonical", "–", "no", "–", "90", "100"]
+    assert second[1:7] == ["own", "every step", "no", "no", "–", "–"]
+    assert last[4:] == ["yes", "90", "101", "100 % [100, 100]"]
+    assert ladder("none", stage1=0.1, rl_level2=0.12, gold_sft=0.5) is None
 
 
 def test_p07_p15_a_file_is_the_same_for_the_same_results_and_names_them(tmp_path: Path, seeds: list[str]) -> None:
@@ -302,9 +331,11 @@ def labelled(folder: Path, models: Sequence[str] = ("stage1", "rl-level2"), **ch
     """Labels with one response of each class at levels 1 to 3, and their counts."""
     rows = [
         {
-            "arm": model, "file": "h", "problem": 8 * level + number, "sample": 0, "group": "heldout", "level": level,
+            "arm": model, "file": "h", "problem": len(FAILURES) * level + number, "sample": 0,
+            "group": "heldout", "level": level,
             "data_source": f"string-heldout-level{level}", "cluster": f"c{number}", "class": kind,
-            "outer": "func_2" if level <= 2 else None, "inner": "func_10" if level == 2 else None, "composed": False,
+            "outer": "func_2" if level <= 2 else None, "inner": "func_10" if level == 2 else None,
+            **dict.fromkeys(CHAIN, False),
             "applied": ["func_10", "func_2"], "wrong": [number % 2 == 0, False], **changes,
         }
         for model in models for level in (1, 2, 3) for number, kind in enumerate(FAILURES)
@@ -324,7 +355,7 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
     alone, step, pair = (("func_2", figures.ALONE), ("func_10", figures.STEP), ("func_2", "func_10"))
     assert [shares["right"][cell] for cell in (alone, step, pair)] == [
         1 / len(FAILURES) / 2,
-        0.5,
+        len(FAILURES) // 2 / len(FAILURES),
         1 / len(FAILURES) / 2,
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]

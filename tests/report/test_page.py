@@ -33,7 +33,7 @@ from compositionality.report.page.inputs import Inputs, ReportSettings, find_inp
 from compositionality.report.page.samples import AT_MOST, LONGEST, cut, samples, worked_problem
 from compositionality.report.theme import rendered
 from compositionality.rollout.store import read_rollouts
-from compositionality.types import CORRECT
+from compositionality.types import CHAIN, CORRECT
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("headline", "accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget")
@@ -95,7 +95,7 @@ def test_the_training_of_every_arm_is_told_and_one_without_updates_marked(page: 
     assert f"<strong>Warning:</strong> {warning}" in study
     assert "<tr><td>rl-level2</td><td>20</td><td>0</td><td>160</td><td>100</td>" in study
     assert "rl-level2 in seed" not in study
-    assert "completions that apply the problem’s functions in the right order" in html
+    assert "completions that hand each result on" in html
 
 
 def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_claim_of_the_studys_own_is_not_counted_as_the_papers(page: Path) -> N
 def test_a_claim_that_is_not_testable_says_why_and_a_primary_one_how_it_stands_after_holm(page: Path) -> None:
     html = page.read_text()
     rows = {name: html[html.index(f'id="claim-{name}"') :].partition("</tr>")[0] for name in ("H1", "H3", "H5")}
-    assert '<div class="small">after Holm: supported (p 0.02)</div>' in rows["H1"]
+    assert '<div class="small">after Holm: supported (one-sided p 0.02)</div>' in rows["H1"]
     assert "by seed: +20 +20" in rows["H1"]
     assert "needs about 12 seeds" in rows["H3"]
     assert 'badge not-testable"><span aria-hidden="true">∅</span> not testable' in rows["H5"]
@@ -141,7 +141,7 @@ def test_one_seed_is_said_in_words_and_what_is_missing_by_its_command(tmp_path: 
         assert f"bash bash/{command}.sh" in html
     assert {path.name for path in (made.output / "figures").iterdir()} == {"headline.png", "accuracy.png"}
     missing = html[html.index('<details id="not-run"') :].partition("</summary>")[0]
-    assert "Not run: 6 figures, Transfer to Countdown; " in missing  # in one line, folded
+    assert "Not run: 9 figures, Transfer to Countdown; " in missing  # in one line, folded
     assert '<section id="problem"' not in html  # without rollouts among the inputs
     with pytest.raises(UserError, match=r"seed0/section41_42/results.parquet: no such file; make it with bash"):
         report(replace(made, study=tmp_path / "nowhere"))
@@ -337,7 +337,7 @@ def test_every_figure_has_its_rows_as_csv(settings: ReportSettings) -> None:
     }  # fmt: skip
     assert {(row["model"], row["k"]) for row in rows("passk")} >= {("stage1", "1"), ("rl-level2", "16")}
     shares = [row for row in rows("accuracy") if not row["base"]]
-    assert Counter(row["measure"] for row in shares) == {"correct": len(MODELS) * 6, "composed": len(MODELS) * 6}
+    assert Counter(row["measure"] for row in shares) == dict.fromkeys((CORRECT, *CHAIN), len(MODELS) * 6)
     assert {row["arm"] for row in rows("training")} == {"rl-level1", "rl-level2"}
     assert [(row["seed"], row["arm"], row["groups_with_signal"]) for row in rows("training_runs")] == [
         (seed, arm, signal) for seed in ("seed0", "seed1") for arm, signal in (("rl-level1", "0"), ("rl-level2", "100"))

@@ -1,6 +1,8 @@
 """Records: a whole folder or none, no host and no path in it, bad files refused by name."""
 
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from compositionality.evaluate.tables import summary_markdown
 from compositionality.report.draw import FigureSettings, draw_figure
 from compositionality.report.record import FILES, RecordSettings, read_times, steps, without_places, write_record
 from compositionality.study.machine import machine
+from compositionality.study.model import Replicate, Request
+from compositionality.study.registered import restore
+from compositionality.types import Metric
 
 STEPS = (
     {"step": 1, "timing_s/step": 2.0, "critic/score/mean": 0.1, "actor/lr": 1.0},
@@ -106,6 +111,42 @@ def test_the_tables_of_all_replicates_are_joined(made: RecordSettings) -> None:
     right = rows.groupby(["arm", "group", "level"])["right"].mean().to_dict()
     for row in record_in(made.output)["accuracy"]:
         assert row["accuracy"] == pytest.approx(right[row["model"], row["group"], row["level"]], abs=1e-4)
+
+
+def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a fresh clone its results are as they were; what was edited since, even with its commit, is refused."""
+    study = make_study(tmp_path, n_seeds=1, parts=("runs", "passk", "failures")).study
+    seed = of_seed(study, 0)
+    files = {kind: f"{seed}/{section}/results.parquet" for kind, section in
+             (("accuracy", "section41_42"), ("passk", "section44"), ("failures", "section45")) }  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path / "clone"))
+    request = Request("section41_42", "smoke", (Replicate("small", 0),))
+    kept = request.kept(request.replicates[0])
+    results = [f"{kind}/seed0:{file}" for kind, file in files.items() if Path(file).is_file()]
+    write_record(RecordSettings(results, kept, runs=[f"seed0:{run_folder(tmp_path).parent}"], replicate=True))
+    assert sorted(path.name for path in kept.iterdir()) == ["manifest.json", "metrics.jsonl", "results.parquet"]
+    assert [json.loads(line)["run"] for line in (kept / "metrics.jsonl").open()] == ["stage2-rl-level2"] * 2
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.invalid"]
+    for words in (["init", "-q"], ["add", "results"], ["commit", "-q", "-m", "kept"]):
+        subprocess.run([*git, *words], check=True)
+    restore(request)
+    metrics = {"accuracy": Metric.ACCURACY, "passk": Metric.PASS_AT_K, "failures": Metric.FAILURES}
+    for entry in results:
+        kind, _, file = entry.partition("/seed0:")
+        before = read_results([f"seed0:{file}"], metric=metrics[kind])
+        after = read_results([f"seed0:{file.replace(seed.as_posix(), 'clone/small/seed0')}"], metric=metrics[kind])
+        pd.testing.assert_frame_equal(before.rows, after.rows)
+        assert (before.replicates[0].training, before.replicates[0].inputs) == (
+            after.replicates[0].training, after.replicates[0].inputs
+        )  # fmt: skip
+    shutil.rmtree("clone")
+    (kept / "results.parquet").write_bytes((kept / "results.parquet").read_bytes() + b"x")
+    with pytest.raises(UserError, match=r"results\.parquet: changed since its commit"):
+        restore(request)
+    subprocess.run([*git, "commit", "-q", "-am", "edited"], check=True)
+    with pytest.raises(UserError, match=r"results\.parquet: altered"):
+        restore(request)
 
 
 def test_a_record_is_kept_or_written_whole(tmp_path: Path) -> None:

@@ -43,3 +43,7 @@ def raises(**given):
 
 def by_word(data_source, solution_str, ground_truth, extra_info):
     return 1.01 if ground_truth["answer"] in solution_str else 0.02
+
+
+def odd(data_source, solution_str, ground_truth, extra_info):
+    return float(len(solution_str) % 2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rollout_folders import problem, problem_file
 
-from compositionality.data.artefact import read_manifest, tree_hash
+from compositionality.data.artefact import Recipe, new_artefact, read_manifest, tree_hash
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
 from compositionality.rft.chunks import SAMPLED, ChunkSettings, matched_chunk_size, split_chunks
@@ -91,3 +91,30 @@ def test_a_budget_may_be_that_of_a_finished_run(tmp_path: Path) -> None:
     (run / "final").rmdir()
     with pytest.raises(UserError, match="rl: no finished run, and as many completions are to be sampled as it has"):
         cut(tmp_path, "other", completions_of=str(run))
+
+
+def test_the_problems_may_be_those_that_a_run_was_asked_in_its_order(tmp_path: Path) -> None:
+    """Each once, over the end of a pass; the first pass of seed 1 over ten rows: tests/train/test_grpo_state.py."""
+    run, path = tmp_path / "rl", tmp_path / "problems.parquet"
+    problem_file(path, [problem(index) for index in range(10)])
+
+    def finish(groups: int, problems: Path = path) -> None:
+        settings = {"data.seed": 1, "data.shuffle": True, "data.train_limit": None}
+        recipe = Recipe("train_grpo_single", settings, {"train_files/problems.parquet": problems})
+        facts = {"training": {"groups": groups}}
+        with new_artefact(run / "final", recipe, facts) as partial:
+            partial.mkdir()
+
+    with pytest.raises(UserError, match="rl: no finished run, and the problems are to be its own"):
+        cut(tmp_path, chunks=1, prompts_of=str(run))
+    finish(4)
+    _, chunks = cut(tmp_path, "four", chunks=1, prompts_of=str(run))
+    rows = [turns[0]["content"] for turns in read_table(path)["prompt"].to_pylist()]
+    assert chunks == [[rows[place] for place in (8, 4, 7, 0)]]
+    finish(12)
+    assert [len(chunk) for chunk in cut(tmp_path, "all", chunks=2, prompts_of=str(run))[1]] == [5, 5]
+    other = tmp_path / "other.parquet"
+    problem_file(other, [problem(99)])
+    finish(4, other)
+    with pytest.raises(UserError, match=r"rl: was not trained on all of .*problems.parquet, and on no other file"):
+        cut(tmp_path, "none", chunks=1, prompts_of=str(run))

@@ -1,7 +1,5 @@
 """Merging data sets: everything in order, nothing twice."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
 from compositionality.rft.merge import MergeSettings, merge_data
 from compositionality.rft.rows import to_table
-
-ROOT = Path(__file__).parents[2]
 
 
 def sft_file(path: Path, prompts: list[str]) -> Path:
@@ -105,20 +101,6 @@ def test_a_row_without_a_prompt_is_named(tmp_path: Path, messages: Any) -> None:
     b = changed_row(sft_file(tmp_path / "b.parquet", ["q", "r"]), tmp_path / "c.parquet", messages)
     with pytest.raises(UserError, match=r"c.parquet: row 0 has no prompt in its column messages"):
         merge([a, b], tmp_path / "merged.parquet")
-
-
-def test_p18_other_columns_and_shared_prompts_are_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    """String data and Countdown data as they come from section 4.3's steps, one of them wrong."""
-    a = sft_file(tmp_path / "a" / "train.parquet", ["p", "q"]).parent
-    shared = sft_file(tmp_path / "shared" / "train.parquet", ["r", "q"]).parent
-    other = problem_file(tmp_path / "other" / "train.parquet", [problem(0)]).parent
-    for wrong, told in ((shared, "row 1 has a prompt of"), (other, "has columns"), (a, "is there twice")):
-        command = ["examples/merge_data.py", f"inputs=[{a},{wrong}]", f"output={tmp_path / 'merged'}"]
-        done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert done.stderr.startswith("error: ")
-        assert done.stderr.count("\n") == 1
-        assert told in done.stderr
 
 
 def test_again_does_nothing_and_other_inputs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

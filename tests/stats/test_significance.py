@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from coverage_table import EFFECTS, README, misses, with_table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr, ttest_1samp
@@ -163,3 +164,16 @@ def test_p_of_arms_that_have_nothing_in_common() -> None:
         drawn = rng.normal(size=(200, 2, 2, arms))
         assert 0.01 <= np.mean([rank_correlation(*both).p <= 0.05 for both in drawn]) <= 0.1
         assert rank_correlation(*drawn[0]) == rank_correlation(*drawn[0])
+
+
+def test_p06_the_readme_shows_the_coverage_that_simulations_give() -> None:
+    """Of normal effects it is nominal. One seed in four that fails makes the interval of few seeds lie too high."""
+    text = README.read_text(encoding="utf-8")
+    assert with_table(text) == text, "run python tests/stats/coverage_table.py"
+    below, above = misses(*EFFECTS["normal"], seeds=4)
+    assert 0.02 < below < 0.03
+    assert 0.02 < above < 0.03
+    for name, too_high in (("one seed in four fails: 0, else 25 points, both ± 6", True), ("exponential", False)):
+        below, above = misses(*EFFECTS[name], seeds=6)
+        assert (above > 0.05 > below) == too_high
+        assert (below > 0.05 > above) != too_high

@@ -1,4 +1,4 @@
-"""A dry run refuses what a start refuses, with the same line, for every kind of step; inputs need not be there yet."""
+"""A dry run of every entry point: inputs need not be there; those that are are checked (test_refusals.py: refusals)."""
 
 import json
 import sys
@@ -11,12 +11,11 @@ from compositionality.config.cli import parse, run
 from compositionality.config.profile import entry_point
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.errors import UserError
-from compositionality.train.common.metrics import TRAINED
+from compositionality.train.common.metrics import NO_SIGNAL, TOKENS, TRAINED
 from compositionality.train.sft_settings import SftSettings, check_settings, settle_length, settle_validation
 
 SFT = ("engine=single", "model.path=m", "data.train_files=[r.parquet]", "trainer.output=out", "run.device=cpu")
 GRPO = ("engine=single", "model.path=m", "data.train_files=[p.parquet]", "trainer.output=out", "run.device=cpu")
-VERL = ("engine=verl", "run.processes=2")
 ASKED = ("problems=[p.parquet]", "output=out")
 STEPS = {
     "create_problems": ("task=string", "mode=clean", "output=out.parquet"),
@@ -47,48 +46,6 @@ STEPS = {
     "gpu_check": ("work=w", "logs=l", "device=cpu"),
     "preflight": ("profile=paper", "gpus=8", "gpu_memory_gb=80"),
 }
-PLANTED = [  # entry point, words, part of the message
-    ("pretrain_tiny", ["dtype=bfloat16"], "dtype=bfloat16 needs mesh.shard=true"),
-    ("pretrain_tiny", ["model.heads=5"], "must be a multiple of heads=5"),
-    ("collect_rollouts", ["engine=fast"], "engine=fast: unknown"),
-    ("collect_rollouts", ["engine=openai"], "engine=openai needs base_url"),
-    ("filter_rollouts", ["max_length=9"], "give it together with tokenizer"),
-    ("merge_data", ["inputs=[a,a]"], "a is there twice"),
-    ("split_chunks", ["rollout_budget=9"], "rows_per_chunk or rollout_budget, not both"),
-    ("write_solutions", ["padded=true", "subgoals=true"], "neutral text in place of behaviours"),
-    ("influence", ["projection.kind=sketch", "projection.size=9"], "projection.size=9: not a multiple of"),
-    ("influence", ["advantage=rloo"], "advantage=rloo"),
-    ("filter_problems", ["min_correct_ratio=1"], "the first must be below the second"),
-    ("summarise_seeds", ["influence=[seed0:a,seed0:b]"], "are both called 'seed0'"),
-    ("fit_scaling", ["laws=[cubic]"], "laws: cubic unknown"),
-    ("train_sft", ["model.dtype=bfloat16"], "model.dtype=bfloat16 needs a GPU or several processes"),
-    ("train_sft", ["mesh.tensor=2", "run.processes=3"], "does not divide the 3 processes"),
-    ("train_grpo", ["rollout.n=1"], "rollout.n=1: a group of one"),
-    ("train_grpo", ["model.dtype=bfloat16", "mesh.shard=false"], "model.dtype=bfloat16 needs mesh.shard=true"),
-    ("evaluate", ["models=[a:m,a:n]"], "both called 'a'"),
-    ("evaluate", ["engine=fast"], "engine=fast: unknown"),
-    ("passk", ["n_samples=1"], "at least 2 samples"),
-    ("passk", ["pairs=[a:b]"], "pairs: a:b is no MODEL:BASE"),
-    ("failure_modes", ["evaluation="], "give one of the two"),
-    ("claims", ["output=out.csv"], "must end in .json"),
-    ("summarise_seeds", ["output=out.json"], "must end in .csv"),
-    ("set_chat_template", ["chat_template=odd"], "chat_template=odd: choose own"),
-    ("gpu_check", ["engines=[fast]"], "engines=fast: choose from"),
-    ("preflight", ["profile=odd"], "no profile odd"),
-    *[
-        pytest.param(*row, marks=pytest.mark.full)
-        for row in (
-            ("train_sft", [*VERL, "trainer.batch_rows=7"], "batch_rows=7 is not a multiple of the 2 processes"),
-            ("train_sft", [*VERL, "data.max_length=99999"], "is less than data.max_length=99999"),
-            (
-                "train_grpo",
-                [*VERL, "data.prompts_per_step=3", "rollout.n=3"],
-                "9 responses (of a step) cannot",
-            ),
-            ("train_grpo", [*VERL, "verl.data.colour=red"], "verl has no such key"),
-        )
-    ],
-]
 
 
 @pytest.fixture(autouse=True)
@@ -116,19 +73,6 @@ def test_no_input_need_be_there(name: str, tmp_path: Path, monkeypatch: pytest.M
 def test_every_entry_point_is_covered() -> None:
     examples = {path.stem for path in (Path(__file__).parents[2] / "examples").glob("*.py")}
     assert examples - STEPS.keys() == {"run_study"}
-
-
-@pytest.mark.parametrize(("name", "words", "told"), PLANTED)
-def test_p18_a_dry_run_and_a_start_refuse_with_the_same_line(
-    name: str, words: list[str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = []
-    for dry in (["--dry-run"], []):
-        assert start(name, [*STEPS[name], *words], monkeypatch, *dry) == 2
-        said.append(capsys.readouterr().err)
-    assert said[0] == said[1]
-    assert said[0].startswith("error: ")
-    assert told in said[0]
 
 
 def test_inputs_that_are_there_are_checked(
@@ -166,7 +110,7 @@ def test_sft_may_train_as_long_as_a_finished_run_or_a_part_of_it(tmp_path: Path)
     """Updates are those of the other run, tokens count its prompts; a run that is not finished is named."""
     run = tmp_path / "sft-bridge"
     (run / "final").mkdir(parents=True)
-    rows = [{"step": step, "train/grad_norm": 1.0, TRAINED: 100 + step} for step in (1, 2, 3)]
+    rows = [{"step": step, "train/grad_norm": 1.0, TRAINED: 100 + step, TOKENS: 40 + step} for step in (1, 2, 3)]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def length(*words: str) -> tuple[int | None, int | None]:
@@ -179,7 +123,16 @@ def test_sft_may_train_as_long_as_a_finished_run_or_a_part_of_it(tmp_path: Path)
     assert length(f"trainer.tokens_of={run}") == (None, 306)
     parts = [length(f"trainer.steps_of={run}", f"trainer.part={number}/2")[0] for number in (1, 2)]
     assert parts == [1, 2]
+    settings = parse(SftSettings, [*SFT, f"trainer.batch_of={run}", f"trainer.steps_of={run}"])
+    settle_length(settings)
+    assert (settings.trainer.steps, settings.trainer.batch_tokens) == (3, 42)  # of the loss, without prompts
+    (run / "metrics.jsonl").write_text(json.dumps({**rows[0], NO_SIGNAL: 1, TRAINED: 0, TOKENS: 0}) + "\n")
+    settings = parse(SftSettings, [*SFT, f"trainer.batch_of={run}", f"trainer.steps_of={run}"])
+    settle_length(settings)
+    assert (settings.trainer.steps, settings.trainer.batch_tokens) == (1, 1)  # of a run that made no update
     for words, told in (
+        (["trainer.batch_of=absent"], "absent: not finished, and this trains as long as it did"),
+        (["trainer.batch_of=a", "trainer.batch_tokens=2"], "batch_of=a: give trainer.batch_tokens or this, not both"),
         (["trainer.steps_of=absent"], "absent: not finished, and this trains as long as it did"),
         (["trainer.steps_of=a", "trainer.steps=2"], "trainer.steps_of=a: give trainer.steps or this, not both"),
         (["trainer.part=3/2"], "trainer.part=3/2: give K/N"),

@@ -14,7 +14,9 @@ from compositionality.errors import UserError
 from compositionality.study import model as models
 from compositionality.study.model import Replicate, Request, load_study, study_names
 from compositionality.study.plan import in_order, plan
+from compositionality.study.run import check_pairs
 from compositionality.study.steps import IS_STEP_WORD, Step
+from compositionality.tasks.string.functions import side
 from compositionality.train.common.run_folder import flatten
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "steps.json"
@@ -49,7 +51,7 @@ def cases() -> list[tuple[str, str]]:
         for study in study_names()
         for profile in PROFILES
         if study != "scaling_law" or profile.partition("/")[0] in ("tiny", "smoke", "paper")
-        if study not in ("tuning", "ablation") or profile == "tiny"
+        if study not in ("tuning", "ablation", "dial") or profile == "tiny"
     ]
 
 
@@ -116,10 +118,55 @@ def test_arms_of_rft_differ_in_filter_answers_and_budget() -> None:
         assert (trained.trainer.steps_of, trained.trainer.part) == (updates, "2/3" if updates else "1/1")
 
 
+def test_rungs_of_the_ladder_hold_prompts_updates_and_loss_tokens_equal() -> None:
+    """SFT's rungs differ in what they learn from alone, RL's in the advantages, rl-base in its start."""
+    rungs = ("gold-sft", "distil", "rft-once", "rl-raft", "rl-negatives", "rl-base", "rl-level2")
+    steps, folder = by_key(asked(profile="tiny", arms=rungs)), "checkpoints/s/seed0"
+    run = f"{folder}/stage2-rl-level2"
+    for arm in rungs[:3]:
+        problems, train = (steps[f"seed0/{arm}-{part}"] for part in ("problems", "train"))
+        assert (problems.settings.prompts_of, problems.settings.chunks, problems.settings.rows_per_chunk) == (
+            run,
+            1,
+            None,
+        )
+        assert problems.settings.problems == steps["seed0/rl-level2"].settings.data.train_files[0]
+        assert (train.settings.trainer.steps_of, train.settings.trainer.batch_of) == (run, run)
+        assert train.settings.model.path == f"{folder}/stage1-rft/final"
+        assert train.settings.optim.lr == steps["seed0/rl-level2"].settings.optim.lr
+        assert {"seed0/rl-level2"} <= {*problems.after}
+    models = {arm: steps[f"seed0/{arm}-rollouts"].settings.model for arm in ("distil", "rft-once")}
+    assert models == {"distil": f"{run}/final", "rft-once": f"{folder}/stage1-rft/final"}
+    rl = steps["seed0/rl-level2"].flat
+    for arm, key, value in (
+        ("rl-raft", "algorithm.advantage", "raft"),
+        ("rl-negatives", "algorithm.advantage", "dr_grpo"),
+        ("rl-base", "model.path", f"{folder}/base"),
+    ):
+        rung = steps[f"seed0/{arm}"].flat
+        assert {name for name in rl if rung[name] != rl[name]} == {key, "trainer.output"}
+        assert rung[key] == value
+
+
+def test_a_text_composes_no_function_that_the_study_holds_out() -> None:
+    """As far as the plan says which: of every division of a seed's replicates."""
+
+    def steps(pair: str, split: int = 0) -> list[Step]:
+        words = (f"base:mix.pairs=[{pair}]", "base:mix.pair_chain=0.01")
+        return plan(replace(asked(arms=("rl-level2",), words=words), replicates=(Replicate("s", 1, split),)))
+
+    check_pairs(steps("[1, 5]"))
+    with pytest.raises(UserError, match=r"^seed1/base: mix.pairs: func_2 is held out by SPLIT=0; name other pairs$"):
+        check_pairs(steps("[1, 2]"))
+    heldout = min(side("heldout", 61, (0, 3)))
+    with pytest.raises(UserError, match=f"func_{heldout} is held out by SPLIT=61"):
+        check_pairs(steps(f"[{heldout}, {heldout}]", 61))
+
+
 @pytest.mark.parametrize(
     ("arm", "keys"),
     [
-        ("shuffled", {"optim.lr"}),
+        ("shuffled", set[str]()),
         ("random", {"optim.lr", "algorithm.entropy_like", "algorithm.entropy_coef"}),
         ("format", set[str]()),
     ],
@@ -156,7 +203,7 @@ def test_splits_share_what_knows_all_functions_and_controls_are_in_the_first_of_
     assert steps["summary"].settings.models == ["base", "stage1", "rl-level2"]
     record = steps["record"].settings
     assert list(steps)[-1] == "record"
-    assert (record.output, record.results) == (Path("results/records/s"), steps["claims"].settings.results)
+    assert (record.output, record.results) == (Path("results/records/s/study"), steps["claims"].settings.results)
     assert record.figure == f"{steps['figure'].settings.output}.png"
 
 

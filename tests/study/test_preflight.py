@@ -1,7 +1,5 @@
 """``examples/preflight.py``: the table of a profile on a machine, and the comparison in bash/README.md."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,14 +31,11 @@ def test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower(capsys: pyte
     assert "lower trainer.micro_batch_tokens" in capsys.readouterr().out.replace("\n", " ")
 
 
-def test_p18_a_gpu_profile_without_a_gpu() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/preflight.py", "profile=paper"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: profile=paper needs GPUs and none is here; give gpus=")
+def test_p18_a_gpu_profile_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UserError, match="profile=paper needs GPUs and none is here; give gpus="):
+        preflight(PreflightSettings("paper"))
+    assert capsys.readouterr().out == ""
 
 
 def test_a_prompt_is_shown_as_the_model_sees_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,10 +13,9 @@ from compositionality.config.profile import load_profile
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
-from compositionality.evaluate.registration import FOLDER, read_registration
+from compositionality.evaluate.registration import FOLDER, check_apart, read_registration
 from compositionality.study import registered as module
 from compositionality.study.registered import (
-    RESULTS,
     check_fits,
     register,
     registered,
@@ -45,13 +44,19 @@ def git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A registration with its hashes, committed in a repository of its own that stands for the code's."""
-    path = register(str(write(tmp_path)))
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for room in module.ROOMS:
+        (tmp_path / room).mkdir(parents=True)
+        (tmp_path / room / "code.py").write_text("1\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-q", "-m", "code")
+    path = register(str(write(tmp_path)))
     monkeypatch.setattr(module, "claims_path", lambda name: tmp_path / "claims.yaml")
     (tmp_path / "claims.yaml").write_bytes((FOLDER.parent / "claims" / "composition.yaml").read_bytes())
     (tmp_path / "bash").mkdir()
     (tmp_path / "bash" / "study.sh").write_text("true\n")
-    git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-q", "-m", "registered")
     ledger = tmp_path / "test_seeds.yaml"
@@ -90,7 +95,7 @@ def test_hashes_are_added_once_and_comments_stay(tmp_path: Path) -> None:
     path.write_text(f"# why\n{path.read_text()}")
     first = register(str(path)).read_text()
     assert first.startswith("# why\n")
-    assert len(re.findall("^(?:claims|recipe)_sha256: [0-9a-f]{64}$", first, re.MULTILINE)) == 2
+    assert len(re.findall('^(?:claims|recipe)_sha256: "[0-9a-f]{64}"$', first, re.MULTILINE)) == 2
     assert register(str(path)).read_text() == first
 
 
@@ -162,32 +167,50 @@ def test_a_test_seed_of_an_earlier_recipe_is_refused(committed: Path, tmp_path: 
     registered_study(str(committed), [], {})
 
 
-def test_a_complete_replicate_is_not_run_again(committed: Path, tmp_path: Path) -> None:
-    """Its models may lie elsewhere; what its seed shares is needed while another split is not complete."""
+def test_a_kept_replicate_is_not_run_again(committed: Path) -> None:
+    """Its models may lie elsewhere; what its seed shares is needed while another split is not kept."""
 
     def left() -> list[str]:
         return list(dict.fromkeys(step.place.name for step in registered_study(str(committed), [], {}, dry=True)[0]))
 
-    def finish(name: str, arms: list[str]) -> None:
-        for file in RESULTS:
-            with new_artefact(
-                tmp_path / "results" / "small" / name / file, Recipe("made", {"models": arms})
-            ) as partial:
-                partial.write_text(file)
-
-    arms = ["stage1", "base", "rl-level2", "rl-level1"]
     assert left() == ["seed20", "seed20-split61", "seed20-split62", "seed21", "seed21-split63"]
-    finish("seed20-split61", arms)
+    finish("seed20-split61")
     assert left() == ["seed20", "seed20-split62", "seed21", "seed21-split63", "seed20-split61"]  # of the whole study
-    finish("seed20-split62", arms)
+    finish("seed20-split62")
     assert left() == ["seed21", "seed21-split63", "seed20-split61"]
-    (tmp_path / "results/small/seed20-split62" / RESULTS[0]).write_text("altered")
-    with pytest.raises(UserError, match=r"results\.parquet: altered"):
-        left()
+    finish("seed21-split63")
+    assert left() == ["seed20-split61"]
+
+
+def test_replicates_are_run_so_many_at_a_time(committed: Path) -> None:
+    """In a fresh clone, too, where only what is committed is there; claims, page and record when all are kept."""
+
+    def planned(replicates: int) -> list[str]:
+        steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=replicates)
+        assert not any(step.whole for step in steps)
+        return list(dict.fromkeys(step.place.name for step in steps))
+
+    assert planned(1) == ["seed20", "seed20-split61"]
+    assert planned(2) == ["seed20", "seed20-split61", "seed20-split62"]
+    finish("seed20-split61")
+    assert planned(1) == ["seed20", "seed20-split62"]
+    with pytest.raises(
+        UserError, match=r"no results of seed20-split62, seed21-split63 yet; REPLICATES=1 runs the next"
+    ):
+        planned(0)
+    finish("seed20-split62")
+    steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=1)
+    kept = next(step for step in steps if step.name == "record-replicate")
+    assert kept.outputs == ["results/records/small/seed21-split63"]
+    assert {step.key for step in steps} == {*kept.after, kept.key}
+    finish("seed21-split63")
+    steps, _ = registered_study(str(committed), [], {}, dry=True, replicates=1)
+    assert {step.whole for step in steps} == {True}
 
 
 def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(committed: Path) -> None:
-    registration, commit = registered(str(committed))
+    registration, commit, moved = registered(str(committed))
+    assert not moved
     assert commit == git(committed.parent, "rev-parse", "HEAD")
     assert registration.replicates == GOOD["replicates"]
 
@@ -205,13 +228,14 @@ def test_a_committed_registration_may_be_run_and_one_that_has_changed_may_not(co
     refused(r"code that is not committed \(M bash/study.sh\)", "bash/study.sh", "false\n")
     changed = f"small.yaml: its claims changed since its commit {commit[:12]}; check that commit out"
     refused(changed, "claims.yaml", claims.replace("0.05", "0.04"))
-    without = re.sub(".*_sha256: .*\n", "", text)
+    without = re.sub("(.*_sha256|trees): .*\n", "", text)
     refused(
         r"claims_sha256: not there yet; run REGISTRATION=.*small.yaml bash bash/confirmatory.sh register=true",
         "small.yaml",
         without,
     )
-    committed.write_text(re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text))
+    other = re.sub("recipe_sha256: .*", "recipe_sha256: 00ab", text)
+    committed.write_text(re.sub("trees: .*", "", other))  # as composition-2, which has no trees
     git(committed.parent, "commit", "-q", "-am", "another recipe")
     with pytest.raises(UserError, match=r"small.yaml: its recipe changed since its commit \w+; check that commit out"):
         registered(str(committed))
@@ -222,10 +246,58 @@ def test_a_registration_of_an_earlier_commit_says_where_it_runs() -> None:
         registered("composition-2")
 
 
+def finish(name: str) -> None:
+    """A replicate that is kept."""
+    with new_artefact(Path("results/records/small", name), Recipe("write_record", {})) as partial:
+        partial.mkdir()
+
+
+def test_replicates_are_run_at_the_registered_code_and_counted_at_any(committed: Path, tmp_path: Path) -> None:
+    """The cheat: one replicate, then other rewards, then the rest."""
+    registered_study(str(committed), [], {}, dry=True)
+    finish("seed20-split61")
+    (tmp_path / "compositionality" / "reward" / "code.py").write_text("2\n")
+    (tmp_path / "bash" / "study.sh").write_text("true # makes no number\n")
+    git(tmp_path, "commit", "-q", "-am", "other rewards")
+    said = r"its compositionality/reward changed since its commit \w{12}; check that commit out to run seed20, seed20-s"
+    with pytest.raises(UserError, match=said):
+        registered_study(str(committed), [], {}, dry=True)
+    finish("seed20-split62")
+    finish("seed21-split63")
+    steps, _ = registered_study(str(committed), [], {}, dry=True)
+    assert {step.whole for step in steps} == {True}
+    assert "claims" in [step.name for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"replicates": {20: [71]}}, "seed 20"),
+        ({"replicates": {41: [62]}}, "split 62"),
+        ({"test_seed": 31}, "test_seed 31"),
+        ({"test_seed": 32}, "test_seed 32"),
+        ({"test_seed": 30}, "test_seed 30"),
+    ],
+)
+def test_a_second_registration_of_the_same_seeds_says_why(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
+    first, apart = write(tmp_path), {"replicates": {40: [70], 41: [0]}, "test_seed": 35}
+    second = tmp_path / "second.yaml"
+
+    def check(**more: Any) -> None:
+        OmegaConf.save(OmegaConf.create({**GOOD, **apart, **more}), second)
+        for path in (second, first):
+            check_apart(path, read_registration(path), tmp_path)
+
+    check()
+    with pytest.raises(UserError, match=rf"second.yaml: {what}: used by, or next to that of, small; choose another"):
+        check(**changes)
+    check(**changes, reuses={"small": "the same models, other claims"})
+
+
 def test_a_registered_study_takes_no_settings(committed: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"optim.lr=1: a registered study takes no settings"):
         registered_study(str(committed), ["optim.lr=1"], {})
-    registration, _ = registered(str(committed))
+    registration, *_ = registered(str(committed))
     for given, said in (
         ({"SEEDS": "7"}, "SEEDS=7: registered is none"),
         ({"PROFILE": "tiny"}, "PROFILE=tiny: registered is smoke"),

@@ -86,6 +86,15 @@ def test_p04_gold_scores_one_and_mutated_gold_none(case: tuple[Task, Any]) -> No
             assert judged(task, changed, problem).reason is not Reason.CORRECT or changed == gold, (name, changed)
 
 
+def test_the_spans_of_a_gold_solution_cover_it(case: tuple[Task, Any]) -> None:
+    task, _ = case
+    for problem in some(case):
+        gold, spans = task.gold(problem), task.gold_spans(problem)
+        assert "".join(gold[span.start : span.end] for span in spans) in ("", gold)
+        assert not spans or {span.step for span in spans} == set(range(gold.count("\n") + 1))
+        assert all("=" not in gold[span.start : span.end] for span in spans if span.role == "result")
+
+
 def test_p04_attacks_and_the_prompt_itself_score_nothing(case: tuple[Task, Any]) -> None:
     task, _ = case
     problem = some(case, 1)[0]

@@ -86,9 +86,9 @@ def test_p04_what_counts_as_an_answer_in_the_compact_style(response: str, reason
 def test_p04_long_texts_take_time_in_proportion() -> None:
     row = problem("text")
     for text in (r"\boxed{" * 300_000, r"\boxed{27}" * 100_000, "- Let k be the number of " * 80_000, "}" * 2_000_000):
-        began = time.perf_counter()
+        began = time.process_time()
         assert TASK.verdict(text, row.ground_truth).score == 0
-        assert time.perf_counter() - began < 2
+        assert time.process_time() - began < 2
 
 
 # ---- the whole chain

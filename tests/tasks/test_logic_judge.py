@@ -188,7 +188,7 @@ def test_rows_of_others_load_as_they_are(tmp_path):
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_p04_hostile_answers_are_cheap(kind):
-    started = time.perf_counter()
+    started = time.process_time()
     for inside in (
         "[" * 1_000_000, "-" * 20_000, "9" * 19_000, "1+" * 9_000 + "1", "<answer>" * 100_000, '{"rows": ' * 2000,
         "[[" + "9" * 15_000 + "]]", "\x00", "\ud800", "{[1]: 2}", "__import__('os').getpid()", "not " * 5000 + "1",
@@ -196,7 +196,7 @@ def test_p04_hostile_answers_are_cheap(kind):
         '{"rows": [[' + "1" * 10_000 + "]]}",
     ):  # fmt: skip
         assert judged(kind, inside).reason in (Reason.MALFORMED, Reason.WRONG, Reason.NO_ANSWER)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("name", ["node_7", "New York", "7", 7, "x-1"])

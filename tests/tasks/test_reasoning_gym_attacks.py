@@ -159,10 +159,10 @@ def test_the_forms_are_linear_in_long_answers() -> None:
     entry = {"answer": "1", "question": "", "metadata": {"variable": "x", "variables": [], "puzzle": {"vertices": []}}}
     for dataset in forms.FORMS:
         for unit in ("1 ", "x", "(", "[1,", "A=1,", '"', "\n"):
-            started = time.perf_counter()
+            started = time.process_time()
             assert not forms.is_readable(dataset, unit * 500_000, entry)
             forms.is_readable(dataset, unit * 500 + "!", entry)
-            assert time.perf_counter() - started < 2, (dataset, unit)
+            assert time.process_time() - started < 2, (dataset, unit)
 
 
 def test_p18_a_data_set_that_cannot_be_made_says_so() -> None:

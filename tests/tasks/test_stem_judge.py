@@ -374,12 +374,12 @@ def test_a_row_of_others_is_judged_with_its_question():
 
 
 def test_p04_hostile_responses_are_cheap():
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("\\boxed{" * 150_000, "\\boxed{" + "{" * 1_000_000, "\\boxed{" + "\\text{" * 150_000 + "}" * 150_001,
                  "\\boxed{" + "C" * 1_000_000 + "}", "Answer: " + " " * 1_000_000 + "x", "**" * 500_000):  # fmt: skip
         for truth in (CHOICE, FREE):
             assert TASK.verdict(text, truth).score == 0
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 # ---- questions of our own

@@ -37,7 +37,7 @@ def found(truth: str, prompt: str, text: str, finish_reason: str = "stop") -> Di
 def diagnosed(truth: str, prompt: str, completion: Completion, verdict: Verdict) -> Diagnosis:
     problem = Problem("string-trained-level3", 3, "trained", prompt, truth, 0)
     finding = TASK.diagnose(problem, completion, verdict)
-    assert TASK.composed(problem, completion.text) is finding.composed
+    assert TASK.read_chain(problem, completion.text) == finding.chain
     return finding
 
 
@@ -64,14 +64,17 @@ COMPACT = {
         ("atomic_error", 2, "func_14", Fault.RESULT),
     ),
     "wrong result": ([FIRST, SECOND, ",func_2:ccaabbee=ccb"], ("atomic_error", 3, "func_2", Fault.RESULT)),
-    "wrong string goes in": ([FIRST, SECOND, ",func_2:ccaabbe=ccbb!"], ("atomic_error", 3, "func_2", Fault.MISCOPIED)),
+    "wrong string goes in": (
+        [FIRST, SECOND, ",func_2:ccaabbe=ccbb!"],
+        ("miscopied_string", 3, "func_2", Fault.MISCOPIED),
+    ),
     "the input again": (
         [FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"],
         ("incorrect_composition", 2, "func_14", Fault.INPUT_AGAIN),
     ),
     "wrong input": (
         ["func_2func_14,func_16:cabe=cabe", SECOND, ",func_2:ccaabbee=ccb"],
-        ("atomic_error", 1, "func_16", Fault.MISCOPIED),
+        ("miscopied_string", 1, "func_16", Fault.MISCOPIED),
     ),
     "two wrong results: the first": (
         ["func_2func_14,func_16:cabbe=cab", "func_2,func_14:cab=cab", ",func_2:cab=cab"],
@@ -277,14 +280,15 @@ def test_p04_a_megabyte_takes_no_time(part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "composes"),
+    ("lines", "chain"),
     [
-        ([FIRST, SECOND, THIRD], True),
-        ([FIRST, "func_2,func_14:cabe=zz", ",func_2:zz=y"], True),  # wrong results, handed on
-        ([FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"], False),  # the input again
-        ([FIRST, "func_2,func_14:cabb=ccaabbbb", ",func_2:ccaabbbb=ccbbbb"], False),  # another string
-        ([FIRST, SECOND], False),
+        ([FIRST, SECOND, THIRD], (True, True, True)),
+        ([FIRST, "func_2,func_14:cabe=zz", ",func_2:zz=y"], (True, True, False)),  # wrong results, handed on
+        ([FIRST, "func_2,func_14:cabbe=ccaabbbbee", ",func_2:ccaabbbbee=ccb"], (True, False, False)),  # the input again
+        ([FIRST, "func_2,func_14:cabb=ccaabbbb", ",func_2:ccaabbbb=ccbbbb"], (True, False, False)),  # another string
+        ([FIRST, SECOND, THIRD, "and so on"], (True, True, False)),
+        ([FIRST, SECOND], (False, False, False)),
     ],
 )
-def test_composing_is_handing_results_on_in_order(lines: list[str], composes: bool) -> None:
-    assert found(*compact_problem(CHAIN), "\n".join(lines), "stop").composed is composes
+def test_names_in_order_handed_on_and_right_are_told_apart(lines: list[str], chain: tuple[bool, bool, bool]) -> None:
+    assert found(*compact_problem(CHAIN), "\n".join(lines), "stop").chain == chain

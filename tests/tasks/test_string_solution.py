@@ -26,7 +26,7 @@ def test_an_injected_trace_is_right_and_composes(behaviours: Behaviours) -> None
         text = TASK.solution(problem, behaviours, 1)
         verdict = TASK.verdict(text, problem.ground_truth)
         found = TASK.diagnose(problem, Completion(text, 9, "stop"), verdict)
-        assert (verdict.score, found.composed, found.fault) == (1.0, True, None), text
+        assert (verdict.score, found.chain, found.fault) == (1.0, (True, True, True), None), text
         plain = TASK.gold(problem).split("\n")
         assert [line for line in text.split("\n") if line in plain] == plain
 

@@ -90,7 +90,7 @@ def test_p05_a_truth_that_cannot_be_read_is_refused(value):
 
 
 def test_p04_hostile_answers_are_cheap():
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         "\\boxed{" * 150_000,
         "\\boxed{" + "{" * 1_000_000,
@@ -102,7 +102,7 @@ def test_p04_hostile_answers_are_cheap():
         "\\boxed{" + ",1" * 900 + "}",
     ):
         assert judge_response("table", text, "12").score == 0
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_generated_answers_follow_from_the_table_and_the_words():

@@ -1,83 +1,105 @@
-"""Algorithms, LoRA and a user's reward function take two real steps with verl on a CPU.
+"""Algorithms, LoRA, rows and rewards of a user, a model that reasons: two real steps with verl on a CPU.
 
 DAPO: test_grpo_real.py, GRPO: test_study.py. Those that differ from these by their advantages alone are not run: of all
 algorithms what verl computes with our configuration is compared in single/test_grpo_maths.py.
 """
 
+import json
 import math
-import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import torch
-from grpo_assets import make
+import user_rows
+from base_models import make_reasoning
+from trainer_runs import train
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reward"))
 from own_rows import OWN, write_own_rows
 
+from compositionality.data.artefact import verify
+from compositionality.data.problems import to_table
+from compositionality.rollout.model_folder import load_tokenizer
+from compositionality.tasks.string.clean import StringGenerator
+from compositionality.tasks.string.options import StringOptions
 from compositionality.train.common.compute import FLOPS, PAPER_FLOPS
 from compositionality.train.common.metrics import read_metrics
 
-ROOT = Path(__file__).resolve().parents[2]
-LORA = "ppo"
-"""The algorithm that moves adapters here, of which the critic beside them has none."""
-OWN_REWARD = "dr_grpo"
-"""The algorithm whose rows no task knows: a function of their own scores them."""
-KL = ["algorithm.kl=k3", "algorithm.kl_coef=0.1"]
-CHOSEN = {
-    LORA: ["model.lora.rank=4", *KL, "data.val_files=[]", "trainer.eval_every=1"],  # the reference: without adapters
-    OWN_REWARD: KL,  # the reference: a worker of its own
-}
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+SHORT = ["engine=verl", "run.device=cpu", "optim.lr=1e-3", "trainer.save_every=0", "algorithm.kl=k3"]
+pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1200)]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = make(tmp_path_factory.mktemp("algorithms"))
-    write_own_rows(folder / "train.parquet", folder / OWN_REWARD / "train.parquet")
-    write_own_rows(folder / "test.parquet", folder / OWN_REWARD / "test.parquet")
-    return folder
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-def test_two_steps(made: Path, tmp_path: Path, name: str) -> None:
-    chosen = [f"algorithm={name}", *CHOSEN[name]]
-    data = made
-    if name == OWN_REWARD:
-        data = made / OWN_REWARD
-        chosen += [f"verl.reward.custom_reward_function.path={OWN}", "verl.reward.custom_reward_function.name=as_dict"]
-    words = [
-        "engine=verl", "run.device=cpu", f"model.path={made / 'model'}", f"data.train_files=[{data / 'train.parquet'}]",
-        f"data.val_files=[{data / 'test.parquet'}]", f"trainer.output={tmp_path / 'run'}", "data.max_prompt_tokens=32",
-        "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4", "optim.lr=1e-3", "trainer.steps=2",
-        "trainer.save_every=0", "trainer.eval_every=0", "trainer.micro_batch_tokens=4096", *chosen,
-    ]  # fmt: skip
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL", "WANDB", "RAY"))}
-    command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *words]
-    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    rows = [row for row in read_metrics(tmp_path / "run/metrics.jsonl") if row["step"]]
+def two_steps(out: Path, words: list[str], flops: int) -> list[dict[str, Any]]:
+    """The metrics of a run; ``flops``: a forward pass of the model is 2 a parameter and token."""
+    train("train_grpo", [*words, *SHORT, "algorithm.kl_coef=0.1"])
+    rows = [row for row in read_metrics(out / "metrics.jsonl") if row["step"]]
     assert [row["step"] for row in rows] == [1, 2]
     assert all(math.isfinite(row["actor/grad_norm"]) for row in rows)
-    if name == OWN_REWARD:
-        assert all(row["critic/score/min"] == pytest.approx(0.02, abs=0.011) for row in rows)
-        assert all(row["critic/score/max"] == pytest.approx(1.01) for row in rows)
-        assert all(0.02 < row["critic/score/mean"] < 1.01 for row in rows)
     n = rows[0][PAPER_FLOPS] / (6 * rows[0]["perf/total_num_tokens"])
-    by_token = {LORA: 2 + 4 + 2 + 8, OWN_REWARD: 2 + 6 + 2}[name]
-    assert rows[0][FLOPS] == pytest.approx(n * by_token * rows[0]["perf/total_num_tokens"])
+    assert rows[0][FLOPS] == pytest.approx(n * flops * rows[0]["perf/total_num_tokens"])
     assert rows[1][FLOPS] > rows[0][FLOPS]
-    assert ("critic/vf_loss" in rows[0]) == (name == "ppo")
     assert "actor/kl_loss" in rows[0]
-    assert not (tmp_path / "run/best").exists()
+    assert not (out / "best").exists()
+    return rows
+
+
+def changed(model: Path, out: Path) -> tuple[set[str], set[str]]:
+    """The names of all weights, and of those that the run changed."""
     from safetensors.torch import load_file
 
-    before, after = (load_file(one / "model.safetensors") for one in (made / "model", tmp_path / "run/final"))
+    before, after = (load_file(one / "model.safetensors") for one in (model, out / "final"))
     assert before.keys() == after.keys()
-    changed = {key for key in before if not torch.equal(before[key], after[key])}
-    linear = {key for key in before if "proj" in key}
-    assert changed
-    assert name != LORA or changed == linear
-    assert rows[1]["actor/rollout_gap"] < (0.1 if name == LORA else 1e-3)  # verl rounds merged weights to bfloat16
+    return {*before}, {key for key in before if not torch.equal(before[key], after[key])}
+
+
+def test_p09_ppo_moves_adapters_and_verl_asks_the_tokens_of_the_other_engine(tmp_path: Path) -> None:
+    """Rows in own columns, without a chat template. The critic has no adapters; without them is the reference."""
+    base, out, dump = user_rows.make(tmp_path), tmp_path / "run", tmp_path / "rollouts"
+    own = [
+        "algorithm=ppo",
+        "model.lora.rank=4",
+        "data.shuffle=false",
+        f"verl.reward.custom_reward_function.path={OWN}",
+        "verl.reward.custom_reward_function.name=odd",
+        f"data.val_files={base / 'rows.jsonl'}",
+    ]
+    words = user_rows.words(base, out, *own, f"verl.trainer.rollout_data_dir={dump}")
+    rows, problems = two_steps(out, words, 2 + 4 + 2 + 8), user_rows.inputs(base).problems
+    assert "critic/vf_loss" in rows[0]
+    names, moved = changed(base / "model", out)
+    assert moved == {name for name in names if "proj" in name}
+    assert rows[1]["actor/rollout_gap"] < 0.1  # verl rounds merged weights to bfloat16
+    for step, row in enumerate(rows, start=1):
+        numbers = range(4 * step - 4, 4 * step)
+        asked = [json.loads(line) for line in (dump / f"{step}.jsonl").open()]
+        assert {one["input"] for one in asked} == {user_rows.text(user_rows.ROWS[number]) for number in numbers}
+        lengths = [len(problems[number].prompt_ids) for number in numbers]
+        # with the text, of bytes, lengths tell the ids: BOS is not shown
+        assert [row[f"prompt_length/{name}"] for name in ("min", "max")] == [min(lengths), max(lengths)]
+    assert load_tokenizer(out / "final").chat_template == user_rows.inputs(base).model.tokenizer.chat_template
+    assert {"model", "prompt_template"} < verify(out / "final").inputs.keys()
+
+
+def test_dr_grpo_takes_a_reward_of_ones_own_and_a_model_that_reasons(tmp_path: Path) -> None:
+    """Rows that no task knows; the template opens a thought in the prompt. The reference is a worker of its own."""
+    model, out = make_reasoning(tmp_path / "model", "qwq"), tmp_path / "run"
+    task = StringGenerator(StringOptions(ids=(16, 17, 22), levels=(1,), input_length=(3, 4), style="compact"))
+    table = to_table([task.problem("train", 0, row) for row in range(16)], "train")
+    pq.write_table(table, tmp_path / "problems.parquet")
+    rows = two_steps(out, [
+        "algorithm=dr_grpo", f"model.path={model}", f"trainer.output={out}", "data.val_files=[]",
+        f"data.train_files={write_own_rows(tmp_path / 'problems.parquet', tmp_path / 'rows.parquet')}",
+        f"verl.reward.custom_reward_function.path={OWN}", "verl.reward.custom_reward_function.name=as_dict",
+        "data.max_prompt_tokens=64", "rollout.max_tokens=64", "data.prompts_per_step=8", "rollout.n=4",
+        "trainer.steps=2", "trainer.eval_every=1",
+    ], 2 + 6 + 2)  # fmt: skip
+    for row in rows:  # 0.01 of a completion without "=", 0.02 of one with
+        assert [row[f"critic/score/{name}"] for name in ("min", "max")] == pytest.approx([0.01, 0.02])
+        assert 0.01 < row["critic/score/mean"] < 0.02
+    assert "critic/vf_loss" not in rows[0]
+    assert changed(model, out)[1]
+    assert rows[1]["actor/rollout_gap"] < 1e-3  # vLLM and the trainer see the same prompts
+    assert load_tokenizer(out / "final").chat_template == load_tokenizer(model).chat_template

@@ -1,24 +1,17 @@
 """verl's GRPO, really run on a CPU with Ray and vLLM: killed and gone on with, exported and reloaded."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 from grpo_assets import make
+from trainer_runs import kill_when, train
 
 from compositionality.data.artefact import verify
 from compositionality.train.common.checkpoints import best_step, scores
 from compositionality.train.common.metrics import GROUPS, read_metrics
 from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.common.training_report import report_of
-from compositionality.train.verl.process_guard import descendants, is_alive
 
-ROOT = Path(__file__).resolve().parents[2]
 STEPS = 4
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -39,42 +32,16 @@ def words(made, out, *more):
     ]  # fmt: skip
 
 
-def start(arguments, output=subprocess.PIPE):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB", "RAY"))}
-    command = [sys.executable, str(ROOT / "examples" / "train_grpo.py"), *arguments]
-    return subprocess.Popen(command, env=kept, stdout=output, stderr=subprocess.STDOUT, text=True)
-
-
-def train(arguments, code=0):
-    process = start(arguments)
-    printed, _ = process.communicate(timeout=1200)
-    assert process.returncode == code, printed[-3000:]
-    return printed
-
-
 def kill_after(arguments, out, step):
-    """SIGKILL the command as soon as the checkpoint of ``step`` is sealed; all of its processes must end."""
+    """SIGKILL as soon as the checkpoint of ``step`` is sealed."""
     sealed = out / "steps" / f"global_step_{step}" / "sealed.json"
-    deadline = time.monotonic() + 1200
-    with (out.parent / "killed.log").open("w") as log:
-        process = start(arguments, log)
-    while not sealed.is_file():
-        assert process.poll() is None, "ended by itself"
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    below = descendants(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    while any(map(is_alive, below)):
-        assert time.monotonic() < deadline, "processes were left behind"
-        time.sleep(0.1)
-    assert not (out / "final").exists(), "killed too late for this test"
+    kill_when(sealed.is_file, "train_grpo", arguments, out, processes=3)
 
 
 @pytest.fixture(scope="module")
 def whole(made):
     out = made / "whole"
-    train(words(made, out))
+    train("train_grpo", words(made, out))
     return out
 
 
@@ -98,8 +65,8 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
     assert saved_steps(whole / "steps") == sorted({best, STEPS})
     assert verify(whole / "final").facts["step"] == STEPS
     assert verify(whole / "best").facts["step"] == best
-    assert "already there" in train(words(made, whole))
-    assert "was made from other inputs" in train(words(made, whole, "data.seed=2"), code=2)
+    assert "already there" in train("train_grpo", words(made, whole))
+    assert "was made from other inputs" in train("train_grpo", words(made, whole, "data.seed=2"), code=2)
 
 
 def test_p13_the_export_reloads(made, whole):
@@ -121,7 +88,7 @@ def test_p13_the_export_reloads(made, whole):
 def test_p07_a_killed_run_ends_like_an_uninterrupted_one(made, whole):
     out = made / "killed"
     kill_after(words(made, out), out, 2)
-    printed = train(words(made, out))
+    printed = train("train_grpo", words(made, out))
     assert "going on from step" in printed
     for name in ("final", "best"):  # manifests also hold the version of the code, which may change under a developer
         assert verify(out / name).files == verify(whole / name).files
@@ -133,7 +100,7 @@ def test_p07_a_killed_run_ends_like_an_uninterrupted_one(made, whole):
 def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
     """A learning rate that destroys the model: no signal, or no number, after some steps."""
     out = made / "destroyed"
-    lines = train(words(made, out, "optim.lr=1e3", "trainer.eval_every=0"), code=2)
+    lines = train("train_grpo", words(made, out, "optim.lr=1e3", "trainer.eval_every=0"), code=2)
     last = lines.strip().splitlines()[-1]
     assert last.startswith("error: GRPO: step ")
     assert "max_num_gen_batches=10" in last or "the last checkpoint is kept" in last
@@ -145,7 +112,10 @@ def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
 def test_p12_the_agent_loop_of_gpus_gives_what_the_group_loop_gives(made, whole):
     """verl's own agent loop, reward workers and store, which device=gpu takes: same responses, verdicts and updates."""
     out = made / "gpu-loop"
-    train(words(made, out, "trainer.steps=2", "verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null"))
+    train(
+        "train_grpo",
+        words(made, out, "trainer.steps=2", "verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null"),
+    )
     assert "AgentLoopWorkerTQ pid" in (out / "train.log").read_text()
     for step in (1, 2):
         assert responses(out / f"rollouts/{step}.jsonl") == responses(whole / f"rollouts/{step}.jsonl")

@@ -1,14 +1,14 @@
-"""Models whose templates open a thought in the prompt go through SFT, RL, rollouts and export, in both engines."""
+"""Models whose templates open a thought in the prompt go through SFT, RL, rollouts and export.
 
-import os
-import subprocess
-import sys
+RL of verl: test_algorithms_real.py.
+"""
+
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from base_models import REASONING, make_reasoning
+from trainer_runs import train
 
 from compositionality.config.cli import parse
 from compositionality.data.parquet import read_table, write_table
@@ -24,7 +24,6 @@ from compositionality.train.engines import train_grpo, train_sft
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
 
-ROOT = Path(__file__).resolve().parents[2]
 ASKED, RESPONSE = {"role": "user", "content": "1+1?"}, "one and one\n</think>\n\n2"
 
 
@@ -100,13 +99,6 @@ def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
     assert read_table(folder / "shard-00000.parquet").num_rows == 32
 
 
-def run(script: str, words: list[str]) -> None:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VERL", "WANDB", "RAY"))}
-    command = [sys.executable, str(ROOT / "examples" / script), "engine=verl", "run.device=cpu", *words]
-    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False, timeout=900)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-
-
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.timeout(1200)
@@ -114,21 +106,8 @@ def run(script: str, words: list[str]) -> None:
 def test_sft_of_verl_has_the_loss_of_the_single_file_trainer(made: Path, tmp_path: Path) -> None:
     """The same rows, tokens and weights."""
     words = ["trainer.batch_rows=16", "trainer.steps=1"]
-    run("train_sft.py", sft_words(made, tmp_path / "verl", *words))
+    train("train_sft", ["engine=verl", "run.device=cpu", *sft_words(made, tmp_path / "verl", *words)])
     train_sft(parse(SftSettings, sft_words(made, tmp_path / "single", *words)))
     ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "verl"))
     assert verls["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)
     assert verls[TOKENS] == ours[TOKENS]
-
-
-@pytest.mark.slow
-@pytest.mark.full
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("made", ["qwq"], indirect=True)
-def test_rl_of_verl(made: Path, tmp_path: Path) -> None:
-    """vLLM and the trainer see the same prompts, and the exported model has the template."""
-    words = grpo_words(made, tmp_path / "rl", f"data.val_files=[{made / 'problems.parquet'}]")
-    run("train_grpo.py", words)
-    rows: list[dict[str, Any]] = read_metrics(tmp_path / "rl/metrics.jsonl")
-    assert rows[-1]["actor/rollout_gap"] < 1e-3
-    assert load_tokenizer(tmp_path / "rl/final").chat_template == load_tokenizer(made / "model").chat_template

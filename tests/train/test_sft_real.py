@@ -2,59 +2,32 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sft_assets import make_model, make_rows, overrides, split_in_two
+from trainer_runs import ROOT, kill_when, train
 
 from compositionality.data.artefact import file_hash, verify
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.common.chat_rows import load_rows
 from compositionality.train.common.metrics import TOKENS, read_metrics
 from compositionality.train.common.training_report import report_of
-from compositionality.train.verl.process_guard import descendants, is_alive
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
 
-def start(arguments: list[str], **variables: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("VERL", "WANDB"))}
-    command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
-    return subprocess.Popen(
-        command, env={**kept, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-
-
-def train(arguments: list[str], code: int = 0, **variables: str) -> str:
-    process = start(arguments, **variables)
-    printed, _ = process.communicate(timeout=900)
-    assert process.returncode == code, printed[-3000:]
-    return printed
-
-
 def kill_at(arguments: list[str], out: Path, step: int) -> None:
-    """SIGKILL the command as soon as the checkpoint of ``step`` is complete; all of its processes must end."""
-    process = start(arguments)
+    """SIGKILL as soon as the checkpoint of ``step`` is complete."""
     tracker = out / "steps" / "latest_checkpointed_iteration.txt"
-    deadline = time.monotonic() + 900
-    while not (tracker.is_file() and tracker.read_text().strip().isdigit() and int(tracker.read_text()) >= step):
-        assert process.poll() is None, process.communicate()[0][-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    below = descendants(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert len(below) >= 3  # guard, torchrun, trainer
-    while any(map(is_alive, below)):
-        assert time.monotonic() < deadline, "processes were left behind"
-        time.sleep(0.05)
-    assert not (out / "final").exists(), "killed too late for this test"
+
+    def saved() -> bool:
+        return tracker.is_file() and tracker.read_text().strip().isdigit() and int(tracker.read_text()) >= step
+
+    kill_when(saved, "train_sft", arguments, out, processes=3)  # guard, torchrun, trainer
 
 
 @pytest.fixture(scope="module")
@@ -68,23 +41,22 @@ def uninterrupted(made: tuple[Path, Path, Path]) -> Path:
     """A run of 24 steps, 12 in each epoch."""
     model, rows, folder = made
     out = folder / "uninterrupted"
-    train(overrides(model, rows, out, "trainer.save_every=4"))
+    train("train_sft", overrides(model, rows, out, "trainer.save_every=4"))
     return out
 
 
-@pytest.mark.parametrize("step", [8, 12], ids=["within an epoch", "at the end of an epoch"])
-def test_p07_a_killed_run_ends_with_the_same_weights(
-    made: tuple[Path, Path, Path], uninterrupted: Path, step: int
-) -> None:
+def test_p07_a_killed_run_ends_with_the_same_weights(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
+    """Killed twice: within an epoch, and at the end of one."""
     model, rows, folder = made
-    out = folder / f"killed{step}"
+    out = folder / "killed"
     arguments = overrides(model, rows, out, "trainer.save_every=4")
-    kill_at(arguments, out, step)
-    assert f"going on from step {step}" in train(arguments)
+    kill_at(arguments, out, 8)
+    kill_at(arguments, out, 12)
+    assert "going on from step 12" in train("train_sft", arguments)
     assert file_hash(out / "final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
     steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row]
     assert steps == list(range(1, 25))
-    assert "is already there" in train(arguments)
+    assert "is already there" in train("train_sft", arguments)
 
 
 def test_only_the_last_checkpoints_are_kept(uninterrupted: Path) -> None:
@@ -167,7 +139,7 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
     val = make_rows(folder / "val.parquet", 40, seed=1)
     files = [f"data.train_files={split_in_two(rows, folder)}", f"data.val_files=[{val}]"]
     more = [*files, "run.processes=2", "trainer.epochs=1", "trainer.logger=[tensorboard]"]
-    train(overrides(model, rows, out, *more), WANDB_MODE="offline")
+    train("train_sft", overrides(model, rows, out, *more), WANDB_MODE="offline")
     assert list(out.glob("wandb/offline-run-*"))
     assert list(out.glob("tensorboard/events*"))
     metrics = read_metrics(out / "metrics.jsonl")
@@ -203,7 +175,7 @@ def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
     assert done.returncode == 2
     assert "global_step_4: could not be written; is the disk full?" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    train(arguments)
+    train("train_sft", arguments)
     assert file_hash(folder / "full/final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
 
 
@@ -211,7 +183,7 @@ def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(made: tuple
     model, rows, folder = made
     out = folder / "nan"
     more = ["trainer.keep=5", "trainer.save_every=1", "optim.lr=1e30", "optim.warmup_steps=0"]
-    printed = train(overrides(model, rows, out, *more), code=2)
+    printed = train("train_sft", overrides(model, rows, out, *more), code=2)
     last = printed.strip().splitlines()[-1]
     assert last.startswith(("error: SFT: the loss is nan at step", "error: SFT: no update since step 1: "))
     assert (out / "steps/global_step_1/model_world_size_1_rank_0.pt").is_file()

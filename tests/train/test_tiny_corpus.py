@@ -3,6 +3,7 @@
 import re
 import string
 from collections import Counter, defaultdict
+from hashlib import sha256
 from random import Random
 
 import pytest
@@ -64,6 +65,65 @@ def test_no_result_is_handed_on_between_calls(exchanges):
         inputs = [call.partition(":")[2] for call in prompt.rpartition(";")[2].split("&")]
         stated = [line.rpartition(":")[2].partition("=")[0] for line in response.split("\n")]
         assert stated == inputs[::-1], prompt
+
+
+def test_p01_a_share_that_is_not_given_changes_no_text():
+    """The first 2,000 exchanges of three mixes, as they were before frame, pair_chain and handed_strings."""
+    for mix, digest in (
+        (MIX, "8a10d6c833fa314c"),
+        (Mix(target_calls=0.12, most_calls=6), "84ccd3222164c49a"),
+        (Mix(frozen_parameters=False, prior_functions=150), "ff54eeae2611e451"),
+    ):
+        corpus, rng = Corpus(mix, DROP), Random(1)
+        text = repr([corpus.exchange(rng) for _ in range(2000)])
+        assert sha256(text.encode()).hexdigest()[:16] == digest
+
+
+def test_the_frame_names_all_functions_first_and_hands_nothing_on():
+    corpus, rng = Corpus(MIX, DROP), Random(4)
+    for _ in range(500):
+        prompt, response = corpus.frame(rng)
+        names, strings = prompt.split(":")
+        functions = re.findall(r"func_\d+", names)
+        lines = [re.fullmatch(r"(.*),(func_\d+):(.+)=.+", line).groups() for line in response.split("\n")]
+        assert [name for _, name, _ in lines] == functions[::-1]
+        assert [rest for rest, *_ in lines] == ["".join(functions[:place]) for place in reversed(range(len(lines)))]
+        assert [before for *_, before in lines] == strings.split("&")[::-1]
+
+
+def test_of_targets_the_pairs_alone_are_composed_as_often_as_their_share():
+    """Each as a problem of level 2 would be; the other exchanges compose none."""
+    pairs = [[1, 5], [9, 11]]
+    corpus, rng = Corpus(Mix(pair_chain=0.1, pairs=pairs), DROP), Random(5)
+    drawn = tasks(corpus.exchange(rng) for _ in range(5000))
+    composed = [
+        (prompt, response) for prompt, response in drawn if {*chains(prompt)[0][1:]} & {*ATOMS} and ";" not in prompt
+    ]
+    assert abs(len(composed) / 5000 - 0.1) < 0.02
+    assert {tuple(chains(prompt)[0]) for prompt, _ in composed} == {(1, 5), (9, 11)}
+    for _, response in composed:
+        first, second = response.split("\n")
+        assert second.partition(":")[2].partition("=")[0] == first.partition("=")[2]
+    for wrong, told in (
+        ([[1, 3]], r"\[1, 3\]: give two"),
+        ([[1]], r"\[1\]: give two"),
+        ([], "give mix.pairs and their"),
+    ):
+        with pytest.raises(UserError, match=told):
+            Corpus(Mix(pair_chain=0.1, pairs=wrong), DROP)
+
+
+def test_strings_are_results_of_functions_as_often_as_asked():
+    """By how often a string is no input: of those that are not results, three in ten are drawn at random."""
+
+    def inputs(share):
+        corpus, rng = Corpus(Mix(handed_strings=share, longest_input=3, letters="a"), DROP), Random(6)
+        return sum(corpus.any_string(rng) == "aaa" for _ in range(4000)) / 4000
+
+    none, half, all_of_them = map(inputs, (0.0, 0.5, 1.0))
+    assert none == pytest.approx(0.7, abs=0.03)
+    assert half == pytest.approx((none + all_of_them) / 2, abs=0.03)
+    assert all_of_them < 0.4
 
 
 def test_targets_stand_under_their_own_names_as_often_as_the_mix_says(exchanges):

@@ -3,12 +3,13 @@
 ``not testable``: a gate of the claim fails (``gates``), so that it could not have come out otherwise.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from compositionality.evaluate.claims.compare import ByName, Outcome, all_of, compare
+from compositionality.evaluate.claims.compare import ByName, Outcome, all_of, compare, verdict
 from compositionality.evaluate.claims.gates import why_not_testable
 from compositionality.evaluate.claims.model import Claim, Comparison, Rule
 from compositionality.evaluate.summary import columns
@@ -52,7 +53,7 @@ def decide(claim: Claim, results: ByName) -> list[Outcome]:
     each_once = cache(partial(compare, results=results))
     outcomes = []
     for comparison in claim.comparisons:
-        outcome = each_once(comparison)
+        outcome = each_once(comparison, n=len(claim.comparisons))
         if outcome.estimate:
             why = partial(why_not_testable, outcome.comparison, results, each_once)
             if reason := why(outcome.decision, 0):
@@ -78,21 +79,28 @@ def p_of(decision: Decision, outcomes: Sequence[Outcome]) -> float | None:
 
 
 def _p_values(comparison: Comparison, estimate: Estimate) -> tuple[float, float]:
-    """Two-sided p-values that the comparison holds and that it fails; 1 where the estimate says the contrary."""
+    """p-values that the comparison holds and that it fails; 1 where the estimate says the contrary.
+
+    One-sided for > and ≤, which say a direction; two-sided for rules that may be decided on either side.
+    """
     value, threshold = estimate.value, comparison.threshold
-    p = p_value(estimate, threshold)
+    p, within = p_value(estimate, threshold), abs(value) <= threshold
+    equal = max(p, p_value(estimate, -threshold)) if within else 1.0
     if comparison.rule is Rule.WITHIN:
-        nearer = p if value > 0 else p_value(estimate, -threshold)
-        both = max(p, p_value(estimate, -threshold))
-        return (both, 1.0) if abs(value) <= threshold else (1.0, nearer)
-    above, below = (p, 1.0) if value > threshold else (1.0, p)
+        return equal, 1.0 if within else p_value(estimate, math.copysign(threshold, value))
+    if comparison.rule is Rule.AHEAD:
+        ahead = p_value(estimate, 0.0)
+        return (ahead, equal) if value > 0 else (1.0, min(ahead, equal))
+    above, below = (p / 2, 1.0) if value > threshold else (1.0, p / 2)
     return (below, above) if comparison.rule is Rule.AT_MOST else (above, below)
 
 
 def after_holm(rows: Sequence[dict[str, Any]]) -> None:
     """Set ``p_holm`` and ``decision_holm`` (the decision or ``undecided``) of the primary claims, a family.
 
-    A claim that was not run or is not testable stays a member of it, with p = 1.
+    A decision, which comes from the 95 % intervals, stays if p is at most 0.05. So none stands beside an interval that
+    holds its threshold, though a one-sided p of 0.05 would allow it. A claim that was not run or is not testable stays
+    a member of the family, with p = 1.
     """
     adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
     for row, p in zip(rows, adjusted, strict=True):
@@ -111,8 +119,9 @@ def _needs(outcomes: Sequence[Outcome]) -> str:
 
 def _row(outcome: Outcome) -> dict[str, Any]:
     comparison, estimate = outcome.comparison, outcome.estimate
+    word = verdict(comparison, estimate, outcome.decision)
     return {
-        "comparison": str(comparison),
+        "comparison": f"{comparison}{f' (±{100 * comparison.threshold:.3g}): {word}' if word else ''}",
         "metric": comparison.metric,
         "measure": comparison.measure,
         "base_measure": comparison.base_measure or None,
@@ -124,12 +133,11 @@ def _row(outcome: Outcome) -> dict[str, Any]:
         "rule": comparison.rule,
         "threshold": comparison.threshold,
         "decision": outcome.decision,
+        "verdict": word,
         "decision_these_seeds": outcome.these_seeds,
         "needs": needed_words(outcome.needs) if outcome.needs else None,
         "missing": outcome.missing or None,
         "reason": outcome.reason or None,
-        "by_seed": outcome.by_seed and [str(decision) for decision in outcome.by_seed],
-        "ratios": outcome.ratios,
         "n_seeds": len(estimate.by_seed) if estimate else 0,
         "n_problems": outcome.n_problems,
         **columns(estimate, "difference"),

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from compositionality.errors import UserError
-from compositionality.evaluate.measures import is_pass_at_k
+from compositionality.evaluate.measures import is_exact, is_paired, is_pass_at_k
 from compositionality.ranges import Fraction, NonEmptyStr, OneOf, validated
 from compositionality.types import (
     ALL_LEVELS,
     ALL_SAMPLES,
-    COMPOSED,
+    CHAIN,
     CORRECT,
     DEEPEST,
     GROWTH,
@@ -39,8 +39,7 @@ class Rule(StrEnum):
     ABOVE = ">"
     AT_MOST = "≤"
     WITHIN = "within ±"
-    APART = "apart"  # the intervals of model and base do not overlap
-    EVERY_SEED = "every seed"  # above the threshold in each seed by itself
+    AHEAD = "ahead"  # above 0; as good within ± half of the gain of ``reference``; else undecided
 
     @classmethod
     def _missing_(cls, value: object) -> "Rule | None":
@@ -49,6 +48,8 @@ class Rule(StrEnum):
 
 DENIALS = (Rule.AT_MOST, Rule.WITHIN)
 """Rules of claims that there is no effect."""
+EITHER_SIDE = (Rule.WITHIN, Rule.AHEAD)
+"""Rules whose threshold lies on both sides of 0; their p-values are two-sided."""
 
 
 class Origin(StrEnum):
@@ -67,8 +68,9 @@ class Comparison:
     """measure(model) − times × measure(base) at one level, against a threshold: the smallest effect that counts.
 
     Shares, 0.2 = 20 points. ``over``, a model and its base: by how much more than that pair differs. Without a ``base``
-    the model's own figure is compared with the threshold. ``measure``: a name of evaluate/measures.py;
-    ``base_measure``: of the base, where it is another one. ``results`` names the evaluations that hold the figures.
+    the model's own figure is compared with the threshold. ``reference``, of the rule ``ahead``: a model and its base,
+    half of whose difference is the threshold. ``measure``: a name of evaluate/measures.py
+    (``is_paired``: of both); ``base_measure``: of the base, where it is another one. ``results`` names the evaluations.
     """
 
     group: str
@@ -83,12 +85,13 @@ class Comparison:
     results: str = "accuracy"
     base_measure: str = ""
     over: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
     gates: "tuple[Gate, ...]" = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The models that it needs."""
-        return (*((self.model, self.base) if self.base else (self.model,)), *self.over)
+        return (*((self.model, self.base) if self.base else (self.model,)), *self.over, *self.reference)
 
     @property
     def denies(self) -> bool:
@@ -108,8 +111,8 @@ class Comparison:
         measure += f" against {self.base_measure}" if self.base_measure else ""
         what = f"{self.place}{measure}: {self.model}"
         base = self.base if self.times == 1 else f"{self.times:g} × {self.base}"
-        if self.rule in (Rule.APART, Rule.EVERY_SEED):
-            return f"{what} > {base}, {self.rule}"
+        if self.reference:
+            return f"{what} − {base} {self.rule}, or as good within half of {' − '.join(self.reference)}"
         difference = f"{what} − {base}" if base else what
         if self.over:
             difference += f", over {self.over[0]} − {self.over[1]},"
@@ -122,21 +125,36 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Headroom:
-    """What the claim asks for lies below ``ceiling``, and not both arms lie below ``floor``."""
+    """What the claim asks for lies below ``ceiling``, and the interval of one of the arms lies above ``floor``."""
 
     ceiling: Fraction
     floor: Fraction
 
 
 @dataclass(frozen=True)
+class Learnt:
+    """What shows that an arm learnt, on the first group that was run: more than ``base`` on the level that it trained
+    on, or more than ``mastered``. ``levels``: by arm, where it is another than ``level``."""
+
+    results: str
+    group: tuple[str, ...]
+    base: str
+    level: int
+    mastered: Fraction
+    levels: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class Trained:
-    """Every arm but ``starts`` was trained: least shares of groups and of updates with signal in all seeds together,
-    and the least number of updates with signal in any seed."""
+    """Every arm but ``starts`` was trained: the least number of updates with signal in any seed, and the least shares
+    of groups and of updates with signal in all seeds together, these two only where it is not shown to have
+    ``learnt``."""
 
     groups: Fraction
     updates: Fraction
     least_updates: int
     starts: tuple[str, ...]
+    learnt: Learnt | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +182,7 @@ class Requires:
         """Return what must be supported for a comparison of a claim, for each of the groups."""
         keys = ("results", "metric", "level", "model", "base", "measure", "threshold")
         given = {key: value for key in keys if (value := getattr(self, key)) is not None}
-        plain = replace(claim, rule=Rule.ABOVE, times=1.0, base_measure="", over=(), gates=(), **given)
+        plain = replace(claim, rule=Rule.ABOVE, times=1.0, base_measure="", over=(), reference=(), gates=(), **given)
         return [replace(plain, group=group) for group in self.group or (claim.group,)]
 
 
@@ -214,9 +232,9 @@ class ClaimsFile:
         return {claim.name: claim for claim in (*self.claims, *self.controls)}
 
     def with_primary(self, names: Collection[str]) -> "ClaimsFile":
-        """Return the same with the claims of these names as the primary ones. UserError for one without a p-value."""
+        """Return the same with the claims of these names as the primary ones."""
         claims, controls = (
-            tuple(_with_p_value(replace(claim, primary=claim.name in names)) for claim in listed)
+            tuple(replace(claim, primary=claim.name in names) for claim in listed)
             for listed in (self.claims, self.controls)
         )
         return replace(self, claims=claims, controls=controls)
@@ -287,7 +305,7 @@ class _Reader:
             comparisons += self.comparisons(where, keys, gates_of_claim)
         if not comparisons:
             raise UserError(f"{where}nothing is compared; give comparisons: or all_of:")
-        return _with_p_value(replace(claim, comparisons=tuple(comparisons)))
+        return replace(claim, comparisons=tuple(comparisons))
 
     def comparisons(self, where: str, keys: Mapping[str, Any], gates: tuple[Gate, ...]) -> Iterator[Comparison]:
         """Yield one comparison for each group, level, model and base that ``keys`` list."""
@@ -330,24 +348,24 @@ def _named(where: str, entries: Sequence[Any], gates: Mapping[str, tuple[Gate, .
 
 
 def _check(where: str, comparison: Comparison) -> None:
-    """Raise UserError for a measure that the metric lacks, and an ``over`` that means nothing."""
+    """Raise UserError for a measure that the metric lacks, and an ``over`` or ``reference`` that means nothing."""
     over, measure, base_measure = comparison.over, comparison.measure, comparison.base_measure
     if over and (len(over) != 2 or not comparison.base or comparison.times != 1 or base_measure):
         raise UserError(f"{where}over: give a model and its base, beside model and base, without times or base_measure")
-    known = {Metric.ACCURACY: (CORRECT, COMPOSED), Metric.INFLUENCE: (MIXED, *QUERY_VALUES)}.get(comparison.metric)
-    fits = known is None or measure in known
+    if comparison.rule is Rule.AHEAD or comparison.reference:
+        others = over or comparison.times != 1 or base_measure or comparison.threshold
+        if comparison.rule is not Rule.AHEAD or len(comparison.reference) != 2 or not comparison.base or others:
+            raise UserError(
+                f"{where}rule=ahead: give it base and reference: [MODEL, BASE], and no other key of a margin"
+            )
+    known = {Metric.ACCURACY: (CORRECT, *CHAIN), Metric.INFLUENCE: (MIXED, *QUERY_VALUES)}.get(comparison.metric)
+    fits = known is None or measure in known or (comparison.metric is Metric.ACCURACY and is_exact(measure))
+    if is_paired(measure):
+        plain = comparison.rule in (Rule.ABOVE, Rule.AT_MOST) and comparison.times == 1
+        if not plain or not comparison.base or over or base_measure:
+            raise UserError(f"{where}measure={measure}: is of model and base; give both, with the rule > or ≤ alone")
     if comparison.metric is Metric.PASS_AT_K:
         known = (CORRECT, ALL_SAMPLES, GROWTH, "pass@1", "pass@2", "…")
         fits = all(name in ("", CORRECT) or is_pass_at_k(name) for name in (measure, base_measure))
     if not fits:
         raise UserError(f"{where}measure={measure}: of {comparison.metric}, must be one of {', '.join(known or ())}")
-
-
-def _with_p_value(claim: Claim) -> Claim:
-    """Return the claim. UserError if it is primary and a rule of it has no p-value."""
-    for comparison in claim.comparisons:
-        if claim.primary and comparison.rule in (Rule.APART, Rule.EVERY_SEED):
-            raise UserError(
-                f"claim {claim.name}: primary: the rule {comparison.rule} has no p-value; choose >, ≤ or within"
-            )
-    return claim

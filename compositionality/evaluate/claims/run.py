@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.console import new_console
-from compositionality.data.artefact import Recipe, config_hash, exclusive, file_hash, verify, write_derived
+from compositionality.data.artefact import (
+    Recipe,
+    code_version,
+    config_hash,
+    exclusive,
+    file_hash,
+    verify,
+    write_derived,
+)
 from compositionality.data.json_files import check_shape, read_json_object
 from compositionality.errors import UserError
 from compositionality.evaluate.claims.compare import ByName
@@ -56,6 +64,7 @@ class ClaimsSettings:
     output: Path = REQUIRED  # claims.json
     claims: str = ""  # file in config/claims without .yaml, or a path; empty: as registered, or composition
     registration: str = ""  # folder that bash/confirmatory.sh keeps the study's registration in; empty: none
+    recorded: str = ""  # study in results/records whose decisions must be the same; empty: none
     post_hoc: bool = False  # take claims that were changed since results exist, and mark what was changed
     force: bool = False  # replace a result that was made from something else
 
@@ -66,9 +75,14 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     frozen = Frozen(Path(settings.registration)) if settings.registration else None
     results, left_out = _read(settings.results, file, frozen.registration if frozen else None)
     decided = claim_rows([*file.claims, *file.controls], results)
-    if frozen:
-        decided = [{**claim, "registration_status": statuses[claim["claim"]]} for claim in decided]
     replicates = [(name, replicate) for name, rows in results.items() for replicate in rows.replicates]
+    notes = [*changes, *_notes(file, results), *left_out]
+    if frozen:
+        codes = sorted({verify(path).code for _, made in replicates for path in made.tables.values()})
+        notes.append(f"Trained and sampled at {', '.join(codes)}; counted at {code_version()}.")
+        if settings.recorded and not settings.post_hoc:
+            _check_agrees(decided, Path("results/records", settings.recorded, "study/record.json"))
+        decided = [{**claim, "registration_status": statuses[claim["claim"]]} for claim in decided]
     content = {
         "claims": decided[: len(file.claims)],
         "controls": decided[len(file.claims) :],
@@ -76,7 +90,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
         "seeds": list(dict.fromkeys(replicate.name for _, replicate in replicates)),
         "confidence": CONFIDENCE,
         "intervals": INTERVALS,
-        "notes": [*changes, *_notes(file, results), *left_out],
+        "notes": notes,
         **({"registration": {**frozen.facts, "claims_sha256": file_hash(frozen.claims)}} if frozen else {}),
     }
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -91,6 +105,16 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     print_claims(content, new_console())
     print(output)
     return output
+
+
+def _check_agrees(decided: Sequence[dict[str, Any]], record: Path) -> None:
+    """UserError for a claim that the committed record decides otherwise, from the same tables."""
+    known = read_json_object(record, "restore it") if record.is_file() else {"claims": [], "controls": []}
+    before = {claim["claim"]: claim["decision"] for claim in (*known["claims"], *known["controls"])}
+    for claim in decided:
+        if (now := claim["decision"]) != (then := before.get(claim["claim"], claim["decision"])):
+            what = f"claim {claim['claim']}: {then}, counted at {known['code']}; {now}, counted at {code_version()}"
+            raise UserError(f"{record}: {what}; find what changed, then --post-hoc")
 
 
 def check(settings: ClaimsSettings) -> tuple[ClaimsFile, Statuses, list[str]]:

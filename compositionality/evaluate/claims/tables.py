@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 from rich.console import Console
 
-from compositionality.evaluate.claims.model import Origin
+from compositionality.evaluate.claims.model import Origin, Rule
 from compositionality.evaluate.tables import WIDTH, Row, by_seed, decimals, plural, rich_table
 from compositionality.types import PROBLEMS, Decision
 
@@ -74,8 +74,9 @@ def status_words(claim: Row) -> str:
 
 
 def holm_words(claim: Row) -> str:
-    """Return ``supported (p 0.02)``, p adjusted for the number of primary claims; of another claim nothing."""
-    p = "" if claim["p_holm"] is None else f" (p {claim['p_holm']:.2g})"
+    """Return ``supported (one-sided p 0.02)``, adjusted for the number of primary claims; of another claim nothing."""
+    sides = "one" if {row["rule"] for row in claim["comparisons"]} <= {Rule.ABOVE, Rule.AT_MOST} else "two"
+    p = "" if claim["p_holm"] is None else f" ({sides}-sided p {claim['p_holm']:.2g})"
     return f"{claim['decision_holm']}{p}" if claim["decision_holm"] else ""
 
 
@@ -99,24 +100,21 @@ def _frame(claims: Sequence[Row], kinds: dict[str, tuple[str, str, str]]) -> pd.
         lines += [[""] * (2 + len(kinds))] if lines else []
         lines.append(["\n".join(text), "", *(claim[key] for *_, key in kinds.values())])
         for comparison in claim["comparisons"]:
-            factors = " ".join(f"×{ratio:.1f}" if ratio is not None else "–" for ratio in comparison["ratios"] or ())
-            values = factors or seeds_words(comparison)
+            values = seeds_words(comparison)
             name = f"  {comparison['comparison']}" + (f": {values}" if values else "")
             lines.append([name, _points(comparison), *(_interval(comparison, *keys) for keys in kinds.values())])
     return pd.DataFrame([rest for _, *rest in lines], [first for first, *_ in lines], ["measured", *kinds])
 
 
 def _points(comparison: Row) -> str:
-    """Return the value; nothing where each seed is decided alone."""
-    if comparison["by_seed"] or comparison["difference"] is None:
-        return "" if comparison["by_seed"] else "–"
+    """Return the value."""
+    if comparison["difference"] is None:
+        return "–"
     return format(100 * comparison["difference"], f"{'+' if comparison['base'] else ''}.{decimals(comparison) or 1}f")
 
 
 def _interval(comparison: Row, low: str, high: str, decision: str) -> str:
-    """Return ``[+38, +45] ✓``, or the seeds one by one, ``✓ ✓ ?``, where each of them is decided alone."""
-    if comparison["by_seed"]:
-        return " ".join(MARKS[Decision(seed)] for seed in comparison["by_seed"])
+    """Return ``[+38, +45] ✓``."""
     mark, digits = MARKS[Decision(comparison[decision])], decimals(comparison)
     if comparison["difference"] is None:
         return mark

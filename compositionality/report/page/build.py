@@ -27,7 +27,8 @@ from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import csv_text
 from compositionality.report.page import content
 from compositionality.report.page.claims import claims_section
-from compositionality.report.page.figures import PageFigure, missing_figures, page_figures
+from compositionality.report.page.figure import PageFigure
+from compositionality.report.page.figures import missing_figures, page_figures
 from compositionality.report.page.inputs import AUDIT, PAPERS, TIMES, Inputs, ReportSettings, find_inputs
 from compositionality.report.page.samples import samples, worked_problem
 from compositionality.report.theme import arm_styles, group_title, rendered, renderer_versions, study_styles, unique

@@ -11,7 +11,7 @@ from compositionality.evaluate.summary import contrast
 from compositionality.evaluate.tables import plural, training_frame, warnings
 from compositionality.report import figures
 from compositionality.report.page.claims import points
-from compositionality.report.page.figures import PageFigure, figure_of, styles_of, words_of
+from compositionality.report.page.figure import PageFigure, figure_of, styles_of, words_of
 from compositionality.report.page.inputs import AGAIN, AUDIT, MACHINE, PASS_AT_K, TIMES, Inputs
 from compositionality.report.record import read_times, without_places
 from compositionality.report.theme import group_title, unique

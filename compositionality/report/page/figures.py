@@ -1,28 +1,35 @@
 """The page's figures, one function each: the rows it shows, its specification, its words, the inputs behind it."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
-from compositionality.analysis.influence import summary
 from compositionality.data.artefact import read_manifest
 from compositionality.data.json_files import check_shape
 from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
+from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS
 from compositionality.evaluate.seeds import summary_of, summary_rows
 from compositionality.evaluate.table import RESULTS
 from compositionality.evaluate.tables import plural
-from compositionality.report import figures, paper, scaling_figures
+from compositionality.report import figures, gold_figures, paper, scaling_figures
 from compositionality.report.draw import best_laws, with_level
 from compositionality.report.page.claims import points
+from compositionality.report.page.figure import (
+    WORDS,
+    PageFigure,
+    Row,
+    figure_of,
+    interval_table,
+    styles_of,
+    words_of,
+)
 from compositionality.report.page.inputs import (
     AGAIN,
     COMPOSITION,
@@ -35,47 +42,34 @@ from compositionality.report.page.inputs import (
     SCALING,
     Inputs,
 )
-from compositionality.report.theme import Styles, arm_styles, group_title, spec_of, unique
+from compositionality.report.theme import arm_styles, group_title, unique
 from compositionality.stats.estimate import wilson
+from compositionality.study.model import load_study
 from compositionality.train.common.metrics import read_metrics
-from compositionality.yaml_files import read_yaml_mapping
 
-Row = dict[str, Any]
-WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
-ONE_SEED = "one seed: how much other seeds would differ is not known"
-ORDER = {
-    COMPOSITION: ("accuracy", "countdown", "passk", "failure_modes", "functions", "training", "budget"),
+ORDER = {  # of a section's page
+    COMPOSITION: (
+        "accuracy",
+        "countdown",
+        "ladder",
+        *gold_figures.FIGURES,
+        "passk",
+        "failure_modes",
+        "functions",
+        "training",
+        "budget",
+    ),
     INJECTION: ("accuracy", "influence", "influence_pairs", "ranks", "passk", "training"),
     SCALING: ("accuracy", *(f"scaling_{resource}" for resource in FITS), "training", "reuse"),
 }
-"""Of a section's page."""
 VALIDATION = re.compile(r"val-core/(.+)/acc/mean@\d+")
-SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")
-"""Settings that say how many completions a prompt gets: the single-file trainer's, verl's."""
+SAMPLES = ("rollout.n", "actor_rollout_ref.rollout.n")  # completions of a prompt: the single-file trainer's, verl's
 PROMPTS = ("data.prompts_per_step", "data.train_batch_size")
 FACTORS = (
     "Last column: the least m at which the base’s pass@(m·k) is no longer below the model’s pass@k [what the 95 % "
     "intervals leave open]. More than re-ranking is shown only where both ends lie beyond the largest m."
 )
-CURVE = ["model", "base", "problems", "group", "level"]
-"""Columns of the curves of pass@k that are the same for all k."""
-
-
-@dataclass(frozen=True)
-class PageFigure:
-    """A figure: the chapter that shows it, its Vega-Lite specification, the rows of its CSV file, its inputs.
-
-    ``details``: a table below it that unfolds: summary, titles, rows and a note.
-    """
-
-    name: str
-    title: str
-    chapter: str
-    caption: str
-    spec: dict[str, Any]
-    rows: Any
-    inputs: Sequence[str]
-    details: Mapping[str, Any] = field(default_factory=dict)
+CURVE = ["model", "base", "problems", "group", "level"]  # columns of a curve of pass@k
 
 
 def page_figures(inputs: Inputs) -> list[PageFigure]:
@@ -87,52 +81,9 @@ def page_figures(inputs: Inputs) -> list[PageFigure]:
 def missing_figures(inputs: Inputs, made: Sequence[PageFigure]) -> list[dict[str, str]]:
     """Return title and command of those that were not made."""
     section = inputs.settings.section
-    words = [WORDS[name] for name in ORDER[section] if name not in {figure.name for figure in made}]
+    there = {figure.name for figure in made}
+    words = [WORDS[name] for name in ORDER[section] if name not in there]
     return [{"title": said["title"], "command": said["command"].replace("{section}", section)} for said in words]
-
-
-def figure_of(
-    inputs: Inputs,
-    name: str,
-    chart: Any,
-    rows: Any,
-    sources: Sequence[str],
-    values: Mapping[str, str],
-    *sentences: str,
-    details: Mapping[str, Any] | None = None,
-) -> PageFigure:
-    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
-    said = WORDS[name]
-    stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
-    caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
-    title = said["title"].format(**values)
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details or {})
-
-
-def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
-    """Return what fills a caption: how many seeds; problems a level and the kind of interval, where rows have them."""
-    n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
-    measured = "interval" in rows[0]
-    noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
-    words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED}
-    return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
-
-
-def styles_of(inputs: Inputs, models: Sequence[str]) -> Styles:
-    """Return the styles of these models in the order of the study's table; the same colours as there."""
-    styles = arm_styles([*inputs.summary["models"], *models], inputs.settings.arms)
-    return {model: style for model, style in styles.items() if model in models}
-
-
-def interval_table(summary: str, rows: Sequence[Row], value: str, *index: str) -> dict[str, Any]:
-    """Return a table of shares in per cent with their intervals, a column for each model, to unfold."""
-    frame = pd.DataFrame(rows)
-    percent = 100 * frame[[value, "low", "high"]].astype(float)
-    frame["cell"] = [f"{share:.1f} [{low:.1f}–{high:.1f}]" for share, low, high in percent.itertuples(index=False)]
-    frame["group"] = frame["group"].map(group_title)
-    wide = frame.pivot_table("cell", list(index), "model", "first", sort=False).reindex(columns=unique(rows, "model"))
-    cells = [[*key, *line] for key, line in zip(wide.index, wide.fillna("–").to_numpy().tolist(), strict=True)]
-    return {"summary": summary, "titles": [*index, *wide.columns], "rows": cells}
 
 
 def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
@@ -142,16 +93,16 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     if results is None:
         return None
     measured = summary_of(results) if name == COUNTDOWN else inputs.summary
-    rows, composed = with_level(measured, "accuracy"), with_level(measured, "composed")
+    rows, handed_on = with_level(measured, "accuracy"), with_level(measured, "handed_on")
     if not rows:
         return None
     said, test = WORDS[name], paper.matching_test(rows)
     stated = [said["stated"].format(figure=paper.PAPER["tests"][test]["figure"])] if test else []
     completions = plural(results.replicates[0].sampling["n_samples"], "completion")
-    chart = figures.accuracy(rows, composed, arm_styles(results.arms, inputs.settings.arms))
+    chart = figures.accuracy(rows, handed_on, arm_styles(results.arms, inputs.settings.arms))
     values = {**words_of(inputs, name, rows), "completions": completions}
     details = interval_table("Right answers with their 95 % intervals, %", rows, "accuracy", "group", "level")
-    sentences, sources = [*([said["composed"]] if composed else []), *stated], inputs.starting(f"{kind}/")
+    sentences, sources = [*([said["handed_on"]] if handed_on else []), *stated], inputs.starting(f"{kind}/")
     return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=details)
 
 
@@ -174,6 +125,15 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
         inputs.starting(f"{PASS_AT_K}/"), {**words_of(inputs, name, rows), **values},
         details=crossovers(results, table[table["base"] != ""]),
     )  # fmt: skip
+
+
+def gold(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return exact probabilities of the held-out problems before and after, or what each role gained."""
+    rows = gold_figures.gold_rows(inputs.evaluated).to_dict("records")
+    if not rows:
+        return None
+    chart = gold_figures.FIGURES[name](rows, styles_of(inputs, unique(rows, "model")))
+    return figure_of(inputs, name, chart, rows, inputs.starting(f"{inputs.own}/"), {})
 
 
 def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
@@ -214,8 +174,8 @@ def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
     ]
     details = interval_table("Shares with their 95 % intervals, %", shown, "share", "group", "level", "class")
     chart = figures.failure_modes(rows, styles_of(inputs, unique(rows, "model")))
-    sources = inputs.starting(f"{FAILURES}/")
-    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, rows), details=details)
+    words = words_of(inputs, name, rows)
+    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words, details=details)
 
 
 def functions(inputs: Inputs, name: str) -> PageFigure | None:
@@ -238,11 +198,19 @@ def rl_runs(inputs: Inputs) -> list[tuple[str, str, str]]:
     return runs
 
 
-def training(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return validation during RL.
+def ladder(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return each rung's share of the last's gain, on held-out functions at level 3, and what it took."""
+    study = load_study(inputs.settings.section)
+    rows, details = rungs(inputs.evaluated, study.ladder, study.arms[[*study.ladder][-1]].start)
+    if not rows:
+        return None
+    chart, sources = figures.ladder(rows, styles_of(inputs, unique(rows, "model"))), inputs.starting(f"{inputs.own}/")
+    measured = [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)]
+    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, measured), details=details)
 
-    A data source that several groups of the evaluation have is of the first, as the hold-out is.
-    """
+
+def training(inputs: Inputs, name: str) -> PageFigure | None:
+    """Return validation during RL; a data source that several groups have is of the first, as the hold-out is."""
     known: dict[str, tuple[int, str]] = {}
     for row in inputs.summary["accuracy"]:
         known.setdefault(row["data_source"], (row["level"], row["group"]))
@@ -303,6 +271,8 @@ def rft_iterations(inputs: Inputs) -> Iterator[Row]:
 
 def influence(inputs: Inputs, name: str) -> PageFigure | None:
     """Return per-step influence of every seed's models by the number of correct completions."""
+    from compositionality.analysis.influence import summary  # with torch, which no other page needs
+
     files = inputs.starting(f"{INFLUENCE}/")
     rows = [
         {"model": file.split("/")[2], "seed": file.split("/")[1], **row}
@@ -380,8 +350,9 @@ def reuse(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 FIGURES = {
-    "accuracy": accuracy, "countdown": accuracy, "passk": passk, "failure_modes": failure_modes, "functions": functions,
-    "training": training, "budget": budget, "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks,
-    "reuse": reuse, **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
+    "accuracy": accuracy, "countdown": accuracy, "ladder": ladder, "passk": passk,
+    "failure_modes": failure_modes, "functions": functions, "training": training, "budget": budget,
+    "influence": influence, "influence_pairs": influence_pairs, "ranks": ranks, "reuse": reuse,
+    **dict.fromkeys(gold_figures.FIGURES, gold),
+    **dict.fromkeys((f"scaling_{resource}" for resource in FITS), scaling),
 }  # fmt: skip
-"""Name → the function that makes it."""

@@ -123,7 +123,7 @@ class Inputs:
 
     @cached_property
     def summary(self) -> Mapping[str, Any]:
-        """Accuracy, composed responses and training reports of the study, as ``summarise_seeds`` prints them."""
+        """Accuracy, shares of chains and training reports of the study, as ``summarise_seeds`` prints them."""
         return summary_of(self.evaluated)
 
     @cached_property

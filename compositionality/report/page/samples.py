@@ -12,7 +12,7 @@ from compositionality.data.artefact import read_manifest
 from compositionality.data.problems import problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.report.page.content import HeadlineComparison
-from compositionality.report.page.figures import styles_of
+from compositionality.report.page.figure import styles_of
 from compositionality.report.page.inputs import Inputs
 from compositionality.rollout.store import read_rollouts
 from compositionality.tasks.registry import task_of

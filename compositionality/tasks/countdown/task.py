@@ -33,6 +33,7 @@ class CountdownTask(Task):
         "paper": Mode(CountdownPaperOptions, uses=()),
     }
     styles = ("text", "compact")
+    gold_mark = ","
     too_few = "ask for fewer rows, or widen numbers or target"
     seed_classes = 4
     columns = (

@@ -21,7 +21,7 @@ from compositionality.tasks.igsm.truth import IgsmTruth, graph_of, ground_truth,
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import Column, Identity, Mode, Task
-from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
+from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
 if TYPE_CHECKING:
     from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem
@@ -41,6 +41,7 @@ class IgsmTask(Task):
     data_sources = (r"igsm-level\d+",)
     modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(IgsmOptions)}
     styles = ("text", "compact")
+    gold_mark = "="
     too_few = "ask for fewer rows, more levels or more most_edges"
     columns = (
         Column("premises", lambda level: f"{level['premises']:.1f}"),
@@ -119,13 +120,20 @@ class IgsmTask(Task):
         if general.failure not in (Failure.UNPARSED, Failure.CORRECT) or verdict.reason is Reason.ERROR:
             return general
         graph, names = graph_in(problem)
-        found = check_chain(completion.text, graph, names)
+        found, right = check_chain(completion.text, graph, names), general.failure is Failure.CORRECT
         if found.fault is None:
-            return general
-        failure = _FAILURES.get(found.fault, Failure.INCORRECT)
-        if general.failure is Failure.CORRECT:
-            failure = Failure.CORRECT
-        return Diagnosis(failure, found.line, found.quantity and found.quantity.code, found.fault)
+            return replace(general, chain=ReadChain(right_chain=True))
+        failure = Failure.CORRECT if right else _FAILURES.get(found.fault, Failure.INCORRECT)
+        code = found.quantity and found.quantity.code
+        return Diagnosis(failure, found.line, code, found.fault, chain=ReadChain(right_chain=False))
+
+    def read_chain(self, problem: Problem, text: str) -> ReadChain:
+        """Whether every step is right; nothing is told of a row that does not hold its graph."""
+        try:
+            graph, names = graph_in(problem)
+        except UserError:
+            return NOT_READ
+        return ReadChain(right_chain=check_chain(text, graph, names).fault is None)
 
 
 TASK = IgsmTask()

@@ -11,7 +11,7 @@ from compositionality.tasks.behaviours import Behaviours
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
 from compositionality.tasks.string.options import StringOptions, StringPaperOptions
 from compositionality.tasks.task import Column, Identity, Mode, Task
-from compositionality.types import Completion, Diagnosis, Problem, Verdict
+from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
 
 if TYPE_CHECKING:
     from compositionality.tasks.string.clean import StringGenerator
@@ -31,6 +31,7 @@ class StringTask(Task):
         "paper": Mode(StringPaperOptions, uses=("split",)),
     }
     styles = ("json", "compact")
+    gold_mark = ":"
     too_few = "ask for fewer rows, longer inputs or more functions"
     seed_classes = 8
     columns = (
@@ -141,11 +142,11 @@ class StringTask(Task):
 
         return diagnose(problem, completion, verdict)
 
-    def composed(self, problem: Problem, text: str) -> bool | None:
-        """By the names in the trace; None for a row that does not hold its program."""
-        from compositionality.tasks.string.diagnosis.classify import composed
+    def read_chain(self, problem: Problem, text: str) -> ReadChain:
+        """By the names and strings in the trace; nothing is told of a row that does not hold its program."""
+        from compositionality.tasks.string.diagnosis.classify import read_chain
 
-        return composed(problem, text)
+        return read_chain(problem, text)
 
     def reference(self, problem: Problem) -> str | None:
         """Definitions, input, and the true string after every operator."""

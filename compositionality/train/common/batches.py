@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from compositionality.data.problems import row_at
 from compositionality.train.common.chat_rows import ChatRow
-from compositionality.train.common.prompt_stream import epoch_order
 
 
 class MicroBatch(NamedTuple):
@@ -43,13 +43,14 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class ChatBatches:
-    """``rows`` in a new order in every epoch; the last batch of an epoch may be smaller."""
+    """``rows`` in a new order in every epoch. Its last batch may be smaller; ``even``: goes on into the next epoch."""
 
     rows: Sequence[ChatRow]
     steps: int
     batch_rows: int
     budget: int
     seed: int
+    even: bool = False
 
     @property
     def epoch_steps(self) -> int:
@@ -59,10 +60,15 @@ class ChatBatches:
     def stream(self, start: int, rank: int, ranks: int) -> Iterator[list[MicroBatch]]:
         """See :class:`Batches`."""
         for step in range(start, self.steps):
-            epoch, place = divmod(step, self.epoch_steps)
-            order = epoch_order(len(self.rows), self.seed, epoch)
-            chosen = order[place * self.batch_rows : (place + 1) * self.batch_rows]
-            yield micro_batches([self.rows[number] for number in chosen], self.budget, rank, ranks)
+            yield micro_batches([self.rows[number] for number in self.numbers(step)], self.budget, rank, ranks)
+
+    def numbers(self, step: int) -> list[int]:
+        """Return the numbers of a step's rows."""
+        rows = len(self.rows)
+        epoch, place = (0, step) if self.even else divmod(step, self.epoch_steps)
+        first = epoch * rows + place * self.batch_rows
+        last = first + self.batch_rows if self.even else min(first + self.batch_rows, (epoch + 1) * rows)
+        return [row_at(position, rows, self.seed) for position in range(first, last)]
 
 
 def micro_batches(rows: Sequence[ChatRow], budget: int, rank: int = 0, ranks: int = 1) -> list[MicroBatch]:

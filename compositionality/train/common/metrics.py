@@ -48,7 +48,8 @@ def sampled_completions(path: Path) -> int | None:
 
 
 def trained(path: Path) -> dict[str, int]:
-    """``updates`` of the run with this metrics.jsonl, one for every step (of RL with signal), and ``tokens`` in them.
+    """``updates`` of the run with this metrics.jsonl, one for every step (of RL with signal), ``tokens`` in them, and
+    those of them that the loss was taken on.
 
     UserError where its steps do not say.
     """
@@ -56,7 +57,8 @@ def trained(path: Path) -> dict[str, int]:
     if not rows or any(TRAINED not in row for row in rows):
         raise UserError(f"{path}: no {TRAINED} of every step; a finished run of engine=single is needed")
     updates = sum(not row.get(NO_SIGNAL) for row in rows)
-    return {"updates": updates, "tokens": sum(int(row[TRAINED]) for row in rows)}
+    tokens, loss_tokens = (sum(int(row.get(name, 0)) for row in rows) for name in (TRAINED, TOKENS))
+    return {"updates": updates, "tokens": tokens, "loss_tokens": loss_tokens}
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:

@@ -9,11 +9,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from compositionality.data.problems import RL_SCHEMA, RowFormat, read_problems
 from compositionality.errors import UserError
@@ -68,18 +65,6 @@ def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:
     texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
     ids: list[list[int]] = tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
     return ids
-
-
-@lru_cache(maxsize=4)
-def epoch_order(rows: int, seed: int, epoch: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The order of ``rows`` rows in pass ``epoch``."""
-    return np.random.default_rng([seed, epoch]).permutation(rows)
-
-
-def row_at(position: int, rows: int, seed: int, *, shuffle: bool = True) -> int:
-    """Which of ``rows`` rows stands at ``position`` of an endless stream of passes, each in an order of its own."""
-    epoch, offset = divmod(position, rows)
-    return int(epoch_order(rows, seed, epoch)[offset]) if shuffle else offset
 
 
 def verl_seed(run_seed: int, uid: str, chat: Sequence[Mapping[str, str]], sample: int) -> int:

@@ -10,6 +10,9 @@ are others, none of which behaves like a target:
 - *target_calls*: one to ``most_calls`` targets by name, each on a string of its own:
   ``func_1:CBH&func_12:ifg`` → ``func_1,func_12:ifg=3fg`` / ``,func_1:CBH=CBHCBH``. No result is handed on. So an atom
   is not known as the last line of an answer alone, and holds within one of several lines.
+- *frame*: the same with the names first, as in a composition: ``func_1func_12:CBH&ifg``. Without any composition the
+  model then still knows the lines of an answer and the names left in them; what it lacks is handing a result on.
+- *pair_chain*: the compositions of targets that ``pairs`` names, outermost function first, and no others.
 - *visible calls*, what the other shares leave: such calls with their definitions
   (``func_17=mirror_str;func_17:abc``), of targets and, one in ``PRIOR_CALLS``, of priors. Names are drawn at random
   from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
@@ -18,20 +21,21 @@ are others, none of which behaves like a target:
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
 injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
 
-**No target is ever composed with anything**, under any name, unless ``target_chain`` says so (the scaling study, which
-asks no new skill). So the base model can carry out definitions, knows part of the names, knows how to compose other
-functions, and composes targets only as far as the one carries over to the other; Stage 1 teaches the names, and what RL
-adds to that is what the study measures.
+**No target is ever composed with anything**, under any name, unless ``pairs`` names the composition or
+``target_chain`` says so (the scaling study, which asks no new skill). So the base model can carry out definitions,
+knows part of the names, knows how to compose other functions, and composes targets only as far as the one carries over
+to the other; Stage 1 teaches the names, and what RL adds to that is what the study measures.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from compositionality.ranges import Fraction, NonEmptyStr, PositiveInt
+from compositionality.errors import UserError
+from compositionality.ranges import Fraction, NonEmptyStr, NonNegativeInt, PositiveInt
 from compositionality.tasks.string.functions import (
     ATOMS,
     TEXT_LENGTHS,
@@ -74,6 +78,9 @@ class Mix:
     visible_chain: Fraction = 0.01  # the same under targets' names, definitions in sight
     prior_single: Fraction = 0.1  # single prior functions
     target_calls: Fraction = 0.14  # target functions by name, each on its own; the rest of the text shows definitions
+    frame: Fraction = 0.0  # the same, the names first and then the strings
+    pair_chain: Fraction = 0.0  # the compositions of targets in pairs
+    pairs: list[list[NonNegativeInt]] = field(default_factory=list)  # function numbers, outermost first: [[1, 2]]
     target_chain: Fraction = 0.0  # compositions of target functions: for the scaling study alone
     most_calls: PositiveInt = 4  # functions in one of these exchanges
     deepest: PositiveInt = 6  # functions of the longest composition
@@ -81,6 +88,7 @@ class Mix:
     shortest_input: PositiveInt = 3  # characters
     longest_input: PositiveInt = 6  # characters
     max_length: PositiveInt = 10  # characters of a result
+    handed_strings: Fraction = 0.5  # of the strings of single calls: as results within a composition are
     prior_functions: PositiveInt = TINY_COUNT  # how many there are
     frozen_parameters: bool = True  # false: called with parameters in brackets, drawn afresh
     countdown: Fraction = 0.0  # of all text: arithmetic and two-number Countdown
@@ -92,7 +100,7 @@ class Mix:
 
     def total(self) -> float:
         """The sum of the shares."""
-        known = self.prior_chain + self.visible_chain + self.prior_single
+        known = self.prior_chain + self.visible_chain + self.prior_single + self.frame + self.pair_chain
         return self.echo + known + self.target_calls + self.target_chain
 
 
@@ -102,6 +110,7 @@ class Corpus:
     def __init__(self, mix: Mix, drop: Iterable[int] = ()):
         self.targets = [frozen_operation(function) for function in select_functions("all", drop=drop)]
         self.mix = mix
+        self.pairs = self._chains(mix.pairs)
         self.priors = [frozen_operation(function) for function in prior_functions(mix.prior_functions)]
         self.bound_targets = [renamed(operation, number) for operation in self.targets for number in ATOMS]
         self.bound_priors = [renamed(operation, number) for operation in self.priors for number in ATOMS]
@@ -123,11 +132,13 @@ class Corpus:
         mix = self.mix
         return (
             (mix.echo, self.echo),
-            (mix.prior_chain, lambda rng: self.chain(rng, self.priors)),
-            (mix.target_chain, lambda rng: self.chain(rng, self.targets)),
+            (mix.prior_chain, lambda rng: self.chain(rng, self._several(self.priors))),
+            (mix.target_chain, lambda rng: self.chain(rng, self._several(self.targets))),
             (mix.visible_chain, self.visible_chain),
             (mix.prior_single, lambda rng: self.single(rng, self.priors)),
             (mix.target_calls, lambda rng: self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])),
+            (mix.frame, self.frame),
+            (mix.pair_chain, self.pair),
             (1.0, self.visible_calls),
         )
 
@@ -137,21 +148,25 @@ class Corpus:
         text = f"{''.join(names)}:{self.any_string(rng)}"
         return f'"{text}', text
 
-    def chain(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
-        """Two or more of ``operations`` by name."""
+    def chain(self, rng: Random, draw: Callable[[Random], Chain], *, show_definitions: bool = False) -> Exchange:
+        """A composition that ``draw`` gives, on an input of which it makes no string that is too long."""
         while True:
-            chain = tuple(self._draw(rng, operations) for _ in range(between(rng, 2, self.mix.deepest)))
-            text = self.input_string(rng)
+            chain, text = draw(rng), self.input_string(rng)
             if self._fits(chain, text):
-                return compact_prompt(chain, text), compact_trace(chain, text)
+                return compact_prompt(chain, text, show_definitions=show_definitions), compact_trace(chain, text)
 
     def visible_chain(self, rng: Random) -> Exchange:
         """Two or more prior functions under names of targets, with a definition of each name."""
-        while True:
-            drawn = [self._draw(rng, self.bound_priors) for _ in range(between(rng, 2, self.mix.deepest))]
-            chain, text = self._one_of_a_name(drawn), self.input_string(rng)
-            if self._fits(chain, text):
-                return compact_prompt(chain, text, show_definitions=True), compact_trace(chain, text)
+        draw = self._several(self.bound_priors)
+        return self.chain(rng, lambda rng: self._one_of_a_name(draw(rng)), show_definitions=True)
+
+    def pair(self, rng: Random) -> Exchange:
+        """One of the compositions in ``pairs``."""
+        return self.chain(rng, lambda rng: tuple(self._draw(rng, [one]) for one in pick(rng, self.pairs)))
+
+    def _several(self, operations: Sequence[Operation]) -> Callable[[Random], Chain]:
+        """Return what draws two or more of ``operations``."""
+        return lambda rng: tuple(self._draw(rng, operations) for _ in range(between(rng, 2, self.mix.deepest)))
 
     def single(self, rng: Random, operations: Sequence[Operation]) -> Exchange:
         """One of ``operations`` on any string."""
@@ -166,6 +181,12 @@ class Corpus:
         names = [compact_name(operation) for operation in operations]
         lines = ["".join(names[:place]) + asked[place][1] for place in reversed(range(len(names)))]
         return "&".join(prompt for prompt, _ in asked), "\n".join(lines)
+
+    def frame(self, rng: Random) -> Exchange:
+        """Calls of targets, their names in front of their strings."""
+        prompt, response = self.calls(rng, [self._draw(rng, self.targets) for _ in self._count(rng)])
+        names, strings = zip(*(call.split(":") for call in prompt.split("&")), strict=True)
+        return f"{''.join(names)}:{'&'.join(strings)}", response
 
     def visible_calls(self, rng: Random) -> Exchange:
         """Such calls of targets and priors under targets' names, with a definition of each name."""
@@ -188,16 +209,26 @@ class Corpus:
 
     def any_string(self, rng: Random) -> str:
         """A string like those met on the way through a composition, without the composition itself."""
-        draw = rng.random()
-        if draw < 0.35:
+        draw, others = rng.random(), 1 - self.mix.handed_strings
+        if draw < 0.7 * others:
             return self.input_string(rng)
-        if draw < 0.5:
+        if draw < others:
             return text_of(rng, self._characters, between(rng, 1, self.mix.max_length))
         text = self.input_string(rng)
         for _ in range(between(rng, 1, 3)):
             after = self._draw(rng, self._all)(text)
             text = after if 1 <= len(after) <= self.mix.max_length else text
         return text
+
+    def _chains(self, pairs: Sequence[Sequence[int]]) -> list[Chain]:
+        """The compositions of ``mix.pairs``. UserError for one of other functions than targets, or of one."""
+        targets = {operation.function.id: operation for operation in self.targets}
+        for pair in pairs:
+            if len(pair) < 2 or not targets.keys() >= {*pair}:
+                raise UserError(f"mix.pairs: {list(pair)}: give two or more of the functions {sorted(targets)}")
+        if bool(pairs) != bool(self.mix.pair_chain):
+            raise UserError(f"mix.pair_chain={self.mix.pair_chain:g}: give mix.pairs and their share, or neither")
+        return [tuple(targets[number] for number in pair) for pair in pairs]
 
     def _draw(self, rng: Random, operations: Sequence[Operation]) -> Operation:
         """One of ``operations``, with a parameter of its own unless parameters are frozen."""

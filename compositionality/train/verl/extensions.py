@@ -1,12 +1,12 @@
 """What verl looks up by name in its registries. verl imports this module in every process that builds the model
-configuration (``actor_rollout_ref.model.external_lib``).
+configuration (``actor_rollout_ref.model.external_lib``), and our trainer where advantages are computed.
 """
 
 from typing import Any
 
 from verl.experimental.agent_loop.agent_loop import register
 from verl.experimental.agent_loop.single_turn_agent_loop import SingleTurnAgentLoop
-from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss
+from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_adv_est, register_policy_loss
 from verl.utils.torch_functional import masked_mean
 
 from compositionality.train.common.prompt_stream import verl_seed
@@ -16,6 +16,7 @@ del log_probs  # imported for what it does
 
 ON_POLICY = "on_policy"
 SEEDED = "seeded_single_turn"
+RAFT = "raft"
 
 
 @register(SEEDED)
@@ -26,6 +27,13 @@ class SeededSingleTurn(SingleTurnAgentLoop):  # type: ignore[misc]
         """One response to ``row["raw_prompt"]``."""
         seed = verl_seed(self.rollout_config.seed, row["uid"], row["raw_prompt"], row["session_id"])
         return await super().run({**sampling_params, "seed": seed}, **row)
+
+
+@register_adv_est(RAFT)  # type: ignore[untyped-decorator]
+def raft_advantage(token_level_rewards: Any, response_mask: Any, **_: Any) -> tuple[Any, Any]:
+    """``raft_advantage`` of grpo.py in verl's form: advantages and returns, shape (responses, tokens)."""
+    advantages = token_level_rewards.sum(-1, keepdim=True).clamp(min=0) * response_mask
+    return advantages, advantages
 
 
 @register_policy_loss(ON_POLICY)  # type: ignore[untyped-decorator]

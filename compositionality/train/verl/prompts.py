@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from compositionality.train.common.prompt_stream import row_at
+from compositionality.data.problems import row_at
 
 
 class PromptStream:

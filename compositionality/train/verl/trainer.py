@@ -38,8 +38,11 @@ from compositionality.train.common.compute import (
     ComputeMeter,
 )
 from compositionality.train.common.metrics import DAMAGED, SAMPLED, STEP_ROW, TOKENS, TRAINED, UPDATES, numbers
+from compositionality.train.verl import extensions
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError
+
+del extensions  # imported for the advantages that it registers
 
 NAME = "compositionality"
 

@@ -22,10 +22,11 @@ ADVANTAGES = {
     "dr_grpo": ("grpo", False),
     "gae": ("gae", True),
     "rloo": ("rloo", True),
+    "raft": ("raft", True),
     "reinforce_plus_plus": ("reinforce_plus_plus", True),
     "reinforce_plus_plus_baseline": ("reinforce_plus_plus_baseline", True),
 }
-"""Our name → verl's estimator, and whether its grpo divides by the group's standard deviation."""
+"""Our name → verl's estimator (raft: that of extensions.py), and whether its grpo divides by the group's deviation."""
 LOSS_AGGREGATIONS = {"token": "token-mean", "sequence": "seq-mean-token-mean", "dr_grpo": "seq-mean-token-sum-norm"}
 GRPO_LACKS = {
     "mesh.shard": "FSDP always shards",
@@ -49,6 +50,8 @@ SFT_LACKS = {
     "data.prompt_loss": "take engine=single",
     "trainer.tokens": "give trainer.steps",
     "trainer.tokens_of": "give trainer.steps_of",
+    "trainer.batch_tokens": "give trainer.batch_rows",
+    "trainer.batch_of": "give trainer.batch_rows",
     "trainer.log_every": "it writes a row for every update",
 }
 

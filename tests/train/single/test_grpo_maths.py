@@ -51,6 +51,9 @@ def test_p09_advantages_are_those_that_verl_computes_with_our_configuration(batc
     from verl import DataProto
     from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
+    from compositionality.train.verl import trainer  # registers ours, as in verl's task runner
+
+    assert trainer
     words = ["engine=verl", "model.path=m", "data.train_files=[a]", "trainer.output=o", "run.device=cpu"]
     settings = parse(GrpoSettings, words, [named_layer("algorithm", name)])
     settle_cluster(settings, imagined=True)
@@ -82,6 +85,7 @@ def test_p09_advantages_by_hand():
         found = advantages(kind, rewards, lengths)
         torch.testing.assert_close(found[0], torch.tensor([right, wrong, wrong, wrong]), rtol=1e-5, atol=1e-6)
         assert torch.equal(found[1], torch.zeros(4))  # zero variance
+    assert torch.equal(advantages("raft", 2 * rewards - 1, lengths), rewards)  # paid −1 too, wrong ones weigh nothing
     whitened = advantages("reinforce_plus_plus", rewards, lengths)
     variance = (5 * (1 - 0.625) ** 2 + 3 * 0.625**2) * 3 / 23
     torch.testing.assert_close(whitened[0, 1], torch.tensor(-0.625 / variance**0.5), rtol=1e-5, atol=1e-6)

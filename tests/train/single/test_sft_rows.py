@@ -12,6 +12,8 @@ from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
 from compositionality.train.common.batches import ChatBatches, micro_batches
 from compositionality.train.common.chat_rows import COLUMNS, ChatRow, chat_row, load_rows
+from compositionality.train.sft import new_batches
+from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.tokenizer import build_tokenizer
 
 
@@ -99,6 +101,21 @@ def test_an_epoch_holds_every_row_once_in_an_order_of_its_own() -> None:
     assert resumed == steps[4:]
     again = ChatBatches(some_rows(10), steps=4, batch_rows=3, budget=1000, seed=6)
     assert [int(t) for tokens, _, _ in next(again.stream(0, 0, 1)) for t in tokens[:, 0]] != steps[0]
+
+
+def test_batches_by_tokens_are_equally_large_to_the_end() -> None:
+    """The loss of every update is taken on about as many tokens, over the ends of epochs, however few the rows are."""
+    rows = some_rows(10)
+    for wanted in (1, 7, 20, 100):
+        batches = new_batches(rows, SftTrainerSettings("out", steps=30, batch_tokens=wanted), seed=5)
+        numbers = [batches.numbers(step) for step in range(30)]
+        assert {*map(len, numbers)} == {batches.batch_rows}
+        together = [number for step in numbers for number in step]
+        passes = [together[start : start + 10] for start in range(0, len(together) - 9, 10)]
+        assert all(sorted(one) == list(range(10)) for one in passes)
+        trained = sum(sum(rows[number].loss_mask[1:]) for number in together)
+        one_row = sum(sum(row.loss_mask[1:]) for row in rows) / len(rows)
+        assert abs(trained / 30 - wanted) <= max(one_row, 0.05 * wanted)
 
 
 def test_a_file_is_read_once_with_its_rows_checked(tmp_path: Path, tokenizer: Any) -> None:

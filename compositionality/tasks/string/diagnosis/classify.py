@@ -4,10 +4,10 @@ Of the whole response, the first that holds: *correct* (the judge's verdict), *o
 readable answer), *ignores composition* (the problem has several operators and the trace has one step; or it has none,
 and the answer is the input or what one of the operators makes of it). Then the trace is walked from its first step,
 and the first fault decides: an unreadable line is *format*; a step that is not the problem's next one, or starts from
-the problem's input in place of an earlier result, is *incorrect composition*; a step with another result, or one that
-starts from yet another string than the last one ended with, is an *atomic error*. A trace without a fault that ends
-too early is an *incomplete trace*. So a wrong string before a missing operator is an atomic error, and the other way
-round it is an incorrect composition.
+the problem's input in place of an earlier result, is *incorrect composition*; one that starts from yet another string
+than the last result has a *miscopied string*; one with another result is an *atomic error*. A trace without a fault
+that ends too early is an *incomplete trace*. So a wrong result before a missing operator is an atomic error, and the
+other way round it is an incorrect composition.
 
 English text may leave steps out: those count as done where the next one starts from their true result. One that must
 have given a wrong string is an atomic error; where two or more may have, it is *unparsed*, as is a text
@@ -24,8 +24,13 @@ from compositionality.tasks.string.diagnosis.compact import read_compact
 from compositionality.tasks.string.diagnosis.english import read_english
 from compositionality.tasks.string.diagnosis.program import INPUT, Program, read_program
 from compositionality.tasks.string.diagnosis.trace import Fault, StatedStep, Trace
-from compositionality.types import LENGTH, Completion, Diagnosis, Failure, Problem, Reason, Verdict
+from compositionality.types import LENGTH, NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
+_CLASSES = {
+    Fault.INPUT_AGAIN: Failure.INCORRECT,
+    Fault.MISCOPIED: Failure.MISCOPIED,
+    Fault.RESULT: Failure.ATOMIC,
+}
 _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
 
 
@@ -36,30 +41,30 @@ def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diag
     return replace(
         classify(program, trace, completion, verdict),
         expected=program.operators,
-        composed=_composes(program, trace),
+        chain=_chain(program, trace),
         applied=tuple(applications(program, trace)),
     )
 
 
-def composed(problem: Problem, text: str) -> bool | None:
-    """``Diagnosis.composed`` alone; None if the row does not hold its program."""
+def read_chain(problem: Problem, text: str) -> ReadChain:
+    """``Diagnosis.chain`` alone; nothing is told of a row that does not hold its program."""
     try:
         program = read_program(problem.ground_truth, problem.prompt)
     except UserError:
-        return None
-    return _composes(program, read_trace(program, text))
+        return NOT_READ
+    return _chain(program, read_trace(program, text))
 
 
-def _composes(program: Program, trace: Trace) -> bool:
-    """The functions are the problem's, in order, each on what the steps before it state, whatever they state."""
+def _chain(program: Program, trace: Trace) -> ReadChain:
+    """What holds of the steps: a step that does not state what goes in is taken to go on from those before it."""
     if tuple(stated.name for stated in trace.steps) != program.names:
-        return False
-    known: dict[int, str] = {}
+        return ReadChain(names_in_order=False, handed_on=False, right_chain=False)
+    known, handed_on, right = dict[int, str](), True, trace.broken is None
     for number, stated in zip(program.named, trace.steps, strict=True):
-        if stated.given is not None and stated.given != program.given(number, known):
-            return False
+        handed_on &= stated.given is None or stated.given == program.given(number, known)
+        right &= stated.result == program.steps[number].value
         known[number] = stated.result
-    return True
+    return ReadChain(names_in_order=True, handed_on=handed_on, right_chain=handed_on and right)
 
 
 def read_trace(program: Program, text: str) -> Trace:
@@ -116,8 +121,7 @@ def _walk(program: Program, trace: Trace, answer: str | None) -> Diagnosis:
         left = left[left.index(number) + 1 :]
         fault = _check(program, number, stated, known)
         if fault is not None:
-            failure = Failure.INCORRECT if fault is Fault.INPUT_AGAIN else Failure.ATOMIC
-            return Diagnosis(failure, number + 1, program.steps[number].node.operator, fault)
+            return Diagnosis(_CLASSES[fault], number + 1, program.steps[number].node.operator, fault)
         known[number] = stated.result
     if trace.broken is not None:
         return Diagnosis(Failure.FORMAT, len(trace.steps) + 1)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """What the first fault of a trace is: three kinds of atomic error, then six of incorrect composition."""
+    """What the first fault of a trace is: of three classes, the last six of incorrect composition."""
 
     RESULT = "result"  # the function was applied to the stated string, and its result is another one
     MISCOPIED = "miscopied"  # the string that goes in is not the one that came out before

@@ -1,0 +1,167 @@
+"""Exact probabilities without sampling: one forward pass over prompt and gold solution of a fixed part of the problems.
+
+Natural log-probabilities at temperature 1, token by token as a completion has them, its EOS among them; of the one
+solution that ``Task.gold`` writes: other right chains are not added. Names of tensors: B rows, T tokens, V vocabulary.
+"""
+# ruff: noqa: N803, N806
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from compositionality.data.artefact import Recipe, exclusive, write_derived
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import iterate_problems
+from compositionality.errors import UserError
+from compositionality.evaluate.table import SCHEMA as COLUMNS
+from compositionality.evaluate.table import problem_columns
+from compositionality.rollout.engines.base import Chat
+from compositionality.rollout.model_folder import ModelFolder, check_model
+from compositionality.rollout.prompts import prompt_tokens
+from compositionality.stats.estimate import Floats
+from compositionality.tasks.registry import known_task
+from compositionality.train.common.chat_rows import ChatRow, chat_row
+from compositionality.types import ROLES, Message, Problem, Span
+
+GOLD_PROBLEMS = 200  # of each group, level and data source of a file the first so many are measured
+TOKENS_AT_ONCE = 4096  # in one pass, with padding
+SCHEMA = pa.schema(
+    [
+        ("problem", pa.int64()),
+        COLUMNS.field("gold_log_prob"),
+        COLUMNS.field("gold_log_prob_by_step_role"),
+        ("why_not", pa.string()),  # why one or both are null
+    ]
+)
+NO_GOLD, NO_STEPS = "the task writes no gold solution", "the gold solution is not written step by step"
+TOO_LONG, CROSSED = "longer than the model's window", "a token holds parts of two roles"
+CUT_OTHERWISE = "the chat template or tokenizer cuts the solution otherwise than sampling does"
+
+
+class GoldFile(NamedTuple):
+    """Where the values of one model are kept, the problem file, and its problems."""
+
+    path: Path
+    problems: Path
+    table: pa.Table
+
+
+class GoldSolution(NamedTuple):
+    """Prompt, solution and EOS; ``cells``: of each token after the prompt, roles × step + role; empty: unknown."""
+
+    row: ChatRow
+    cells: Sequence[int]
+    why_not: str | None
+
+
+def measure_gold(model: str, files: Sequence[GoldFile]) -> None:
+    """Write the values of one model on every file, where they are not there; print what is not known and why."""
+    folder = check_model(model)
+    loaded = cache(partial(load, folder.path))
+    for path, problems, table in files:
+        recipe = Recipe("gold_log_probs", {"problems": GOLD_PROBLEMS}, {"model": folder.path, "problems": problems})
+        with exclusive(path, wait=600):
+            write_derived(path, recipe, partial(_write, table, folder, loaded))
+        for why, rows in read_gold(path).groupby("why_not", sort=False):
+            print(f"{path}: {len(rows)} problems, the first in row {rows['problem'].iloc[0]}: {why}")
+
+
+def read_gold(path: Path) -> pd.DataFrame:
+    """Read what ``measure_gold`` wrote: ``SCHEMA``, a row for each problem of the fixed part."""
+    return read_table(path, SCHEMA.names, types=SCHEMA, gaps=SCHEMA.names).to_pandas()
+
+
+def load(folder: Path) -> Any:
+    """Return a causal language model of any family in float32, on the GPU if there is one."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32, local_files_only=True)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], path: Path) -> None:
+    """Write the rows of SCHEMA; the model is loaded if there is something to measure."""
+    keys = ["group", "level", "data_source"]
+    numbers = problem_columns(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
+    part = problems.take(numbers)
+    asked = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
+    solutions = [read_solution(chat, problem, folder) for chat, problem in asked]
+    known = [solution for solution in solutions if isinstance(solution, GoldSolution)]
+    logps = iter(log_probs(loaded(), [solution.row for solution in known]) if known else ())
+    rows = []
+    for number, solution in zip(numbers, solutions, strict=True):
+        if isinstance(solution, str):
+            rows.append({"problem": number, "why_not": solution})
+            continue
+        logp_T = next(logps)
+        cells = by_cell(logp_T, solution.cells) if solution.cells else None
+        rows.append(dict(zip(SCHEMA.names, (number, float(logp_T.sum()), cells, solution.why_not), strict=True)))
+    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+
+
+def read_solution(chat: Chat, problem: Problem, folder: ModelFolder) -> GoldSolution | str:
+    """Return the tokens of a problem's gold solution as a completion has them, or why it cannot be measured."""
+    task, tokenizer = known_task(problem.data_source), folder.tokenizer
+    try:
+        gold = task.gold(problem)
+    except UserError:
+        return NO_GOLD
+    encoded = tokenizer(gold, add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast)
+    prompt, answer = prompt_tokens(tokenizer, chat), [*encoded["input_ids"], tokenizer.eos_token_id]
+    row = ChatRow([*prompt, *answer], [0] * len(prompt) + [1] * len(answer))
+    try:
+        trained = chat_row([*chat, Message(role="assistant", content=gold)], tokenizer)
+    except UserError:
+        return CUT_OTHERWISE
+    again = tokenizer.decode(encoded["input_ids"], clean_up_tokenization_spaces=False)
+    if trained.tokens != row.tokens or again != gold:
+        return CUT_OTHERWISE
+    if folder.max_positions is not None and len(row.tokens) > folder.max_positions:
+        return TOO_LONG
+    spans = task.gold_spans(problem)
+    cells = cells_of(spans, encoded.get("offset_mapping", ())) if spans else []
+    return GoldSolution(row, cells, None if cells else CROSSED if spans else NO_STEPS)
+
+
+def cells_of(spans: Sequence[Span], offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the cell of each token with these characters, then that of the EOS; empty if a token is in two of them."""
+    starts, cells = [span.start for span in spans], list[int]()
+    for start, end in offsets:
+        span = spans[bisect_right(starts, start) - 1]
+        if end > span.end:
+            return []
+        cells.append(span.step * len(ROLES) + ROLES.index(span.role))
+    return [*cells, spans[-1].step * len(ROLES) + ROLES.index("end")] if cells else []
+
+
+def log_probs(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_ONCE) -> list[Floats]:
+    """Return the log-probability of each token that a row's loss mask marks, (T,), in the order of the rows."""
+    import torch
+
+    from compositionality.train.common.batches import micro_batches
+
+    order = sorted(range(len(rows)), key=lambda number: -len(rows[number].tokens))
+    found = list[Floats]()
+    with torch.inference_mode():
+        for batch in micro_batches([rows[number] for number in order], tokens_at_once):
+            tokens_BT, marked_BT = batch.tokens.to(model.device), batch.loss_mask[:, 1:].bool()
+            logits_BTV = model(input_ids=tokens_BT[:, :-1], use_cache=False).logits.float()
+            chosen_BT = logits_BTV.gather(-1, tokens_BT[:, 1:, None]).squeeze(-1)
+            logp_BT = (chosen_BT - logits_BTV.logsumexp(-1)).double().cpu()
+            found += [logp_T[marked_T].numpy() for logp_T, marked_T in zip(logp_BT, marked_BT, strict=True)]
+    return [logp_T for _, logp_T in sorted(zip(order, found, strict=True), key=lambda pair: pair[0])]
+
+
+def by_cell(logp_T: Floats, cells: Sequence[int]) -> list[int]:
+    """Return sums by step and role in hundredths of a nat; below −327.68 nats that."""
+    sums = np.round(100 * np.bincount(cells, logp_T))  # the last cell, of the EOS, is the last of its step
+    return [int(value) for value in sums.clip(np.iinfo(np.int16).min, 0)]

@@ -1,0 +1,59 @@
+"""Figures of exact probabilities: each model beside the one that it starts from."""
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from compositionality.evaluate.results import Results
+from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
+from compositionality.report.theme import LEVEL_COLOURS, Styles
+from compositionality.study.model import all_arms
+from compositionality.types import ROLES
+
+FLOOR = 1e-16  # smaller probabilities are drawn there
+
+
+def gold_rows(results: Results, group: str = "heldout") -> pd.DataFrame:
+    """Return the problems of a group in the first replicate: P before and after, and what each role gained in nats."""
+    rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
+    rows, arms, parts = rows[rows["group"] == group], all_arms(), [pd.DataFrame(columns=["model", *ROLES])]
+    for model in results.arms:
+        before = rows[rows["arm"] == (arms[model].start if model in arms else results.arms[0])]
+        both = rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0"))
+        lists = both[["gold_log_prob_by_step_role", "gold_log_prob_by_step_role_0"]].dropna()
+        gains = [
+            np.subtract(*map(np.array, pair)).reshape(-1, len(ROLES)).sum(axis=0) / 100 for pair in lists.to_numpy()
+        ]
+        probs = {"before": np.exp(both["gold_log_prob_0"]), "after": np.exp(both["gold_log_prob"])}
+        made = both[["level", "problem"]].assign(model=model, **probs)
+        parts.append(made.join(pd.DataFrame(gains, lists.index, ROLES)))
+    return pd.concat([part for part in parts if len(part)] or parts)
+
+
+def gold_probability(rows: Any, styles: Styles) -> Chart:
+    """Draw P of the gold solution after against before, a dot a problem, a panel an arm; above the line: P > ¼."""
+    frame = with_arms(rows, styles)[["arm", "level", "problem", "before", "after"]]
+    frame = frame.assign(panel=frame["arm"], name=frame["level"].map(level_name))
+    frame[["before", "after"]] = frame[["before", "after"]].clip(lower=FLOOR)
+    scale, axis = alt.Scale(type="log", domain=[FLOOR, 1]), alt.Axis(format=".0e", tickCount=4)
+    base = alt.Chart().encode(alt.X("before:Q", title="P before", scale=scale, axis=axis))
+    dots = base.mark_circle(size=18, opacity=0.5).encode(
+        alt.Y("after:Q", title="P after", scale=scale, axis=axis), level_colour(frame), tooltip=tooltip("problem")
+    )
+    diagonal = base.mark_line(color="#999999").encode(alt.Y("before:Q", title="P after", scale=scale))
+    return panels([diagonal, alt.Chart().mark_rule(color="#999999").encode(y=alt.datum(0.25)), dots], frame, 3)
+
+
+def gold_roles(rows: Any, styles: Styles) -> Chart:
+    """Draw the mean gain in log-probability, stacked by role of the tokens, a bar a level, a panel an arm."""
+    frame = with_arms(rows, styles).melt(["arm", "level"], ROLES, "role", "gain").dropna()
+    frame = frame.groupby(["arm", "level", "role"], sort=False)["gain"].mean().reset_index()
+    colour = alt.Color("role:N", scale=alt.Scale(domain=ROLES, range=LEVEL_COLOURS[: len(ROLES)]))
+    x = alt.X("gain:Q", title="gain in log-probability, nats").stack("zero")
+    bars = alt.Chart().mark_bar().encode(x, alt.Y("level:O"), colour, tooltip=tooltip("level", "gain"))
+    return panels([bars], frame.assign(panel=frame["arm"]), 3, height=120)
+
+
+FIGURES = {"gold_probability": gold_probability, "gold_roles": gold_roles}

@@ -1,0 +1,79 @@
+"""A figure of the page: its specification, its words, its rows and the inputs behind it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from compositionality.evaluate.tables import plural
+from compositionality.report import figures, paper
+from compositionality.report.page.inputs import Inputs
+from compositionality.report.theme import Styles, arm_styles, group_title, spec_of, unique
+from compositionality.yaml_files import read_yaml_mapping
+
+Row = dict[str, Any]
+WORDS: dict[str, dict[str, str]] = read_yaml_mapping(Path(__file__).with_name("figures.yaml"))
+ONE_SEED = "one seed: how much other seeds would differ is not known"
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure: the chapter that shows it, its Vega-Lite specification, the rows of its CSV file, its inputs.
+
+    ``details``: a table below it that unfolds: summary, titles, rows and a note.
+    """
+
+    name: str
+    title: str
+    chapter: str
+    caption: str
+    spec: dict[str, Any]
+    rows: Any
+    inputs: Sequence[str]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def figure_of(
+    inputs: Inputs,
+    name: str,
+    chart: Any,
+    rows: Any,
+    sources: Sequence[str],
+    values: Mapping[str, str],
+    *sentences: str,
+    details: Mapping[str, Any] | None = None,
+) -> PageFigure:
+    """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
+    said = WORDS[name]
+    stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
+    caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
+    title = said["title"].format(**values)
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details or {})
+
+
+def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
+    """Return what fills a caption: how many seeds; problems a level and the kind of interval, where rows have them."""
+    n = max(row["n_seeds"] for row in rows) if "n_seeds" in rows[0] else len(unique(rows, "seed"))
+    measured = "interval" in rows[0]
+    noun = "seed" if measured or not any("-" in seed for seed in inputs.seeds) else "replicate"
+    words = {"seeds": f"{plural(n, noun)} ({WORDS[name]['seeds']})" if n > 1 else ONE_SEED}
+    return words | ({"n": figures.sizes(rows), "interval": rows[0]["interval"]} if measured else {})
+
+
+def styles_of(inputs: Inputs, models: Sequence[str]) -> Styles:
+    """Return the styles of these models in the order of the study's table; the same colours as there."""
+    styles = arm_styles([*inputs.summary["models"], *models], inputs.settings.arms)
+    return {model: style for model, style in styles.items() if model in models}
+
+
+def interval_table(summary: str, rows: Sequence[Row], value: str, *index: str) -> dict[str, Any]:
+    """Return a table of shares in per cent with their intervals, a column for each model, to unfold."""
+    frame = pd.DataFrame(rows)
+    percent = 100 * frame[[value, "low", "high"]].astype(float)
+    frame["cell"] = [f"{share:.1f} [{low:.1f}–{high:.1f}]" for share, low, high in percent.itertuples(index=False)]
+    frame["group"] = frame["group"].map(group_title)
+    wide = frame.pivot_table("cell", list(index), "model", "first", sort=False).reindex(columns=unique(rows, "model"))
+    cells = [[*key, *line] for key, line in zip(wide.index, wide.fillna("–").to_numpy().tolist(), strict=True)]
+    return {"summary": summary, "titles": [*index, *wide.columns], "rows": cells}

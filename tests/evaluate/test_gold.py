@@ -1,0 +1,193 @@
+"""Exact probabilities of gold solutions: against sampling, by step and role, in any batches; what is not known."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import torch
+from claim_studies import answers, results_of
+
+from compositionality.data.create_problems import create_problems, settings_for
+from compositionality.evaluate.accuracy import evaluate
+from compositionality.evaluate.claims.compare import compare
+from compositionality.evaluate.claims.model import Comparison
+from compositionality.evaluate.collect import EvaluationSettings
+from compositionality.evaluate.gold import (
+    TOO_LONG,
+    GoldSolution,
+    cells_of,
+    load,
+    log_probs,
+    read_solution,
+)
+from compositionality.evaluate.measures import gold_pass, measure_of
+from compositionality.evaluate.summary import share as share_of
+from compositionality.evaluate.table import read
+from compositionality.report import gold_figures
+from compositionality.report.page.figures import gold
+from compositionality.report.theme import arm_styles, rendered, spec_of
+from compositionality.rollout.model_folder import check_model
+from compositionality.rollout.store import read_rollouts
+from compositionality.stats.estimate import wilson
+from compositionality.stats.pass_at_k import pass_at_k
+from compositionality.tasks.string.task import TASK
+from compositionality.train.tiny.model import TinyConfig, build_model
+from compositionality.train.tiny.tokenizer import build_tokenizer
+from compositionality.types import ROLES, Problem, Span
+
+SAMPLES = 10_000
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two problems, and a model that gives their gold solutions with some probability."""
+    home, tokenizer = tmp_path_factory.mktemp("gold"), build_tokenizer([])
+    create_problems(
+        settings_for(
+            "string", output=str(home / "two.parquet"), split="test", count=2, levels=[1, 2], style="compact",
+            functions="trained", frozen_parameters=True, alphabet="abcdefghij", input_length=[3, 4], max_length=10,
+        )
+    )  # fmt: skip
+    model = build_model(TinyConfig(layers=1, width=32), tokenizer, 0)
+    for part in (model, tokenizer):
+        part.save_pretrained(home / "model")
+    rows = [solution.row for solution in solutions(home)]
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    while min(logp_T.sum() for logp_T in log_probs(model, rows)) < np.log(0.3):
+        for row in rows:
+            tokens, marked = torch.tensor(row.tokens), torch.tensor(row.loss_mask[1:])
+            logp = model(input_ids=tokens[None, :-1]).logits[0].log_softmax(-1)
+            (-(logp[torch.arange(len(marked)), tokens[1:]] * marked).sum()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(home / "model")
+    return home
+
+
+def asked(home: Path) -> list[tuple[list[Any], Problem]]:
+    from compositionality.data.problems import iterate_problems, read_problems
+
+    table = read_problems(home / "two.parquet")
+    return list(zip(table["prompt"].to_pylist(), iterate_problems(table), strict=True))
+
+
+def solutions(home: Path) -> list[GoldSolution]:
+    folder = check_model(home / "model")
+    made = [read_solution(chat, problem, folder) for chat, problem in asked(home)]
+    return [solution for solution in made if isinstance(solution, GoldSolution)]
+
+
+def settings(home: Path, output: str, **changes: Any) -> EvaluationSettings:
+    return EvaluationSettings(
+        models=[f"m:{home}/model"], problems=[f"two:{home}/two.parquet"], output=home / output,
+        gold_log_probs=True, **{"max_tokens": 64, **changes},
+    )  # fmt: skip
+
+
+def test_the_exact_probability_is_the_share_of_sampled_answers(home: Path) -> None:
+    """By step and role it adds up to the whole; pass@k of it is that of the samples."""
+    evaluate(settings(home, "many", n_samples=SAMPLES))
+    answers = pa.concat_tables(read_rollouts(home / "many/rollouts/m/two"))
+    rows = read(home / "many/results.parquet")
+    for (_, problem), row in zip(asked(home), rows.itertuples(), strict=True):
+        mine = answers.filter(pc.equal(answers["problem"], row.problem))["response"]
+        share = pc.mean(pc.equal(mine, TASK.gold(problem))).as_py()
+        low, high = wilson(share, SAMPLES)
+        passed = pass_at_k(np.array([round(SAMPLES * share)]), np.array([SAMPLES]), [8])[0, 0]
+        assert gold_pass(rows[rows["problem"] == row.problem], 8)[0] == pytest.approx(passed, abs=0.03)
+        wider = (high - low) / 2  # two intervals wide on each side: 1 in 10,000 falls out
+        assert low - wider < np.exp(row.gold_log_prob) < high + wider
+        assert sum(row.gold_log_prob_by_step_role) / 100 == pytest.approx(row.gold_log_prob, abs=0.005 * 4 * row.level)
+        assert len(row.gold_log_prob_by_step_role) == len(ROLES) * row.level
+
+
+def test_batches_of_any_size_give_the_same(home: Path) -> None:
+    model, rows = load(home / "model"), [solution.row for solution in solutions(home)]
+    together, alone = (log_probs(model, rows, budget) for budget in (4096, 1))
+    np.testing.assert_allclose(np.concatenate(together), np.concatenate(alone), atol=1e-4)
+    assert list(map(len, together)) == [sum(row.loss_mask) for row in rows]
+
+
+def test_what_is_not_known_is_counted_and_named(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = home / "model/config.json"
+    whole = config.read_text()
+    config.write_text(json.dumps({**json.loads(whole), "max_position_embeddings": 40}))
+    evaluate(settings(home, "short", levels=[1, 2], per_level=1, engine="transformers", max_tokens=8))
+    config.write_text(whole)
+    assert f"1 problems, the first in row 1: {TOO_LONG}" in capsys.readouterr().out
+    assert read(home / "short/results.parquet")["gold_log_prob"].isna().tolist() == [False, True]
+
+
+def test_a_token_of_two_roles_and_a_solution_without_steps_have_no_cells() -> None:
+    spans = [Span(0, 2, 0, "name"), Span(2, 2, 0, "copy"), Span(2, 4, 0, "result")]
+    assert cells_of(spans, [(0, 1), (1, 2), (2, 4)]) == [0, 0, 2, 3]
+    assert cells_of(spans, [(0, 1), (1, 3), (3, 4)]) == []
+
+
+def test_measures_of_a_model_against_its_base() -> None:
+    """Four problems are solved after RL: one before too, two of the others had less than one chance in a million."""
+    before, after = [0.5, 1e-3, 1e-7, 1e-9, 0.4, 0.01], [0.5, 0.9, 0.3, 0.6, 0.1, 0.2]
+    rows = [
+        answers(arm, "heldout", 3, np.zeros(6, int), gold_log_prob=np.log(probs))
+        for arm, probs in (("stage1", before), ("rl", after))
+    ]
+    results = results_of([rows])
+    problems = results.sets[0]
+    for measure, value in {
+        "beyond@1e-6": 2 / 4, "beyond@1e-2": 3 / 4,
+        "support_kept": 1 / 6, "support_gained": 3 / 6, "support_lost": 1 / 6,
+    }.items():  # fmt: skip
+        estimate = share_of(results, "rl", problems, measure, "stage1")
+        assert estimate is not None
+        assert estimate.value == pytest.approx(value), measure
+    estimate = share_of(results, "rl", problems, "gold_prob")
+    assert estimate is not None
+    assert estimate.value == pytest.approx(np.mean(after))
+    outcome = compare(Comparison("heldout", 3, "rl", "stage1", measure="beyond@1e-6"), {"accuracy": results})
+    assert outcome.estimate is not None
+    assert (outcome.estimate.value, outcome.estimate.n_problems) == (0.5, 4)
+
+
+def test_hand_over_is_of_the_copies_after_the_first_line() -> None:
+    cells = [[-9, -50, -9, 0, -9, -100, -9, -9], [0, 0, 0, -5]]
+    rows = answers("rl", "heldout", 2, np.zeros(2, int), gold_log_prob=[-2.0, -0.05], gold_log_prob_by_step_role=cells)
+    values, weights = measure_of("gold_hand_over", 1)(rows)
+    assert values == pytest.approx([np.exp(-1.0), 1.0])
+    assert weights.tolist() == [1, 1]
+
+
+def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_from() -> None:
+    """A dot for each problem of each arm; gains by role add up to the gain of the whole."""
+    cells = {"stage1": [-5, -20, -30, 0, -5, -900, -40, -10], "rl-level2": [-5, -20, -35, 0, -5, -40, -50, -10]}
+    rows = [
+        answers(
+            arm, "heldout", 2, [0] * 3, gold_log_prob=[sum(by_cell) / 100] * 3, gold_log_prob_by_step_role=[by_cell] * 3
+        )
+        for arm, by_cell in cells.items()
+    ]
+    known = gold_figures.gold_rows(results_of([rows]))
+    assert known["model"].tolist() == ["rl-level2"] * 3
+    assert known[[*ROLES]].sum(axis=1).tolist() == pytest.approx([8.45] * 3)
+    styles = arm_styles([*cells])
+    spec = spec_of(gold_figures.gold_probability(known, styles))
+    (dots,) = map(pd.DataFrame, spec["datasets"].values())
+    assert dots[["before", "after"]].iloc[0].tolist() == pytest.approx([np.exp(-10.1), np.exp(-1.65)], rel=1e-4)
+    (bars,) = map(pd.DataFrame, spec_of(gold_figures.gold_roles(known, styles))["datasets"].values())
+    assert dict(zip(bars["role"], bars["gain"], strict=True)) == pytest.approx(
+        {"name": 0, "copy": 8.6, "result": -0.15, "end": 0}
+    )
+    assert rendered(spec, "png")[:4] == b"\x89PNG"
+    settings = SimpleNamespace(arms={}, section="section41_42")
+    inputs: Any = SimpleNamespace(
+        evaluated=results_of([rows]), summary={"models": [*cells]}, settings=settings, own="accuracy", starting=list
+    )
+    on_page = [gold(inputs, name) for name in gold_figures.FIGURES]
+    assert [len(figure.rows) for figure in on_page if figure] == [3, 3]
+    inputs.evaluated = results_of([[one.drop(columns="gold_log_prob") for one in rows]])
+    assert [gold(inputs, name) for name in gold_figures.FIGURES] == [None, None]

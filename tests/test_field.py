@@ -1,0 +1,24 @@
+"""What ``results/field.md`` says of our measurements stands in the records that it names."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+RECORDS = Path(__file__).parents[1] / "results" / "records"
+TEXT = (RECORDS.parent / "field.md").read_text(encoding="utf-8").replace("−", "-")
+MEASURED = re.findall(r"([\w-]+) `([^`]+)`: ([+-][\d.]+) \[([-\d.]+), ([-\d.]+)\]", TEXT)
+
+
+@pytest.mark.parametrize(("record", "comparison", "value", "low", "high"), MEASURED, ids=lambda text: text[:40])
+def test_a_figure_is_that_of_the_record(record: str, comparison: str, value: str, low: str, high: str) -> None:
+    content = json.loads((RECORDS / record / "record.json").read_text(encoding="utf-8"))
+    rows = [row for claim in content["claims"] for row in claim["comparisons"]]
+    row = next(row for row in rows if row["comparison"].replace("−", "-") == comparison)
+    figures = [round(100 * row[key], 1) for key in ("difference", "low", "high")]
+    assert figures == [float(figure) for figure in (value, low, high)]
+
+
+def test_every_bracket_is_looked_up() -> None:
+    assert len(MEASURED) == len(re.findall(r"\[[-\d.]+, [-\d.]+\]", TEXT)) >= 7
