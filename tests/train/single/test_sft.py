@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from chat_assets import chat, make_model, make_rows
+from ranks import on_ranks
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import verify
@@ -156,14 +157,28 @@ def test_p10_micro_batches_do_not_change_the_weights(
     assert_close(whole, tmp_path / "out")
 
 
+MESHES = {"replicated": "mesh.shard=false", "sharded": "mesh.shard=true", "tensor": "mesh.tensor=2"}
+
+
+def train_in_this_mesh(made: tuple[Path, Path, Path], out: Path, mesh: list[str]) -> None:
+    for name in mesh:
+        train(settings(made, out / name, MESHES[name]))
+
+
+@pytest.fixture(scope="module")
+def by_two(made: tuple[Path, Path, Path]) -> Path:
+    """The folder of the runs of two processes: one started by torchrun, two by the processes of a group."""
+    out = made[0].parent / "by_two"
+    run([*torchrun(2), *words(made, out / "tensor", MESHES["tensor"])])
+    on_ranks(2, train_in_this_mesh, made, out, ["replicated", "sharded"])
+    return out
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("mesh", [["mesh.shard=false"], ["mesh.shard=true"], ["mesh.tensor=2"]])
-def test_p10_two_processes_give_the_weights_of_one(
-    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, mesh: list[str]
-) -> None:
-    run([*torchrun(2), *words(made, tmp_path / "out", *mesh)])
-    assert_close(whole, tmp_path / "out")
-    losses = [[row["val/loss"] for row in without_times(out) if "val/loss" in row] for out in (whole, tmp_path / "out")]
+@pytest.mark.parametrize("mesh", MESHES)
+def test_p10_two_processes_give_the_weights_of_one(whole: Path, by_two: Path, mesh: str) -> None:
+    assert_close(whole, by_two / mesh)
+    losses = [[row["val/loss"] for row in without_times(out) if "val/loss" in row] for out in (whole, by_two / mesh)]
     assert losses[1] == pytest.approx(losses[0], abs=1e-5)
 
 
@@ -193,18 +208,19 @@ def run(command: list[str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [2, 4], ids=["within an epoch", "at the end of an epoch"])
 def test_p07_killed_and_started_again_ends_with_the_same_bytes(
-    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, step: int
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path
 ) -> None:
+    """Killed twice: within an epoch, and at the end of one."""
     out = tmp_path / "out"
     command = [*alone(), *words(made, out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while latest_step(out / "steps") < step and process.poll() is None:
-        time.sleep(0.0005)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
-    assert not (out / "final").exists()
+    for step in (2, 4):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while latest_step(out / "steps") < step and process.poll() is None:
+            time.sleep(0.0005)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, "the run ended before it could be killed"
+        assert not (out / "final").exists()
     assert "going on from step" in run(command)
     assert bytes_of(out) == bytes_of(whole)
     assert without_times(out) == without_times(whole)
@@ -231,24 +247,26 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("place", "ranks"), [("dcp", 1), ("export", 1), ("dcp", 2)])
+@pytest.mark.parametrize(("places", "ranks"), [(["dcp", "export"], 1), (["dcp"], 2)], ids=["one", "two"])
 def test_p07_ctrl_c_within_a_checkpoint_is_quiet_and_the_same_command_goes_on(
-    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, place: str, ranks: int
+    made: tuple[Path, Path, Path], whole: Path, tmp_path: Path, places: list[str], ranks: int
 ) -> None:
-    """A real SIGINT to all processes, while the checkpoint of step 2 is written."""
-    out, mark = tmp_path / "out", tmp_path / "mark"
+    """A real SIGINT to all processes, while the checkpoint of step 2 is written; the second while the next one is."""
+    out = tmp_path / "out"
     command = [str(ROOT / "examples/train_sft.py"), "engine=single", *words(made, out), f"run.processes={ranks}"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOWLY, place, str(mark), *command],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in what a shell runs in the background
-    )  # fmt: skip
-    while not mark.exists() and process.poll() is None:
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=300)
-    assert (process.returncode, said) == (130, "interrupted; run the same command again to continue\n")
-    assert not (out / "final").exists()
+    for place in places:
+        mark = tmp_path / place
+        process = subprocess.Popen(
+            [sys.executable, "-c", SLOWLY, place, str(mark), *command],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in what runs in the background
+        )  # fmt: skip
+        while not mark.exists() and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=300)
+        assert (process.returncode, said) == (130, "interrupted; run the same command again to continue\n")
+        assert not (out / "final").exists()
     run([sys.executable, *command])
     if ranks == 1:
         assert bytes_of(out) == bytes_of(whole)
