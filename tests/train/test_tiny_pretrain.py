@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,13 +79,15 @@ def kill_after_a_checkpoint(words, out, **variables):
 
 @pytest.mark.slow
 @pytest.mark.full
-def test_wandbs_run_stays_and_a_resumed_one_is_the_same(tmp_path):
-    """A real offline run: its files outlast the run folder, and its end fills no log."""
+def test_p07_killed_and_started_again_ends_with_the_same_bytes(whole, tmp_path):
+    """And in wandb both are one run, a real offline one: its files outlast the run folder, and its end fills no log."""
     out, offline = tmp_path / "base", {"WANDB_MODE": "offline"}
     kill_after_a_checkpoint(command(out), out, **offline)
     done = subprocess.run(
         command(out), cwd=ROOT, env={**os.environ, **offline}, capture_output=True, text=True, check=True
     )
+    assert "going on from step" in done.stdout
+    assert files(out) == files(whole)
     assert not progress_path(out).exists()
     kept = list(tmp_path.glob("base.wandb/wandb/offline-run-*"))
     assert len(kept) == 2
@@ -95,13 +98,19 @@ def test_wandbs_run_stays_and_a_resumed_one_is_the_same(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processes", "expected"), [((), "whole"), (TWO, "whole_by_two")], ids=["one", "two"])
-def test_p07_killed_and_started_again_ends_with_the_same_bytes(processes, expected, tmp_path, request):
-    out = tmp_path / "base"
-    kill_after_a_checkpoint(command(out, *processes), out)
-    assert "going on from step" in run(command(out, *processes))
-    assert files(out) == files(request.getfixturevalue(expected))
+def test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one(whole, whole_by_two, tmp_path, capsys):
+    from safetensors.torch import load_file
+
+    out, alone = tmp_path / "base", tmp_path / "alone"
+    kill_after_a_checkpoint(command(out, *TWO), out)
+    shutil.copytree(progress_path(out), progress_path(alone))
+    assert "going on from step" in run(command(out, *TWO))
+    assert files(out) == files(whole_by_two)
     assert not progress_path(out).exists()
+    pretrain(settings(alone))
+    assert "going on from step" in capsys.readouterr().out
+    for name, weight in load_file(whole / "model.safetensors").items():
+        assert (weight - load_file(alone / "model.safetensors")[name]).abs().max() < 2e-5, name
 
 
 @pytest.mark.slow
@@ -112,17 +121,6 @@ def test_p10_two_processes_give_the_model_of_one(whole, whole_by_two):
     assert one.keys() == two.keys()
     for name, weight in one.items():
         assert (weight - two[name]).abs().max() < 2e-5, name
-
-
-@pytest.mark.slow
-def test_p07_a_run_may_go_on_with_another_number_of_processes(whole, tmp_path):
-    from safetensors.torch import load_file
-
-    out = tmp_path / "base"
-    kill_after_a_checkpoint(command(out, *TWO), out)
-    assert "going on from step" in run(command(out))
-    for name, weight in load_file(whole / "model.safetensors").items():
-        assert (weight - load_file(out / "model.safetensors")[name]).abs().max() < 2e-5, name
 
 
 def test_p13_the_base_says_what_it_is_to_vllm_and_verl(whole):
