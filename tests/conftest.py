@@ -101,9 +101,8 @@ LONG: dict[str, list[str]] = {
     "train/test_ranks.py": [],
     "train/test_tiny_pretrain.py": [
         "test_p07_killed_and_started_again_ends_with_the_same_bytes",
-        "test_p07_a_run_may_go_on_with_another_number_of_processes",
+        "test_p07_two_processes_that_were_killed_go_on_as_two_or_as_one",
         "test_p10_two_processes_give_the_model_of_one",
-        "test_wandbs_run_stays_and_a_resumed_one_is_the_same",
     ],
     "train/test_verl_profiles.py": [],
     "train/test_verl_engine.py": [
@@ -134,7 +133,10 @@ SLOWEST = (
     "tests/test_section43.py",
     "tests/test_behavior_injection.py",
     "tests/test_scaling_law.py",
+    "tests/rollout/test_vllm_engine.py",
+    "tests/train/test_algorithms_real.py",
     "tests/train/test_grpo_real.py",
+    "tests/train/test_sft_real.py",
 )
 """Files with minutes of slow tests. They come first, so that at the end no worker waits long for the other."""
 
