@@ -1,6 +1,6 @@
 """Models whose templates open a thought in the prompt go through SFT, RL, rollouts and export.
 
-RL of verl: test_algorithms_real.py.
+With verl: test_sft_real.py, test_algorithms_real.py.
 """
 
 from pathlib import Path
@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from base_models import REASONING, make_reasoning
-from trainer_runs import train
 
 from compositionality.config.cli import parse
 from compositionality.data.parquet import read_table, write_table
@@ -19,7 +18,6 @@ from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.rollout.settings import CollectSettings
 from compositionality.train.common.chat_rows import chat_row
-from compositionality.train.common.metrics import TOKENS, read_metrics
 from compositionality.train.engines import train_grpo, train_sft
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.sft_settings import SftSettings
@@ -97,17 +95,3 @@ def test_sft_rl_rollouts_and_export_of_the_single_file_trainers(
     ]
     folder = collect(parse(CollectSettings, [*asked, "n_samples=2", "max_tokens=8", "max_prompt_tokens=64"]))
     assert read_table(folder / "shard-00000.parquet").num_rows == 32
-
-
-@pytest.mark.slow
-@pytest.mark.full
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("made", ["r1-distill"], indirect=True)
-def test_sft_of_verl_has_the_loss_of_the_single_file_trainer(made: Path, tmp_path: Path) -> None:
-    """The same rows, tokens and weights."""
-    words = ["trainer.batch_rows=16", "trainer.steps=1"]
-    train("train_sft", ["engine=verl", "run.device=cpu", *sft_words(made, tmp_path / "verl", *words)])
-    train_sft(parse(SftSettings, sft_words(made, tmp_path / "single", *words)))
-    ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "verl"))
-    assert verls["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)
-    assert verls[TOKENS] == ours[TOKENS]

@@ -1,4 +1,4 @@
-"""verl's SFT trainer, really run on a CPU: killed and resumed, on two ranks, exported and reloaded."""
+"""verl's SFT trainer, really run on a CPU: killed and resumed, on two ranks, exported, reloaded, beside ours."""
 
 import json
 import os
@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from base_models import make_reasoning
 from sft_assets import make_model, make_rows, overrides, split_in_two
 from trainer_runs import ROOT, kill_when, train
 
+from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, verify
+from compositionality.data.parquet import write_table
 from compositionality.rollout.model_folder import load_tokenizer
 from compositionality.train.common.chat_rows import load_rows
 from compositionality.train.common.metrics import TOKENS, read_metrics
 from compositionality.train.common.training_report import report_of
+from compositionality.train.engines import train_sft
+from compositionality.train.sft_settings import SftSettings
 
 pytestmark = pytest.mark.slow
 
@@ -179,12 +185,18 @@ def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
     assert file_hash(folder / "full/final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
 
 
-def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(made: tuple[Path, Path, Path]) -> None:
-    model, rows, folder = made
-    out = folder / "nan"
-    more = ["trainer.keep=5", "trainer.save_every=1", "optim.lr=1e30", "optim.warmup_steps=0"]
-    printed = train("train_sft", overrides(model, rows, out, *more), code=2)
+def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
+    """Of a model whose template opens a thought in the prompt; before they are those of the single-file trainer."""
+    model, rows = make_reasoning(tmp_path / "model", "r1-distill"), tmp_path / "rows.parquet"
+    answers = [f"{number} and 1\n</think>\n\n{number + 1}" for number in range(16)]
+    write_table(pa.table({"prompt": ["1+1?"] * 16, "response": answers}), rows)
+    more = ["trainer.epochs=9", "trainer.keep=5", "trainer.save_every=1", "optim.lr=1e30", "optim.warmup_steps=0"]
+    printed = train("train_sft", overrides(model, rows, tmp_path / "nan", *more), code=2)
     last = printed.strip().splitlines()[-1]
     assert last.startswith(("error: SFT: the loss is nan at step", "error: SFT: no update since step 1: "))
-    assert (out / "steps/global_step_1/model_world_size_1_rank_0.pt").is_file()
-    assert not (out / "final").exists()
+    assert (tmp_path / "nan/steps/global_step_1/model_world_size_1_rank_0.pt").is_file()
+    assert not (tmp_path / "nan/final").exists()
+    train_sft(parse(SftSettings, overrides(model, rows, tmp_path / "single", "engine=single", "trainer.steps=1")))
+    ours, verls = (read_metrics(tmp_path / name / "metrics.jsonl")[0] for name in ("single", "nan"))
+    assert verls["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)
+    assert verls[TOKENS] == ours[TOKENS]
