@@ -62,16 +62,8 @@ def test_greedy_answers_agree_with_transformers(engine, tiny_model):
 
 
 def words_of(problems, output, model):
-    settings = {
-        "problems": problems,
-        "output": output,
-        "model": model,
-        "engine": "vllm",
-        "n_samples": 4,
-        "max_tokens": 32,
-        "rows_per_shard": 256,
-    }
-    return [f"{key}={value}" for key, value in settings.items()]
+    settings = {"problems": problems, "output": output, "model": model, "engine": "vllm", "n_samples": 4}
+    return [*(f"{key}={value}" for key, value in settings.items()), "max_tokens=32", "rows_per_shard=256"]
 
 
 def test_p07_vllm_killed_and_through_ray_gives_the_same_files(engine, tiny_model, tmp_path):
