@@ -1,4 +1,4 @@
-"""verl's SFT trainer, really run on a CPU: killed and resumed, on two ranks, exported, reloaded, beside ours."""
+"""verl's SFT trainer, really run on a CPU: stopped and resumed, on two ranks, exported and reloaded, beside ours."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from base_models import make_reasoning
 from sft_assets import make_model, make_rows, overrides, split_in_two
-from trainer_runs import ROOT, kill_when, train
+from trainer_runs import command, kill_when, train
 
 from compositionality.config.cli import parse
 from compositionality.data.artefact import file_hash, verify
@@ -51,18 +51,31 @@ def uninterrupted(made: tuple[Path, Path, Path]) -> Path:
     return out
 
 
-def test_p07_a_killed_run_ends_with_the_same_weights(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
-    """Killed twice: within an epoch, and at the end of one."""
+def fill_the_disk(arguments: list[str]) -> None:
+    """No file may be larger than 400 kB: the weights fit, Adam's moments do not (P8)."""
+    limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command("train_sft", arguments)]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 2
+    assert "global_step_4: could not be written; is the disk full?" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_p07_a_killed_run_ends_with_the_same_weights(
+    made: tuple[Path, Path, Path], uninterrupted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stopped three times: by a full disk, within an epoch, and at the end of one."""
     model, rows, folder = made
     out = folder / "killed"
     arguments = overrides(model, rows, out, "trainer.save_every=4")
+    fill_the_disk(arguments)
     kill_at(arguments, out, 8)
     kill_at(arguments, out, 12)
     assert "going on from step 12" in train("train_sft", arguments)
     assert file_hash(out / "final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
     steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "train/loss" in row]
     assert steps == list(range(1, 25))
-    assert "is already there" in train("train_sft", arguments)
+    train_sft(parse(SftSettings, arguments))
+    assert "is already there" in capsys.readouterr().out
 
 
 def test_only_the_last_checkpoints_are_kept(uninterrupted: Path) -> None:
@@ -104,19 +117,12 @@ def test_p13_the_export_computes_what_the_checkpoint_computes(uninterrupted: Pat
     assert AutoTokenizer.from_pretrained(final).chat_template
 
 
-GREEDY = """
-import json, sys
-from vllm import LLM, SamplingParams
-model, prompts = sys.argv[1], json.loads(sys.argv[2])
-engine = LLM(model, dtype="float32", max_model_len=128, enforce_eager=True)
-answers = engine.generate([{"prompt_token_ids": ids} for ids in prompts], SamplingParams(temperature=0, max_tokens=12))
-print("ANSWERS", json.dumps([list(answer.outputs[0].token_ids) for answer in answers]))
-"""
-
-
 def test_p13_vllm_gives_the_same_greedy_answers_as_transformers(uninterrupted: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from compositionality.rollout.engines.base import no_tick
+    from compositionality.rollout.engines.vllm import VllmOptions, run_requests, start_vllm
 
     final = uninterrupted / "final"
     tokenizer, model = AutoTokenizer.from_pretrained(final), AutoModelForCausalLM.from_pretrained(final).eval()
@@ -127,13 +133,14 @@ def test_p13_vllm_gives_the_same_greedy_answers_as_transformers(uninterrupted: P
             model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=12)[0, len(ids) :].tolist()
             for ids in prompts
         ]
-    variables = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "ERROR"}
-    done = subprocess.run(
-        [sys.executable, "-c", GREEDY, str(final), json.dumps(prompts)],
-        env={**os.environ, **variables}, capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
-    assert "ANSWERS" in done.stdout, done.stderr[-2000:]
-    assert json.loads(done.stdout.rpartition("ANSWERS ")[2].splitlines()[0]) == ours
+    engine = start_vllm(final, VllmOptions(max_model_len=128))
+    from vllm import SamplingParams
+    from vllm.distributed import cleanup_dist_env_and_memory
+
+    answers = run_requests(engine, prompts, [SamplingParams(temperature=0, max_tokens=12)] * len(prompts), no_tick)
+    assert [list(answer.token_ids) for answer in answers] == ours
+    del engine
+    cleanup_dist_env_and_memory()
 
 
 def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted: Path) -> None:
@@ -163,26 +170,10 @@ def test_two_ranks_train_and_export(made: tuple[Path, Path, Path], uninterrupted
 def merged_by_verl(checkpoint: Path, target: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
-    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    command += ["--local_dir", str(checkpoint), "--target_dir", str(target)]
-    subprocess.run(command, check=True, capture_output=True, timeout=900, env={**os.environ, "VERL_PLATFORM": "cpu"})
+    merger = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    merger += ["--local_dir", str(checkpoint), "--target_dir", str(target)]
+    subprocess.run(merger, check=True, capture_output=True, timeout=900, env={**os.environ, "VERL_PLATFORM": "cpu"})
     return load_file(target / "model.safetensors")
-
-
-def test_p08_a_full_disk_costs_no_more_than_the_checkpoint_being_written(
-    made: tuple[Path, Path, Path], uninterrupted: Path
-) -> None:
-    """No file may be larger than 400 kB: the weights fit, Adam's moments do not."""
-    model, rows, folder = made
-    arguments = overrides(model, rows, folder / "full", "trainer.save_every=4")
-    command = [sys.executable, str(ROOT / "examples" / "train_sft.py"), *arguments]
-    limited = ["bash", "-c", 'ulimit -f 400; exec "$@"', "bash", *command]
-    done = subprocess.run(limited, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 2
-    assert "global_step_4: could not be written; is the disk full?" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    train("train_sft", arguments)
-    assert file_hash(folder / "full/final/model.safetensors") == file_hash(uninterrupted / "final/model.safetensors")
 
 
 def test_p08_numbers_gone_wrong_stop_the_run_and_keep_the_checkpoint(tmp_path: Path) -> None:
