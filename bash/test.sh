@@ -30,6 +30,8 @@ if [[ -n $lint ]]; then
   .venv/bin/mypy
   .venv/bin/shellcheck --severity=warning .ci/run bash/*.sh bash/*/*.sh
 fi
-if [[ -n $slow ]]; then two+=(--no-loadscope-reorder --durations=20); fi # files with minutes of tests come first
+if [[ -n $slow ]]; then
+  two+=(--no-loadscope-reorder --durations=20)                     # files with minutes of tests come first
+  chosen+=" or benchmark and not slow and not gpu"       # which hold no time: other tests may run beside them
+fi
 OMP_NUM_THREADS=1 tests "${two[@]}" -m "$chosen" "$@"
-if [[ -n $slow ]]; then tests -m "benchmark and not slow and not gpu" "$@"; fi

@@ -143,4 +143,5 @@ def count(folder: str) -> None:
     evaluation = open_evaluation(EvaluationSettings(**words, output=Path(folder), n_samples=SAMPLES))
     counts = count_samples(Path(folder) / "rollouts", evaluation.problems["test"], SAMPLES)
     assert counts["right"].sum() == counts["judged"].sum() / 5
-    print(time.process_time() - begin, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    peak = Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]  # ru_maxrss starts at the parent's
+    print(time.process_time() - begin, int(peak) / 1024)
