@@ -1,4 +1,4 @@
-"""verl's GRPO, really run on a CPU with Ray and vLLM: killed and gone on with, exported and reloaded."""
+"""verl's GRPO, really run on a CPU with Ray and vLLM: two ways to sample, killed and gone on with, reloaded."""
 
 import json
 
@@ -7,12 +7,16 @@ from grpo_assets import make
 from trainer_runs import kill_when, train
 
 from compositionality.data.artefact import verify
+from compositionality.errors import UserError
+from compositionality.study.steps import settings_of
 from compositionality.train.common.checkpoints import best_step, scores
 from compositionality.train.common.metrics import GROUPS, read_metrics
 from compositionality.train.common.run_folder import saved_steps
 from compositionality.train.common.training_report import report_of
+from compositionality.train.engines import train_grpo
 
 STEPS = 4
+LOOP_OF_GPUS = ("verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null", "verl.reward.num_workers=1")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
@@ -39,18 +43,28 @@ def kill_after(arguments, out, step):
 
 
 @pytest.fixture(scope="module")
-def whole(made):
-    out = made / "whole"
-    train("train_grpo", words(made, out))
+def killed(made):
+    """A run that was killed after its second step and gone on with."""
+    out = made / "killed"
+    kill_after(words(made, out), out, 2)
+    assert "going on from step" in train("train_grpo", words(made, out))
     return out
 
 
-def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
-    rows = read_metrics(whole / "metrics.jsonl")
+@pytest.fixture(scope="module")
+def loop_of_gpus(made):
+    """A run that nobody disturbed, by verl's own agent loop, reward workers and store, which device=gpu takes."""
+    out = made / "gpu-loop"
+    train("train_grpo", words(made, out, *LOOP_OF_GPUS))
+    return out
+
+
+def test_p12_a_run_trains_validates_saves_and_exports(made, killed, capsys):
+    rows = read_metrics(killed / "metrics.jsonl")
     steps = [row for row in rows if "actor/grad_norm" in row]
     assert [row["step"] for row in steps] == list(range(1, STEPS + 1))
     assert all(row["training/filter_groups/generated_prompts"] >= 16 for row in steps)
-    report = report_of(whole / "final")
+    report = report_of(killed / "final")
     assert (report.updates, report.updates_without_signal) == (STEPS, 0)
     assert report.groups == sum(row[GROUPS] for row in steps) > report.groups_with_signal >= 8 * STEPS
     assert report.completions == 4 * report.groups
@@ -60,41 +74,54 @@ def test_p12_a_run_trains_validates_saves_and_exports(made, whole):
     assert not any("actor/kl_loss" in row or "timing_s/ref" in row for row in steps)
     levels = {key for row in rows for key in row if key.startswith("val-core/") and key.endswith("/acc/mean@1")}
     assert len(levels) == 2
-    assert sorted(scores(whole / "steps")) == [0, 2, 4]
-    best = best_step(whole / "steps")
-    assert saved_steps(whole / "steps") == sorted({best, STEPS})
-    assert verify(whole / "final").facts["step"] == STEPS
-    assert verify(whole / "best").facts["step"] == best
-    assert "already there" in train("train_grpo", words(made, whole))
-    assert "was made from other inputs" in train("train_grpo", words(made, whole, "data.seed=2"), code=2)
+    assert sorted(scores(killed / "steps")) == [0, 2, 4]
+    best = best_step(killed / "steps")
+    assert saved_steps(killed / "steps") == sorted({best, STEPS})
+    assert verify(killed / "final").facts["step"] == STEPS
+    assert verify(killed / "best").facts["step"] == best
+    train_grpo(settings_of("train_grpo", words(made, killed)))
+    assert "already there" in capsys.readouterr().out
+    with pytest.raises(UserError, match="was made from other inputs"):
+        train_grpo(settings_of("train_grpo", words(made, killed, "data.seed=2")))
 
 
-def test_p13_the_export_reloads(made, whole):
+def test_p13_the_export_reloads(made, killed):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(whole / "final")
-    new, old = (AutoModelForCausalLM.from_pretrained(path) for path in (whole / "final", made / "model"))
+    tokenizer = AutoTokenizer.from_pretrained(killed / "final")
+    new, old = (AutoModelForCausalLM.from_pretrained(path) for path in (killed / "final", made / "model"))
     assert tokenizer.chat_template
     changed = sum(not torch.equal(a, b) for a, b in zip(new.parameters(), old.parameters(), strict=True))
     assert changed == len(list(old.parameters()))
-    state = torch.load(whole / f"steps/global_step_{STEPS}/actor/model_world_size_1_rank_0.pt", weights_only=False)
+    state = torch.load(killed / f"steps/global_step_{STEPS}/actor/model_world_size_1_rank_0.pt", weights_only=False)
     for name, tensor in new.state_dict().items():
         if name in state:
             full = state[name].full_tensor() if hasattr(state[name], "full_tensor") else state[name]
             assert torch.equal(full, tensor)
 
 
-def test_p07_a_killed_run_ends_like_an_uninterrupted_one(made, whole):
-    out = made / "killed"
-    kill_after(words(made, out), out, 2)
-    printed = train("train_grpo", words(made, out))
-    assert "going on from step" in printed
+def test_p07_a_killed_run_ends_like_an_uninterrupted_one(killed, loop_of_gpus):
+    """And the loop of CPUs gives the responses, verdicts, updates and models that the loop of GPUs gives (P12)."""
+    assert "GroupWorker pid" in (killed / "train.log").read_text()
+    told = (loop_of_gpus / "train.log").read_text()
+    assert "AgentLoopWorkerTQ pid" in told
+    assert "GroupWorker pid" not in told
     for name in ("final", "best"):  # manifests also hold the version of the code, which may change under a developer
-        assert verify(out / name).files == verify(whole / name).files
-    assert scores(out / "steps") == scores(whole / "steps")
-    steps = [row["step"] for row in read_metrics(out / "metrics.jsonl") if "actor/grad_norm" in row]
-    assert steps == list(range(1, STEPS + 1))
+        assert verify(killed / name).files == verify(loop_of_gpus / name).files
+    assert scores(killed / "steps") == scores(loop_of_gpus / "steps")
+    for step in (1, 3, 4):  # verl writes those of a step after its checkpoint: the kill came before, or after
+        found, expected = (responses(run / f"rollouts/{step}.jsonl") for run in (killed, loop_of_gpus))
+        assert found == expected
+    for step in (0, 2, 4):
+        found, expected = (responses(run / f"validation/{step}.jsonl", but="uid") for run in (killed, loop_of_gpus))
+        assert found == expected
+    assert -1 in {row["score"] for row in responses(killed / "rollouts/1.jsonl")}, "none was overlong"
+    rows, expected = (read_metrics(run / "metrics.jsonl") for run in (killed, loop_of_gpus))
+    for key in ("actor/grad_norm", "actor/rollout_gap", "critic/score/mean", "response_length/max"):
+        assert [row[key] for row in rows if key in row] == [row[key] for row in expected if key in row]
+    assert report_of(killed / "final") == report_of(loop_of_gpus / "final")
+    assert verify(loop_of_gpus / "final").facts["step"] == STEPS
 
 
 def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
@@ -107,27 +134,6 @@ def test_no_signal_and_nan_end_in_one_line_with_a_checkpoint(made):
     kept = saved_steps(out / "steps")
     assert kept
     assert json.loads((out / "steps" / f"global_step_{kept[-1]}" / "sealed.json").read_text())
-
-
-def test_p12_the_agent_loop_of_gpus_gives_what_the_group_loop_gives(made, whole):
-    """verl's own agent loop, reward workers and store, which device=gpu takes: same responses, verdicts and updates."""
-    out = made / "gpu-loop"
-    train(
-        "train_grpo",
-        words(made, out, "trainer.steps=2", "verl.actor_rollout_ref.rollout.agent.agent_loop_manager_class=null"),
-    )
-    assert "AgentLoopWorkerTQ pid" in (out / "train.log").read_text()
-    for step in (1, 2):
-        assert responses(out / f"rollouts/{step}.jsonl") == responses(whole / f"rollouts/{step}.jsonl")
-    for step in (0, 2):
-        found, expected = (responses(run / f"validation/{step}.jsonl", but="uid") for run in (out, whole))
-        assert found == expected
-    assert -1 in {row["score"] for row in responses(out / "rollouts/1.jsonl")}, "none was overlong"
-    rows, expected = (read_metrics(run / "metrics.jsonl") for run in (out, whole))
-    for key in ("actor/grad_norm", "actor/rollout_gap", "critic/score/mean", "response_length/max"):
-        assert [row[key] for row in rows if key in row] == [row[key] for row in expected if key in row][:2]
-    assert scores(out / "steps") == {step: scores(whole / "steps")[step] for step in (0, 2)}
-    assert verify(out / "final").facts["step"] == 2
 
 
 def responses(path, but=""):
