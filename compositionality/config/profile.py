@@ -1,8 +1,9 @@
 """Profiles: what a study is run on and how large it is, one typed YAML file each in ``config/profile/``.
 
 A profile overrides defaults, which are those of the dataclasses. Its ``settings`` hold keys of the entry points by name
-(``train_grpo: {rollout: {n: 16}}``), ``steps`` the same for one script of ``bash/`` alone. ``base`` names a profile to
-build on; ``engines`` holds what is different with an engine, and so which engines a profile has numbers for.
+(``train_grpo: {rollout: {n: 16}}``), ``steps`` the same for one script of ``bash/`` alone, or some (``section43/*``).
+``base`` names a profile to build on; ``engines`` holds what is different with an engine, and so which engines a profile
+has numbers for.
 """
 
 import os
@@ -10,6 +11,7 @@ import re
 import runpy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,7 +154,12 @@ def layers_of(word: str, entry_point: str, steps: Sequence[str] = ()) -> list[La
         f"{file}: sampling": profile.sampling.settings(entry_point),
         f"{file}: settings.{entry_point}": profile.settings.get(entry_point),
         "N_GPUS": of_gpus(entry_point),
-        **{f"{file}: steps.{step}": (profile.steps.get(step) or {}).get(entry_point) for step in steps},
+        **{
+            f"{file}: steps.{name}": (own or {}).get(entry_point)
+            for step in steps
+            for name, own in sorted(profile.steps.items(), key=lambda item: "*" not in item[0])
+            if fnmatchcase(step, name)
+        },
     }
     return [Layer(source, values) for source, values in parts.items() if values]
 

@@ -230,8 +230,9 @@ def check_pairs(steps: Sequence[Step]) -> None:
         pairs = base.settings.mix.pairs if base.entry_point == "pretrain_tiny" else ()
         beside = [step for step in steps if step.place.study == base.place.study and step.place.seed == base.place.seed]
         files = [file for step in beside if isinstance(step.settings, dict) for file in step.settings.values()]
-        for split in {file.function_split for file in files if pairs and getattr(file, "functions", "") == "heldout"}:
-            heldout = side("heldout", split, base.settings.drop)
+        tests = [file for file in files if pairs and getattr(file, "functions", "") == "heldout"]
+        for split, kept in {(file.function_split, tuple(file.always_trained)) for file in tests}:
+            heldout = side("heldout", split, base.settings.drop, kept)
             if bad := sorted(heldout & {number for pair in pairs for number in pair}):
                 raise UserError(f"{base.key}: mix.pairs: func_{bad[0]} is held out by SPLIT={split}; name other pairs")
 

@@ -119,13 +119,16 @@ def test_p18_what_a_profile_cannot_hold_is_one_line(text: str, base: str, named:
 
 
 def test_defaults_then_profile_then_step_then_command_line(profile_folder: Path) -> None:
-    text = "settings: {filter_rollouts: {seed: 5}}\nsteps: {a/b: {filter_rollouts: {seed: 6}}}\n"
+    text = "settings: {filter_rollouts: {seed: 5}}\n"
+    text += "steps: {a/b: {filter_rollouts: {seed: 6}}, a/*: {filter_rollouts: {seed: 8}}}\n"  # the whole name wins
     write(profile_folder, text)
     schema = schema_of("filter_rollouts")
     words = ["rollouts=[r]", "problems=p", "output=o", "profile=mine"]
     for more, seed, source in (
         ([], 5, "settings.filter_rollouts"),
+        (["step=b/c"], 5, "settings.filter_rollouts"),
         (["step=a/b"], 6, "steps.a/b"),
+        (["step=a/c"], 8, "steps.a/*"),
         (["step=a/b", "seed=7"], 7, "command line"),
     ):
         overrides, layers = split_layers(schema, [*words, *more], "filter_rollouts")

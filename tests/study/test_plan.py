@@ -285,7 +285,7 @@ def test_an_arm_that_trains_with_verl_whatever_the_engine_has_the_machine_to_its
 
 def test_variants_are_studies_in_folders_of_their_own() -> None:
     steps = by_key(asked("ablation", "tiny", seeds=2, variants=("recipe", "wide")))
-    assert steps["wide/seed1/base"].settings.model.width == 96
+    assert steps["wide/seed1/base"].settings.model.width == 144
     assert steps["recipe/seed1/rl-level2"].settings.trainer.output == "checkpoints/s/recipe/seed1/stage2-rl-level2"
     assert {made.seed for made in steps["wide/seed1/problems"].settings.values()} == {2}  # of seed 0
     assert (

@@ -17,6 +17,7 @@ from compositionality.tasks.string.functions import (
     Operation,
     frozen_operation,
     select_functions,
+    side,
 )
 from compositionality.tasks.string.identity import PROBES, fingerprint
 from compositionality.tasks.string.prior import PRIOR, prior_functions
@@ -115,7 +116,7 @@ def test_prior_functions_are_other_skills() -> None:
     assert len(prior) == len(PRIOR) == 34
     assert not atoms & prior
     assert list(PRIOR) == list(range(30, 64))
-    assert PRIOR[30].alias == "func_30"
+    assert (PRIOR[30].alias, ATOMS[3].alias) == ("other_30", "func_3")
 
 
 def operations(function: Function) -> list[Operation]:
@@ -218,6 +219,24 @@ def test_p02_no_split_trains_what_a_held_out_composition_does(split: int) -> Non
 def test_a_split_with_too_few_functions_is_said() -> None:
     with pytest.raises(UserError, match=r"function_split=1 drop=.*12 trained and 1 held-out; leave two"):
         select_functions("trained", drop=(0, 2, 6, 10, 12, 14, 16), split=1)
+
+
+@pytest.mark.parametrize("kept", [(), (1, 5, 9, 11), (11, 19)])
+def test_a_division_trains_on_what_always_is(kept: tuple[int, ...]) -> None:
+    """Without any, divisions are as they ever were; the others are spread over both sides."""
+    divisions = [[side(name, split, (0, 3), kept) for name in ("trained", "heldout")] for split in range(40)]
+    for trained, heldout in divisions:
+        assert {*kept} <= trained
+        assert not trained & heldout
+        assert trained | heldout == side("all", 0, (0, 3))
+        assert len(trained) == len(side("trained", 0, (0, 3)))
+    assert len({tuple(sorted(heldout)) for _, heldout in divisions}) > 30
+    assert set().union(*(heldout for _, heldout in divisions)) == side("all", 0, (0, 3)) - {*kept}
+    if not kept:
+        assert divisions[3] == [side(name, 3, (0, 3)) for name in ("trained", "heldout")]
+    with pytest.raises(UserError, match=r"always_trained=\[2\]: func_2 is none of"):
+        side("heldout", 1, (0, 3), (2,))
+    assert side("trained", 1, (0, 3, 1), (1, 5)) == side("trained", 1, (0, 3, 1), (5,))  # what is left out is neither
 
 
 def test_selection() -> None:

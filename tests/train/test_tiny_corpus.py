@@ -34,7 +34,7 @@ def shown(prompt):
 def chains(prompt):
     """Of every call: ids of its functions, outermost first."""
     calls = prompt.rpartition(";")[2].split("&")
-    return [[int(number) for number in re.findall(r"func_(\d+)", call.partition(":")[0])] for call in calls]
+    return [[int(number) for number in re.findall(r"(?:func|other)_(\d+)", call.partition(":")[0])] for call in calls]
 
 
 def called(prompt):
@@ -58,6 +58,11 @@ def test_targets_are_never_composed(exchanges):
     assert len(seen) == 2
 
 
+def test_a_name_says_whether_it_is_a_targets(exchanges):
+    named = {match for text in exchanges for match in re.findall(r"(func|other)_(\d+)(?!\w)", " ".join(text))}
+    assert {(kind, int(number) in ATOMS) for kind, number in named} == {("func", True), ("other", False)}
+
+
 def test_no_result_is_handed_on_between_calls(exchanges):
     several = [(prompt, response) for prompt, response in tasks(exchanges) if "&" in prompt]
     assert len(several) > 5_000
@@ -68,14 +73,14 @@ def test_no_result_is_handed_on_between_calls(exchanges):
 
 
 def test_p01_a_share_that_is_not_given_changes_no_text():
-    """The first 2,000 exchanges of three mixes, as they were before frame, pair_chain and handed_strings."""
+    """The first 2,000 exchanges of three mixes, as they were before frame, pair_chain, handed_strings, other names."""
     for mix, digest in (
         (MIX, "8a10d6c833fa314c"),
         (Mix(target_calls=0.12, most_calls=6), "84ccd3222164c49a"),
         (Mix(frozen_parameters=False, prior_functions=150), "ff54eeae2611e451"),
     ):
         corpus, rng = Corpus(mix, DROP), Random(1)
-        text = repr([corpus.exchange(rng) for _ in range(2000)])
+        text = re.sub(r"other_(?=\d)", "func_", repr([corpus.exchange(rng) for _ in range(2000)]))
         assert sha256(text.encode()).hexdigest()[:16] == digest
 
 
@@ -146,7 +151,7 @@ def test_traces_are_right(exchanges):
     for prompt, response in tasks(exchanges)[:3000]:
         definitions = shown(prompt)
         for line in response.split("\n"):
-            name, before, after = re.fullmatch(r"[^,]*,func_(\d+):([^=]+)=(.+)", line).groups()
+            name, before, after = re.fullmatch(r"[^,]*,(?:func|other)_(\d+):([^=]+)=(.+)", line).groups()
             number = int(name)
             function = by_name[definitions[number]] if number in definitions else functions[number]
             arguments = () if function.frozen is None else (function.frozen,)
@@ -254,7 +259,7 @@ def test_free_parameters_stand_in_brackets_and_are_obeyed(single_exchanges):
     for prompt, response in tasks(single_exchanges):
         definitions = shown(prompt)
         for line in response.split("\n"):
-            call = r"(?:func_\d+(?:\[[^]]*\])?)*,func_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)"
+            call = r"(?:(?:func|other)_\d+(?:\[[^]]*\])?)*,(?:func|other)_(\d+)(?:\[([^]]*)\])?:([^=]+)=([^=]+)"
             name, parameter, before, after = re.fullmatch(call, line).groups()
             number = int(name)
             function = by_name[definitions[number]] if number in definitions else functions[number]

@@ -23,7 +23,7 @@ def test_p13_reloaded_model_gives_the_same_logits(saved):
 
     model, tokenizer, folder = saved
     loaded = AutoModelForCausalLM.from_pretrained(folder)
-    tokens = torch.tensor([tokenizer("<|user|>func_30:abc<|assistant|>,func_30:abc=bc")["input_ids"]])
+    tokens = torch.tensor([tokenizer("<|user|>other_30:abc<|assistant|>,other_30:abc=bc")["input_ids"]])
     with torch.no_grad():
         assert torch.equal(loaded(tokens).logits, model(tokens).logits)
 

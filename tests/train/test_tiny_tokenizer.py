@@ -24,7 +24,7 @@ SINGLE = Mix(
 )
 PIECES = st.one_of(
     st.text(ALPHABET, max_size=8),
-    st.sampled_from(["func", "_1", "_12", "func_63", *definition_names()]),
+    st.sampled_from(["func", "other", "_1", "_12", "other_63", *definition_names()]),
 )
 
 
@@ -61,9 +61,10 @@ def test_corpus_text_survives_with_its_newlines(tokenizers):
 
 def test_names_and_brackets_are_whole_tokens(tokenizers):
     for tokenizer in tokenizers:
-        tokens = tokenizer.convert_ids_to_tokens(tokenizer("func_24func_2:«a»")["input_ids"])
-        assert tokens[:5] == ["func", "_24", "func", "_2", ":"]
-        assert len(tokens) == 8
+        tokens = tokenizer.convert_ids_to_tokens(tokenizer("func_24other_32:«a»")["input_ids"])
+        assert tokens[:4] == ["func", "_24", "other_32", ":"]  # and no token is part of other_2
+        assert len(tokens) == 7
+        assert not [token for token in tokenizer.get_vocab() if token.startswith("oth") and "_" not in token]
         for name in definition_names():
             assert len(tokenizer(name)["input_ids"]) == 1, name
 
@@ -116,8 +117,8 @@ def test_the_single_profiles_text_survives_and_signs_stay_characters():
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
     for function in prior_functions(SINGLE.prior_functions):
         assert len(tokenizer(function.alias)["input_ids"]) == len(tokenizer(function.name)["input_ids"]) == 1
-    assert tokenizer.tokenize("func_13[_]func_179[abc]:a_1_2") == [
-        "func_13", "[", "_", "]", "func_179", "[", "a", "b", "c", "]", ":", "a", "_", "1", "_", "2",
+    assert tokenizer.tokenize("func_13[_]other_179[abc]:a_1_2") == [
+        "func_13", "[", "_", "]", "other_179", "[", "a", "b", "c", "]", ":", "a", "_", "1", "_", "2",
     ]  # fmt: skip
 
 

@@ -67,7 +67,7 @@ class StringGenerator:
     def __init__(self, options: StringOptions, functions: Sequence[Function] = ()) -> None:
         self.options = options
         self.functions = tuple(functions) or select_functions(
-            options.functions, options.ids, options.drop, options.function_split
+            options.functions, options.ids, options.drop, options.function_split, options.always_trained
         )
         self.set_name = _set_name(self.functions, options)
         self.group = options.group or self.set_name + ORDERED * options.order_sensitive
@@ -194,6 +194,6 @@ def _run(chain: Chain, text: str) -> str:
 def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     ids = {function.id for function in functions}
     for name in PRESETS:
-        if ids <= side(name, options.function_split, options.drop):
+        if ids <= side(name, options.function_split, options.drop, options.always_trained):
             return name
     return "mixed" if ids <= set(range(25)) else "prior"

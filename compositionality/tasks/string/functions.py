@@ -20,6 +20,11 @@ DEPTHS = (1, 2, 3)
 TEXT_LENGTHS = (2, 4)
 
 
+def alias_of(id: int) -> str:
+    """``func_N`` of the study's functions, ``other_N`` of the others that pretraining text is about."""
+    return f"{'func' if id in ATOMS else 'other'}_{id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """One atomic function.
@@ -39,8 +44,8 @@ class Function:
 
     @property
     def alias(self) -> str:
-        """The name that prompts show: ``func_N``."""
-        return f"func_{self.id}"
+        """The name that prompts show: see ``alias_of``."""
+        return alias_of(self.id)
 
     @property
     def parametrised(self) -> bool:
@@ -125,11 +130,11 @@ def frozen_operation(function: Function) -> Operation:
 
 
 def select_functions(
-    preset: str, ids: Iterable[int] = (), drop: Iterable[int] = (), split: int = 0
+    preset: str, ids: Iterable[int] = (), drop: Iterable[int] = (), split: int = 0, always_trained: Iterable[int] = ()
 ) -> tuple[Function, ...]:
     """The functions of a preset, or those of ``ids`` if any are given, without ``drop``; in order of id.
 
-    ``split``: which division in trained and held-out functions, see ``side``.
+    ``split``, ``always_trained``: which division in trained and held-out functions, see ``side``.
     """
     if preset not in PRESETS:
         raise UserError(f"functions={preset}: no such preset; known: {', '.join(PRESETS)}")
@@ -137,21 +142,24 @@ def select_functions(
         unknown = [id for id in given if id not in ATOMS]
         if unknown:
             raise UserError(f"{key}={list(given)}: no function has the id {unknown[0]}; ids go from 0 to {max(ATOMS)}")
-    wanted = sorted(set(ids) or side(preset, split, drop))
+    wanted = sorted(set(ids) or side(preset, split, drop, always_trained))
     chosen = tuple(ATOMS[id] for id in wanted if id not in drop)
     if not chosen:
         raise UserError(f"drop={list(drop)}: no function is left; leave at least one of {wanted}")
     return chosen
 
 
-def side(preset: str, split: int = 0, drop: Iterable[int] = ()) -> set[int]:
+def side(preset: str, split: int = 0, drop: Iterable[int] = (), always_trained: Iterable[int] = ()) -> set[int]:
     """The ids of a preset without ``drop``; ``split`` 0: the paper's trained and held-out functions.
 
     From 1 on: a random division, drawn from the number, of the functions that are left, in as many trained ones as the
-    paper's split leaves. ``TWINS`` are in none, so no function behaves like one of the other side. UserError if a side
-    has too few to compose.
+    paper's split leaves, ``always_trained`` among them. ``TWINS`` are in none, so no function behaves like one of the
+    other side. UserError if a side has too few to compose, or the paper trains on none of an ``always_trained``.
     """
     presets = {name: set(ids).difference(drop) for name, ids in PRESETS.items()}
+    if bad := sorted(set(always_trained).difference(PRESETS["trained"])):
+        raise UserError(f"always_trained={list(always_trained)}: func_{bad[0]} is none of {list(PRESETS['trained'])}")
+    kept = presets["trained"].intersection(always_trained)
     if split == 0:
         return presets[preset]
     everything, sizes = presets["all"], (len(presets["trained"]), len(presets["heldout"]))
@@ -161,8 +169,9 @@ def side(preset: str, split: int = 0, drop: Iterable[int] = ()) -> set[int]:
         )
     for attempt in count():
         order = sorted(everything, key=lambda id: blake2b(f"function split {split}/{attempt}/{id}".encode()).digest())
+        order.sort(key=lambda id: id not in kept)
         trained, heldout = set(order[: sizes[0]]), set(order[sizes[0] :])
-        if heldout & ENDLESS or not everything & ENDLESS:
+        if heldout & ENDLESS or not (everything - kept) & ENDLESS:
             break
     return {"all": everything, "trained": trained, "heldout": heldout}[preset]
 

@@ -28,6 +28,7 @@ class StringOptions:
     ids: tuple[int, ...] = ()  # these functions instead
     drop: tuple[int, ...] = ()  # functions to leave out
     function_split: int = 0  # which functions are held out: 0 the paper's, n a random division drawn from n
+    always_trained: tuple[int, ...] = ()  # functions that no division holds out
     order_sensitive: bool = False  # only problems that no other order of their functions solves
     levels: tuple[int, ...] = (1,)  # depths; candidates take turns
     shape: str = "chain"  # chain, or tree (style=json only)
@@ -41,7 +42,7 @@ class StringOptions:
 
     def content(self) -> list[tuple[str, Any]]:
         """The options beside the functions that decide which problems are drawn, where they are not the defaults."""
-        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "group")
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
         given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
         return [(name, value) for name, value, default in given if name not in others and value != default]
 
@@ -61,7 +62,7 @@ class StringOptions:
             raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
         if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
             raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
-        for name, ids in (("ids", self.ids), ("drop", self.drop)):
+        for name, ids in (("ids", self.ids), ("drop", self.drop), ("always_trained", self.always_trained)):
             if _twice(ids):
                 raise UserError(f"{name}={list(ids)}: give every id once")
         if len(self.input_length) != 2:

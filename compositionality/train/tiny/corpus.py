@@ -1,7 +1,8 @@
 """The synthetic text that a small model is pretrained on: what an LLM would know before Stage 1.
 
-Exchanges of six kinds, all in the compact style of the string task. *Targets* are the study's 25 functions, *priors*
-are others, none of which behaves like a target:
+Exchanges of several kinds, all in the compact style of the string task. *Targets* are the study's 25 functions,
+*priors* are others, none of which behaves like a target. Their names are of two kinds, ``func_3`` and ``other_30``: a
+model that composes priors may still start each target from the input, and what it then learns of one it has of all.
 
 - *prior_chain*: chains of priors by name, levels 2 to ``deepest``. Composition is learned here, over functions that
   the study never asks about: the analogue of the general ability that an LLM brings along.

@@ -2,13 +2,15 @@
 
 Byte-level BPE whose alphabet is printable ASCII, newline and the bytes of « and ». Its only merges make « and »
 one token each, because a bracket is one character of a string. Everything else that is longer than a character
-(``func``, ``_0`` … ``_63``, or whole names ``func_0`` …; the names of definitions) is an added token, matched leftmost
-and longest.
+(``func`` and ``_0`` …, or whole names ``func_0`` …; whole names ``other_30`` …; the names of definitions) is an added
+token, matched leftmost and longest.
 Characters outside that alphabet vanish on encoding.
 """
 
 from collections.abc import Sequence
 from typing import Any
+
+from compositionality.tasks.string.functions import alias_of
 
 PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
 SPECIALS = (PAD, END, USER, ASSISTANT)
@@ -27,12 +29,14 @@ CHAT_TEMPLATE = (
 
 
 def name_tokens(count: int = NUMBERS, *, whole: bool = False) -> list[str]:
-    """Tokens for the names ``func_0`` to ``func_{count-1}``: ``func`` and numbers, or the names as wholes.
+    """Tokens for the names of the functions 0 to ``count - 1``: ``func`` and its numbers, and ``other_30`` … as wholes.
 
-    Whole names are for strings that may hold ``_`` before a digit, which else would be the number of a function.
+    In two tokens ``other_3`` could be written, and RL found it: a name of the study's under which to compose.
+    ``whole``: all names, for strings that may hold ``_`` before a digit, which else would be the number of a function.
     """
-    numbers = [f"_{number}" for number in range(count)]
-    return [NAME + number for number in numbers] if whole else [NAME, *numbers]
+    if whole:
+        return [*map(alias_of, range(count))]
+    return [NAME, *(alias_of(number).removeprefix(NAME) for number in range(count))]
 
 
 def build_tokenizer(words: Sequence[str], names: Sequence[str] = ()) -> Any:
