@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ATOMS, TWINS
+from compositionality.tasks.string.functions import ATOMS, TWINS, frozen_operation
 from compositionality.tasks.string.prior import PRIOR, prior_functions
+from compositionality.tasks.string.prompts import compact_trace
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
 from compositionality.train.tiny.settings import Packing
@@ -73,14 +74,16 @@ def test_no_result_is_handed_on_between_calls(exchanges):
 
 
 def test_p01_a_share_that_is_not_given_changes_no_text():
-    """The first 2,000 exchanges of three mixes, as they were before frame, pair_chain, handed_strings, other names."""
+    """The first 2,000 exchanges of three mixes, as they were before those shares, names and echoes of today."""
     for mix, digest in (
         (MIX, "8a10d6c833fa314c"),
         (Mix(target_calls=0.12, most_calls=6), "84ccd3222164c49a"),
         (Mix(frozen_parameters=False, prior_functions=150), "ff54eeae2611e451"),
     ):
         corpus, rng = Corpus(mix, DROP), Random(1)
-        text = re.sub(r"other_(?=\d)", "func_", repr([corpus.exchange(rng) for _ in range(2000)]))
+        drawn = [corpus.exchange(rng) for _ in range(2000)]
+        before = [(prompt, prompt[1:] if prompt.startswith('"') else response) for prompt, response in drawn]
+        text = re.sub(r"other_(?=\d)", "func_", repr(before))
         assert sha256(text.encode()).hexdigest()[:16] == digest
 
 
@@ -171,7 +174,15 @@ def test_every_kind_and_every_definition_occurs(exchanges):
         assert (f"={name};" in text) == (name not in hidden), name
     assert {len(chain) for prompt, _ in tasks(exchanges) for chain in chains(prompt)} == set(range(1, MIX.deepest + 1))
     assert {len(chains(prompt)) for prompt, _ in tasks(exchanges)} == set(range(1, MIX.most_calls + 1))
-    assert abs(sum(prompt.startswith('"') for prompt, _ in exchanges) / len(exchanges) - MIX.echo) < 0.01
+    echoes = [(prompt, response) for prompt, response in exchanges if prompt.startswith('"')]
+    assert abs(len(echoes) / len(exchanges) - MIX.echo) < 0.01
+
+
+def test_an_echo_is_the_head_of_the_answer_to_its_chain():
+    corpus, rng = Corpus(MIX, DROP), Random(7)
+    for prompt, response in (corpus.echo(rng) for _ in range(500)):
+        chain = tuple(frozen_operation((ATOMS | PRIOR)[number]) for number in chains(prompt)[0])
+        assert response == compact_trace(chain, prompt.rpartition(":")[2]).partition("=")[0]
 
 
 def packed(seed=0, steps=40, packing=None, workers=0):

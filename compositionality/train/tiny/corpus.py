@@ -17,7 +17,8 @@ model that composes priors may still start each target from the input, and what 
 - *visible calls*, what the other shares leave: such calls with their definitions
   (``func_17=mirror_str;func_17:abc``), of targets and, one in ``PRIOR_CALLS``, of priors. Names are drawn at random
   from the targets', so that only the definition carries information. This is reading code; Stage 1 starts from it.
-- *echo*: copy a chain of any names, so that the targets' names can be written after one another at all.
+- *echo*: ``"func_3other_31func_5:abc`` asks for ``func_3other_31,func_5:abc``, the head of an answer, for a chain of
+  any names. So an answer about several targets can begin at all; how it goes on, no echo says.
 
 For section 4.3 a part of the text is about numbers instead (:mod:`compositionality.train.tiny.numbers`), for behaviour
 injection all of it about iGSM (:mod:`compositionality.train.tiny.graphs`).
@@ -74,7 +75,7 @@ class Mix:
     ``igsm`` is the share of iGSM in what is left then.
     """
 
-    echo: Fraction = 0.03  # of the text: inputs repeated
+    echo: Fraction = 0.03  # of the text: heads of answers about chains
     prior_chain: Fraction = 0.06  # compositions of prior functions
     visible_chain: Fraction = 0.01  # the same under targets' names, definitions in sight
     prior_single: Fraction = 0.1  # single prior functions
@@ -144,10 +145,10 @@ class Corpus:
         )
 
     def echo(self, rng: Random) -> Exchange:
-        """``"CHAIN:string`` asks for CHAIN:string."""
+        """``"CHAIN:string`` asks for how an answer about the chain begins."""
         names = [compact_name(self._draw(rng, self._named)) for _ in range(between(rng, 1, self.mix.deepest))]
-        text = f"{''.join(names)}:{self.any_string(rng)}"
-        return f'"{text}', text
+        text = self.any_string(rng)
+        return f'"{"".join(names)}:{text}', f"{''.join(names[:-1])},{names[-1]}:{text}"
 
     def chain(self, rng: Random, draw: Callable[[Random], Chain], *, show_definitions: bool = False) -> Exchange:
         """A composition that ``draw`` gives, on an input of which it makes no string that is too long."""
