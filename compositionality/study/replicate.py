@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from compositionality.config.profile import TRAINERS
 from compositionality.errors import UserError
 from compositionality.study.model import Arm, Replicate, Request, Stage, find_arm
 from compositionality.study.scripts import read_script
@@ -64,7 +65,7 @@ class ReplicatePlan:
         return self.step("base", stage)
 
     def steps(self) -> Iterator[Step]:
-        """Yield each arm and its completions, the tables of all, and what a report reads."""
+        """Yield each arm and its completions, what a report reads, and the tables of all: what takes longest first."""
         study, answers = self.request.loaded, list[str]()
         for name in [*self.arms, *study.evaluated]:
             if study.arms[name].is_trained:
@@ -72,14 +73,14 @@ class ReplicatePlan:
             collected = self.answers(f"answers-{name}", study.evaluate[0], name)
             answers.append(collected.key)
             yield collected
+        reported = {"passk": self.passk, "failure_modes": self.failure_modes, "influence": self.influence}
+        for kind in study.reported if self.request.report else ():
+            yield from reported[kind]()
         for script in study.evaluate:
             title = script.rpartition("/")[2].replace("_", "-")
             table = self.step(title, Stage(script), [models_word(self.models)], after=answers)
             answers.append(table.key)
             yield table
-        reported = {"passk": self.passk, "failure_modes": self.failure_modes, "influence": self.influence}
-        for kind in study.reported if self.request.report else ():
-            yield from reported[kind]([f"{self.place.name}/evaluate"])
 
     def training(self, name: str) -> Iterator[Step]:
         """Yield the steps that train an arm."""
@@ -142,23 +143,23 @@ class ReplicatePlan:
         study = self.request.loaded
         return f"step={study.base or self.request.study}/{study.arms[name].like or name}"
 
-    def passk(self, after: Sequence[str]) -> Iterator[Step]:
+    def passk(self) -> Iterator[Step]:
         """Yield the steps of pass@k of the models that are asked for, or the profile's."""
         script, chosen = "section44/passk", self.request.passk or self.request.settings.passk
         models = {name: self.models[name] for name in chosen if name in self.models}
-        collected = [self.answers(f"passk-{name}", script, name, after) for name in models]
+        collected = [self.answers(f"passk-{name}", script, name) for name in models]
         yield from collected
         yield self.step("passk", Stage(script), [models_word(models)], after=[step.key for step in collected])
 
-    def failure_modes(self, after: Sequence[str]) -> Iterator[Step]:
+    def failure_modes(self) -> Iterator[Step]:
         """Yield the step that classifies wrong completions of ``FAILURE_MODELS``."""
         words = [f"models={flow_list(name for name in FAILURE_MODELS if name in self.models)}"]
-        yield self.step("failure-modes", Stage("section45/failure_modes"), words, after=after)
+        yield self.step("failure-modes", Stage("section45/failure_modes"), words)
 
-    def influence(self, after: Sequence[str]) -> Iterator[Step]:
+    def influence(self) -> Iterator[Step]:
         """Yield the steps that measure the influence of problems on the models that SFT makes."""
         for name in (name for name in self.arms if name.startswith("sft-")):
-            output, before = f"{{results}}/influence/{name}", after
+            output, before = f"{{results}}/influence/{name}", list[str]()
             for script, title, folder in (("influence_rollouts", "-rollouts", "/rollouts"), ("influence", "", "")):
                 env = {"MODEL_PATH": self.models[name], "OUTPUT": f"{output}{folder}"}
                 stage = Stage(f"behavior_injection/{script}", env)
@@ -166,27 +167,32 @@ class ReplicatePlan:
                 before = [step.key]
                 yield step
 
-    def answers(self, title: str, script: str, name: str, after: Sequence[str] = ()) -> Step:
+    def answers(self, title: str, script: str, name: str) -> Step:
         """Return the step that collects completions of one model for a table."""
         words = [models_word({name: self.models[name]}), "answers_only=true"]
-        return self.step(title, Stage(script), words, one_lane=True, after=after)
+        return self.step(title, Stage(script), words, one_lane=True)
 
     def step(
         self, name: str, stage: Stage, words: Sequence[str] = (), *, one_lane: bool = False, after: Sequence[str] = ()
     ) -> Step:
-        """Return a step of a script, with its folders in the place of ``{data}`` …"""
+        """Return a step of a script, with its folders in the place of ``{data}`` …
+
+        Without GPUs nothing but a training in several processes, or a script of several steps, needs the machine alone.
+        """
         script, request, place = read_script(stage.script), self.request, self.place
+        entry_point = script.entry_point if script else ""
+        beside_others = not request.gpu and entry_point not in ("", *TRAINERS)
         return Step(
             name,
             place,
             request.profile,
-            script.entry_point if script else "",
+            entry_point,
             stage.script,
             {key: place.filled(value) for key, value in stage.env.items()},
             tuple(place.filled(word) for word in [*stage.words, *words]),
             tuple(after),
             test_seed=request.test_seed,
-            one_lane=one_lane or request.one_lane,
+            one_lane=one_lane or beside_others or request.one_lane,
             gpu=request.gpu,
             ray=request.gpu and request.settings.engine == "verl",
         )

@@ -28,7 +28,6 @@ class Runner:
     log: Path | None = None
     began: int = field(default_factory=lambda: int(time.time()))
     running: dict[asyncio.Task[int], tuple[Step, int]] = field(default_factory=dict)
-    seeds: dict[str, float] = field(default_factory=dict)
 
     async def run(self) -> int:
         """Return 0, or the exit code of the first step that failed, after the steps beside it were ended."""
@@ -64,8 +63,6 @@ class Runner:
         side_by_side = self.backend.lanes is None or (step.one_lane and self.backend.lanes > 1)
         write = log_writer(self.log, step.key) if self.log else lane_writer(step.key) if side_by_side else None
         tell, started = say if self.log else write or say, time.monotonic()
-        seed = step.place.name.removeprefix("seed")
-        self.seeds.setdefault(seed, started)
         if not self.log:
             tell(f"== {self._clock()}  {step.key}")
         code = await self.backend.run(step, lane, write)
@@ -73,9 +70,7 @@ class Runner:
             ended = time.monotonic()
             tell(f"== {self._clock()}  {step.key}: done in {round(ended - started)} s")
             if step.name not in ("audit", "page"):  # the page holds the times; its check adds none
-                self._record(seed, 1 if step.whole else 3, step.name, ended - started)
-            if step.name == "evaluate" and not step.one_lane:  # the seed's table
-                self._record(seed, 2, "study/run_seed", ended - self.seeds[seed])
+                self._record(step, ended - started)
         return code
 
     async def _stop(self, step: Step, code: int) -> None:
@@ -87,14 +82,15 @@ class Runner:
         if beside:
             say(f"error: {step.key} stopped with exit code {code}, and the lanes beside it were ended")
 
-    def _record(self, seed: str, depth: int, label: str, seconds: float) -> None:
+    def _record(self, step: Step, seconds: float) -> None:
         """Write one line of times.tsv: start of the command, seed, depth, step, seconds.
 
-        Depth 1 is a step of the whole study, 2 a seed up to its table, 3 a step of a seed.
+        Depth 1 is a step of the whole study, 3 a step of a seed.
         """
         if self.times is not None:
+            seed, depth = step.place.name.removeprefix("seed"), 1 if step.whole else 3
             with self.times.open("a") as file:
-                file.write(f"{self.began}\t{seed}\t{depth}\t{label}\t{round(seconds)}\n")
+                file.write(f"{self.began}\t{seed}\t{depth}\t{step.name}\t{round(seconds)}\n")
 
     def _clock(self) -> str:
         """Return minutes and seconds since the command began."""

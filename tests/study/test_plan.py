@@ -84,7 +84,8 @@ def test_the_order_follows_from_the_files() -> None:
         ("seed0/rl-level2", "seed0/rft-updates-1-train"),
         ("seed0/rft-updates-0-train", "seed0/rft-updates-1-rollouts"),
         ("seed0/answers-rft-updates", "seed0/evaluate"),
-        ("seed0/evaluate", "seed0/passk-stage1"),
+        ("seed0/evaluate", "seed0/failure-modes"),
+        ("seed0/passk-rl-level2", "seed0/passk"),
         ("claims", "page"),
     ):
         assert before in steps[after].after
@@ -281,6 +282,26 @@ def test_an_arm_that_trains_with_verl_whatever_the_engine_has_the_machine_to_its
     side_by_side = {name: step.one_lane for name in names for step in steps.values() if step.key == f"seed0/{name}"}
     assert side_by_side == {"rl-domains": False, "rl-math": False, "base-85k": True, "rl-85k": True}
     assert not by_key(asked(profile="tiny", arms=("rl-level2-verl",)))["seed0/rl-level2-verl"].one_lane
+
+
+def test_without_gpus_only_trainings_of_stages_have_the_machine_to_themselves() -> None:
+    steps = by_key(asked(profile="tiny", arms=("rl-level2",), report=True))
+    assert [key for key, step in steps.items() if not step.one_lane] == ["seed0/base", "seed0/stage1"]
+    with_gpus = by_key(asked(profile="tiny", arms=("rl-level2",), report=True, gpu=True))
+    assert not with_gpus["seed0/stage1-rollouts"].one_lane  # it takes all of them
+
+
+def test_the_page_waits_for_all_and_the_other_last_steps_for_none_of_each_other() -> None:
+    steps = by_key(asked(report=True))
+    last = [key for key, step in steps.items() if step.whole]
+    assert last == ["summary", "figure", "claims", "audit", "page"]
+    assert all(not {*steps[key].after} & {*last} for key in last[:-1])
+    assert {*steps["page"].after} == steps.keys() - {"page"}
+
+
+def test_pass_at_k_waits_for_its_model_alone() -> None:
+    steps = by_key(asked(profile="tiny", arms=("rl-level2",), report=True))
+    assert {*steps["seed0/passk-stage1"].after} == {"seed0/stage1", "seed0/problems"}
 
 
 def test_variants_are_studies_in_folders_of_their_own() -> None:
