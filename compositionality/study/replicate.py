@@ -177,11 +177,11 @@ class ReplicatePlan:
     ) -> Step:
         """Return a step of a script, with its folders in the place of ``{data}`` …
 
-        Without GPUs all but trainings and scripts of several steps are one process with one thread: a lane.
+        Without GPUs nothing but a training in several processes, or a script of several steps, needs the machine alone.
         """
         script, request, place = read_script(stage.script), self.request, self.place
         entry_point = script.entry_point if script else ""
-        one_process = not request.gpu and entry_point not in ("", *TRAINERS)
+        beside_others = not request.gpu and entry_point not in ("", *TRAINERS)
         return Step(
             name,
             place,
@@ -192,7 +192,7 @@ class ReplicatePlan:
             tuple(place.filled(word) for word in [*stage.words, *words]),
             tuple(after),
             test_seed=request.test_seed,
-            one_lane=one_lane or one_process or request.one_lane,
+            one_lane=one_lane or beside_others or request.one_lane,
             gpu=request.gpu,
             ray=request.gpu and request.settings.engine == "verl",
         )
