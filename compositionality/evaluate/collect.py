@@ -29,7 +29,7 @@ from compositionality.errors import UserError
 from compositionality.evaluate.gold import GoldFile, measure_gold, read_gold
 from compositionality.evaluate.naming import named_paths
 from compositionality.evaluate.results import replicate_of
-from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, write
+from compositionality.evaluate.table import REASONS, RESULTS, SCHEMA, count, problem_columns, problem_sets, write
 from compositionality.ranges import REQUIRED, NonNegativeInt, check_ranges
 from compositionality.rollout.collect import check as check_collection
 from compositionality.rollout.collect import collect
@@ -186,7 +186,7 @@ def _rows(settings: EvaluationSettings, source: Path) -> tuple[pa.Table, Counts]
     table = read_problems(source, settings.row_format(any_source=bool(settings.reward.function)))
     if not settings.levels and not settings.per_level:
         return table, np.arange(min(settings.limit or table.num_rows, table.num_rows))
-    problems, most = problem_columns(table), settings.per_level
+    problems, most = problem_sets(table), settings.per_level
     known = sorted(set(problems["level"]))
     if lacking := sorted(set(settings.levels) - set(known)):
         raise UserError(f"{source}: has no level {lacking[0]}; its levels are {known}")

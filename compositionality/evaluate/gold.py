@@ -20,7 +20,7 @@ from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import iterate_problems
 from compositionality.errors import UserError
 from compositionality.evaluate.table import SCHEMA as COLUMNS
-from compositionality.evaluate.table import problem_columns
+from compositionality.evaluate.table import problem_sets
 from compositionality.rollout.engines.base import Chat
 from compositionality.rollout.model_folder import ModelFolder, check_model
 from compositionality.rollout.prompts import prompt_tokens
@@ -91,7 +91,7 @@ def load(folder: Path) -> Any:
 def _write(problems: pa.Table, folder: ModelFolder, loaded: Callable[[], Any], path: Path) -> None:
     """Write the rows of SCHEMA; the model is loaded if there is something to measure."""
     keys = ["group", "level", "data_source"]
-    numbers = problem_columns(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
+    numbers = problem_sets(problems).groupby(keys, sort=False).head(GOLD_PROBLEMS)["problem"].tolist()
     part = problems.take(numbers)
     asked = zip(part["prompt"].to_pylist(), iterate_problems(part), strict=True)
     solutions = [read_solution(chat, problem, folder) for chat, problem in asked]

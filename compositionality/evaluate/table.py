@@ -49,18 +49,18 @@ SCHEMA = pa.schema(
 )
 
 
+def problem_sets(problems: pa.Table) -> pd.DataFrame:
+    """Return where each problem of a file belongs, (P,): what the file says, without asking the task."""
+    names = ("group", "level", "data_source")
+    return pd.DataFrame({"problem": range(problems.num_rows)} | {name: problems[name].to_pylist() for name in names})
+
+
 def problem_columns(problems: pa.Table) -> pd.DataFrame:
     """Return what the table says of each problem of a file, (P,)."""
-    described = list(iterate_problems(problems))
-    return pd.DataFrame(
-        {
-            "problem": range(len(described)),
-            "group": problems["group"].to_pylist(),
-            "level": problems["level"].to_pylist(),
-            "data_source": [problem.data_source for problem in described],
-            "cluster": [known_task(problem.data_source).cluster(problem) for problem in described],
-            "skills": [list(known_task(problem.data_source).skills(problem)) for problem in described],
-        }
+    described = [(known_task(problem.data_source), problem) for problem in iterate_problems(problems)]
+    return problem_sets(problems).assign(
+        cluster=[task.cluster(problem) for task, problem in described],
+        skills=[list(task.skills(problem)) for task, problem in described],
     )
 
 

@@ -168,9 +168,13 @@ class ReplicatePlan:
                 yield step
 
     def answers(self, title: str, script: str, name: str) -> Step:
-        """Return the step that collects completions of one model for a table."""
+        """Return the step that collects completions of one model for a table.
+
+        Those of the base model wait for the stages too, which need the machine alone.
+        """
         words = [models_word({name: self.models[name]}), "answers_only=true"]
-        return self.step(title, Stage(script), words, one_lane=True)
+        stages = [step.key for step in self.stages(shared=True)]
+        return self.step(title, Stage(script), words, one_lane=True, after=stages)
 
     def step(
         self, name: str, stage: Stage, words: Sequence[str] = (), *, one_lane: bool = False, after: Sequence[str] = ()

@@ -52,8 +52,8 @@ def test_smoke_builds_on_tiny() -> None:
 def test_an_engine_has_numbers_of_its_own() -> None:
     single, verl = load_profile("tiny"), load_profile("tiny/verl")
     counts = [count_of("test_trained", name) for name in ("tiny", "tiny/verl")]
-    assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 8 * 500)
-    assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 8 * 256)
+    assert (single.engine, single.sampling.engine, counts[0]) == ("single", "builtin", 6 * 500)
+    assert (verl.engine, verl.sampling.engine, counts[1]) == ("verl", "vllm", 6 * 256)
 
 
 @pytest.fixture

@@ -299,9 +299,11 @@ def test_the_page_waits_for_all_and_the_other_last_steps_for_none_of_each_other(
     assert {*steps["page"].after} == steps.keys() - {"page"}
 
 
-def test_pass_at_k_waits_for_its_model_alone() -> None:
+def test_completions_wait_for_the_stages_and_their_model_alone() -> None:
     steps = by_key(asked(profile="tiny", arms=("rl-level2",), report=True))
-    assert {*steps["seed0/passk-stage1"].after} == {"seed0/stage1", "seed0/problems"}
+    stages = {f"seed0/{name}" for name in load_study("section41_42").stages}
+    for name, model in (("answers-base", set()), ("passk-stage1", set()), ("passk-rl-level2", {"seed0/rl-level2"})):
+        assert {*steps[f"seed0/{name}"].after} == stages | model
 
 
 def test_variants_are_studies_in_folders_of_their_own() -> None:
