@@ -75,12 +75,16 @@ def write_record(settings: RecordSettings) -> Path:
 
 
 def check(settings: RecordSettings) -> None:
-    """Refuse in a dry run a folder that something else made."""
-    artefact.check_target(settings.output, recipe_of(settings), force=settings.force)
+    """Refuse in a dry run a folder that something else made; a replicate's tables need not be there yet."""
+    files = inputs_of(settings)
+    if settings.replicate and not all(path.is_file() for path in files.values()):
+        artefact.check_place(settings.output, artefact.Recipe("write_record", {}, files))
+    else:
+        artefact.check_target(settings.output, recipe_of(settings), force=settings.force)
 
 
-def recipe_of(settings: RecordSettings) -> artefact.Recipe:
-    """Return what a record is kept for: the same tables and claims. UserError for what is not RESULTS/SEED:PATH."""
+def inputs_of(settings: RecordSettings) -> dict[str, Path]:
+    """Return tables and claims by name. UserError for what is not RESULTS/SEED:PATH."""
     files = {"claims": Path(settings.claims)} if settings.claims else {}
     for entry in settings.results or ["none"]:
         match = re.fullmatch(r"([\w-]+/[\w-]+):(.+)", entry)
@@ -88,6 +92,12 @@ def recipe_of(settings: RecordSettings) -> artefact.Recipe:
             raise UserError(f"results: {entry}: is not RESULTS/SEED:PATH")
         if Path(match[2]).name == RESULTS:  # the claims hold the hashes of influence and fits
             files[match[1]] = Path(match[2])
+    return files
+
+
+def recipe_of(settings: RecordSettings) -> artefact.Recipe:
+    """Return what a record is kept for: the same tables and claims. UserError as ``inputs_of``."""
+    files = inputs_of(settings)
     if not settings.replicate:
         return artefact.Recipe("write_record", {}, files)
     labels = {path: path.with_name(LABELS) for path in files.values()}  # of failures: they know the replicate
