@@ -25,6 +25,8 @@ POINTS = 40
 """Points of a line of ``budget``."""
 APART = 0.055
 """Distance of labels in ``headline``, a share of the axis."""
+WRAPPED = r"split(trim(replace(datum.label, regexp('(.{1,16})( |$)', 'g'), '$1\n')), '\n')"
+"""Vega's expression for labels in lines of 16 characters at most."""
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:
@@ -185,7 +187,7 @@ def ladder(rows: Any, styles: Styles) -> Chart:
     """Draw each rung's share of the gain of the last, with its interval, in the order of the rungs."""
     frame = with_arms(rows, styles)[["arm", "share", "low", "high"]]
     base = alt.Chart().encode(
-        alt.X("arm:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelLimit=110)),
+        alt.X("arm:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelExpr=WRAPPED)),
         arm_encodings(styles)["color"].legend(None),
     )
     y = alt.Y("share:Q", title="share of RL’s gain", axis=alt.Axis(format="%", tickCount=5))
