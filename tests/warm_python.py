@@ -1,8 +1,11 @@
 """A Python whose heavy packages are imported already, to be given as PYTHON to the scripts of a whole study.
 
 Each start is a fork of one process: six seconds of processor time less, of which a study has dozens. A start has the
-command line, environment, folder and streams that its caller gives it, and ends when its caller does. Starts of a plain
-interpreter: test_refusals.py (every entry point), test_study.py (a study).
+command line, environment, folder and streams that its caller gives it, and ends when its caller does. A plain
+interpreter starts them in test_gpu_check.py (problems, pretraining, rollouts, both trainers), test_confirmatory.py (a
+study's claims, record and page, its training done), test_scripts.py (refusals, dry runs) and trainer_runs.py (verl's
+trainers when they are killed); verl, Ray and vLLM start such interpreters themselves. What runs on several processes
+(run.processes=2) must start from a plain one: each of them imports the program anew.
 """
 
 import importlib
