@@ -35,10 +35,10 @@ def test_answers_per_second(benchmark):
         found = [verify(parse(f"${gold}$"), parse(f"\\boxed{{{answer}}}")) for gold, answer in CASES]
         return found, time.perf_counter() - start
 
-    theirs()
+    first = theirs()[1]
     scores = benchmark(ours)
-    seconds = min(theirs()[1] for _ in range(3))
     if not benchmark.disabled:
+        seconds = min(first, *(theirs()[1] for _ in range(3)))
         mine = benchmark.stats.stats.min
         print(f"\n{len(CASES) / mine:,.0f}/s; math-verify {len(CASES) / seconds:,.0f}/s: {seconds / mine:.1f} times")
     assert len(scores) == len(CASES)
