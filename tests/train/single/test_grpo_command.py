@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bash_runs import warm_python
 from runs import ROOT, assert_same_update, settings, weights, words
 
 from compositionality.data.artefact import verify
@@ -25,7 +26,7 @@ STEPS = 6
 
 
 def command(arguments: list[str], *launcher: str) -> list[str]:
-    return [*(launcher or (sys.executable,)), str(SCRIPT), *arguments]
+    return [*(launcher or (warm_python(),)), str(SCRIPT), *arguments]
 
 
 def start(arguments: list[str], *launcher: str) -> subprocess.Popen[str]:
@@ -53,6 +54,7 @@ def kill_somewhere(arguments: list[str], lines: int, spins: int) -> bool:
         pass
     process.send_signal(signal.SIGKILL)
     process.wait()
+    process.stdout.read()  # to its end: no process of the run is left
     process.stdout.close()
     return process.returncode == -signal.SIGKILL
 
