@@ -15,7 +15,16 @@ import pandas as pd
 from compositionality.console import natural_key
 from compositionality.evaluate.failures import by_function, by_pair
 from compositionality.report import paper
-from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
+from compositionality.report.theme import (
+    DASHES,
+    INK,
+    LEVEL_COLOURS,
+    MARKERS,
+    WRAPPED,
+    Styles,
+    class_colours,
+    group_title,
+)
 
 Row = Mapping[str, Any]
 Chart = alt.LayerChart | alt.FacetChart
@@ -25,8 +34,6 @@ POINTS = 40
 """Points of a line of ``budget``."""
 APART = 0.055
 """Distance of labels in ``headline``, a share of the axis."""
-WRAPPED = r"split(trim(replace(datum.label, regexp('(.{1,16})( |$)', 'g'), '$1\n')), '\n')"
-"""Vega's expression for labels in lines of 16 characters at most."""
 
 
 def inline(frame: pd.DataFrame) -> alt.InlineData:

@@ -43,6 +43,8 @@ MARKERS = {
 """Vega's shapes, or paths, of the markers that studies name."""
 SPARE_MARKERS = "*pdH<>oP"
 DASHES = {"-": [], "--": [6, 3], "-.": [7, 2, 2, 2], ":": [2, 2]}
+WRAPPED = r"split(trim(replace(datum.label, regexp('(.{1,16})( |$)', 'g'), '$1\n')), '\n')"
+"""Vega's expression for labels in lines of 16 characters at most."""
 CONFIG: dict[str, Any] = {
     "font": "Liberation Sans, Helvetica Neue, Arial, sans-serif",
     "background": None,
