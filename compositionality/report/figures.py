@@ -14,17 +14,8 @@ import pandas as pd
 
 from compositionality.console import natural_key
 from compositionality.evaluate.failures import by_function, by_pair
-from compositionality.report import paper
-from compositionality.report.theme import (
-    DASHES,
-    INK,
-    LEVEL_COLOURS,
-    MARKERS,
-    WRAPPED,
-    Styles,
-    class_colours,
-    group_title,
-)
+from compositionality.report import paper, theme
+from compositionality.report.theme import DASHES, INK, LEVEL_COLOURS, MARKERS, Styles, class_colours, group_title
 
 Row = Mapping[str, Any]
 Chart = alt.LayerChart | alt.FacetChart
@@ -194,7 +185,7 @@ def ladder(rows: Any, styles: Styles) -> Chart:
     """Draw each rung's share of the gain of the last, with its interval, in the order of the rungs."""
     frame = with_arms(rows, styles)[["arm", "share", "low", "high"]]
     base = alt.Chart().encode(
-        alt.X("arm:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelExpr=WRAPPED)),
+        alt.X("arm:N", title=None, sort=None, axis=alt.Axis(labelAngle=0, labelExpr=theme.WRAPPED)),
         arm_encodings(styles)["color"].legend(None),
     )
     y = alt.Y("share:Q", title="share of RL’s gain", axis=alt.Axis(format="%", tickCount=5))
