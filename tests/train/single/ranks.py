@@ -4,7 +4,9 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import randrange
 from typing import Any
 
 import torch
@@ -26,9 +28,11 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A free port below those that the kernel gives away: a process that starts beside the ranks cannot be given it."""
+    while True:
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", randrange(20_000, 32_768)))
+            return int(probe.getsockname()[1])
 
 
 def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:
