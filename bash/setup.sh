@@ -115,29 +115,18 @@ install_flash_attn() {
   echo "$pin $(grep '^torch==' "${lock_of[small]}")" >"$stamp"
 }
 
-# Installs a browser for the tests of the HTML page. They are skipped without one, so a failure is a warning.
-install_browser() {
-  if command -v chromium chromium-browser google-chrome >/dev/null; then return; fi
+# install_debian PACKAGE WITHOUT COMMAND…: a package of Debian, unless one of its commands is there; a failure is a warning: WITHOUT.
+install_debian() {
+  local package=$1 without=$2
+  if command -v "${@:3}" >/dev/null; then return; fi
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "set-up: no chromium, and it can only be installed by root with apt-get; the tests of the HTML page will be skipped" >&2
+    echo "set-up: no $package, and it can only be installed by root with apt-get; $without" >&2
     return
   fi
-  echo "set-up: installing chromium, for the tests of the HTML page"
-  if ! { apt-get update -q && apt-get install -qy --no-install-recommends chromium; } >.venv/.chromium.log 2>&1; then
-    echo "set-up: chromium could not be installed (see .venv/.chromium.log); the tests of the HTML page will be skipped" >&2
-  fi
-}
-
-# Installs the sandbox that model-written programs run in. Without it they run with less containment, which is said then.
-install_sandbox() {
-  if command -v bwrap >/dev/null; then return; fi
-  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "set-up: no bubblewrap, and it can only be installed by root with apt-get; programs will run without namespaces" >&2
-    return
-  fi
-  echo "set-up: installing bubblewrap, the sandbox of programs"
-  if ! { apt-get update -q && apt-get install -qy --no-install-recommends bubblewrap; } >.venv/.bubblewrap.log 2>&1; then
-    echo "set-up: bubblewrap could not be installed (see .venv/.bubblewrap.log); programs will run without namespaces" >&2
+  echo "set-up: installing $package"
+  # of two set-ups that run beside each other one waits: apt-get would fail
+  if ! flock /var/lib/apt sh -c "apt-get update -q && apt-get install -qy --no-install-recommends $package" >".venv/.$package.log" 2>&1; then
+    echo "set-up: $package could not be installed (see .venv/.$package.log); $without" >&2
   fi
 }
 
@@ -156,6 +145,9 @@ if [[ ! -x .venv/bin/pip ]]; then
 fi
 for name in "${sets[@]}"; do install "$name"; done
 if [[ -n $flash ]]; then install_flash_attn; fi
-if [[ -n $dev ]]; then install_browser; install_sandbox; fi
+if [[ -n $dev ]]; then
+  install_debian chromium "the tests of the HTML page will be skipped" chromium chromium-browser google-chrome
+  install_debian bubblewrap "programs written by models will run without namespaces" bwrap
+fi
 if [[ $device == gpu ]]; then env -u CUDA_VISIBLE_DEVICES .venv/bin/python -m compositionality.gpus cuda || exit 2; fi
 echo "set-up: .venv is ready ($device, ${sets[*]}, $(.venv/bin/python --version))"

@@ -208,7 +208,7 @@ def test_several_domains_for_real_in_two_steps_of_ppo(tmp_path: Path) -> None:
     """A generated sample of four domains: prepared, trained on through verl, its checkpoints in a table by domain."""
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     short = ["trainer.steps=2", "trainer.save_every=1", "passk:n_samples=4", "critic.alone_steps=0"]
-    done = run(f"{SECTION}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", **folders)
+    done = run(f"{SECTION}/run_multi_domain.sh", *short, PROFILE="smoke", STUDY="s", PYTHON=warm_python(), **folders)
     assert done.returncode == 0, done.stdout + done.stderr
     logged = (tmp_path / "CKPT_DIR/s/seed0/rl-domains/metrics.jsonl").read_text()
     assert all(f"val-core/{domain}" in logged for domain in ("code", "logic", "math", "stem"))

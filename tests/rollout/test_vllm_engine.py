@@ -67,15 +67,14 @@ def words_of(problems, output, model):
 
 
 def test_p07_vllm_killed_and_through_ray_gives_the_same_files(engine, tiny_model, tmp_path):
-    """Begun by a vLLM that is killed, gone on with by another, ended by two of Ray: as one makes them by itself."""
+    """Begun by a vLLM that is killed, ended by two of Ray: as one makes them by itself."""
     problems, begun = write_problems(tmp_path / "problems.parquet", 512), tmp_path / "begun"
     words = words_of(problems, tmp_path / "whole", tiny_model)
     collect(parse(CollectSettings, words), engine)
     killed = [*COLLECT, *words_of(problems, begun, tiny_model)]
-    for shards in (1, 4):
-        kill_after(killed, working_path(begun), shards)
+    kill_after(killed, working_path(begun), shards=3)
     done = [path.name for path in working_path(begun).glob("shards/shard-*")]
-    assert 4 <= len(done) < 8, "neither vLLM nor Ray made all of them"
+    assert 3 <= len(done) < 8, "neither vLLM nor Ray made all of them"
     subprocess.run([*killed, "engine=ray", "replicas=2"], check=True)
     assert contents(tmp_path / "whole") == contents(begun)
 

@@ -8,21 +8,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bash_runs import warm_python
+
 from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES = 20
 
 
-def command(entry_point: str, words: list[str]) -> list[str]:
-    return [sys.executable, str(ROOT / "examples" / f"{entry_point}.py"), *words]
+def command(entry_point: str, words: list[str], python: str = sys.executable) -> list[str]:
+    return [python, str(ROOT / "examples" / f"{entry_point}.py"), *words]
 
 
 def train(entry_point: str, words: list[str], code: int = 0, **variables: str) -> str:
     """What a training prints to its end."""
     done = subprocess.run(
-        command(entry_point, words), env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, timeout=60 * MINUTES, check=False,
+        command(entry_point, words, warm_python()), env=environment(**variables), stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stdout[-3000:]
     return done.stdout
