@@ -18,23 +18,10 @@ from compositionality.study.scripts import STEP_VARIABLES
 
 ROOT = Path(__file__).parents[1]
 OF_A_PERSON = {
-    *STEP_VARIABLES,
-    *ROOTS.values(),
-    *(
-        "PROFILE",
-        "STUDY",
-        "SEED",
-        "SPLIT",
-        "TEST_SEED",
-        "SEEDS",
-        "REPLICATES",
-        "ARMS",
-        "BACKEND",
-        "BASE_MODEL",
-        "CHAT_TEMPLATE",
-    ),
-    *("N_GPUS", "NNODES", "RAY_ADDRESS", "CUDA_VISIBLE_DEVICES", "DRY_RUN", "PYTHON", "WANDB_RUN_GROUP", "WANDB_TAGS"),
-}
+    *STEP_VARIABLES, *ROOTS.values(), "PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED", "SEEDS", "REPLICATES", "ARMS",
+    "BACKEND", "BASE_MODEL", "CHAT_TEMPLATE", "N_GPUS", "NNODES", "RAY_ADDRESS", "CUDA_VISIBLE_DEVICES", "DRY_RUN",
+    "PYTHON", "WANDB_RUN_GROUP", "WANDB_TAGS",
+}  # fmt: skip
 """Variables that a person, or a test that runs in a lane, may have set."""
 
 

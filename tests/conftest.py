@@ -10,9 +10,7 @@ TESTS = Path(__file__).parent
 LONG: dict[str, list[str]] = {
     "analysis/test_predict.py": [],
     "evaluate/test_evaluate_real.py": [],
-    "evaluate/test_failures_judge.py": [
-        "test_p07_killed_and_run_again_it_asks_only_what_is_missing",
-    ],
+    "evaluate/test_failures_judge.py": ["test_p07_killed_and_run_again_it_asks_only_what_is_missing"],
     "report/test_figures.py": [],
     "report/test_gpu_check.py": [
         "test_p12_every_command_fits_its_entry_point",
@@ -21,17 +19,13 @@ LONG: dict[str, list[str]] = {
     ],
     "report/test_page.py": [],
     "report/test_page_browser.py": [],
-    "rft/test_filter.py": [
-        "test_p07_kill_at_random_moments_gives_the_same_files",
-    ],
+    "rft/test_filter.py": ["test_p07_kill_at_random_moments_gives_the_same_files"],
     "rollout/test_collect.py": [
         "test_p07_kill_at_random_moments_gives_the_same_files",
         "test_memory_does_not_grow_with_the_number_of_samples",
     ],
     "rollout/test_hub_model.py": [],
-    "rollout/test_openai_engine.py": [
-        "test_secrets_are_in_no_file_and_no_message",
-    ],
+    "rollout/test_openai_engine.py": ["test_secrets_are_in_no_file_and_no_message"],
     "rollout/test_sampler.py": [
         "test_greedy_answers_are_those_of_generate",
         "test_logps_are_those_of_a_full_forward_pass",
@@ -46,9 +40,7 @@ LONG: dict[str, list[str]] = {
         "test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty",
         "test_p01_number_of_processes_does_not_matter",
     ],
-    "tasks/test_countdown_judge.py": [
-        "test_p04_agrees_with_the_slow_definition",
-    ],
+    "tasks/test_countdown_judge.py": ["test_p04_agrees_with_the_slow_definition"],
     "tasks/test_countdown_solver.py": [
         "test_five_numbers_with_equal_ones",
         "test_all_solutions_and_no_others",
@@ -58,9 +50,7 @@ LONG: dict[str, list[str]] = {
         "test_p01_number_of_processes_does_not_matter",
         "test_p03_a_chain_of_no_ops_is_never_made",
     ],
-    "tasks/test_string_paper.py": [
-        "test_flaws_are_the_originals",
-    ],
+    "tasks/test_string_paper.py": ["test_flaws_are_the_originals"],
     "study/test_slurm.py": [],
     "study/test_preflight.py": [
         "test_p18_what_does_not_fit_is_refused_with_the_setting_to_lower",
@@ -105,12 +95,8 @@ LONG: dict[str, list[str]] = {
         "test_p10_two_processes_give_the_model_of_one",
     ],
     "train/test_verl_profiles.py": [],
-    "train/test_verl_engine.py": [
-        "test_packed_rows_give_what_padded_rows_give",
-    ],
-    "train/test_tiny_single.py": [
-        "test_a_small_model_starts_to_learn_it",
-    ],
+    "train/test_verl_engine.py": ["test_packed_rows_give_what_padded_rows_give"],
+    "train/test_tiny_single.py": ["test_a_small_model_starts_to_learn_it"],
 }
 """Files (or the named tests of them) with more than five seconds of processor time, left out by bash/test.sh --fast:
 scripts and runs that are started, killed and resumed, several processes, real models, figures, simulations."""

@@ -93,12 +93,14 @@ def gpu_check(settings: GpuCheckSettings) -> None:
         set_up = measured(rows, "set-up", lambda: pool.submit(read_set_up, settings.device).result())
     if processes > 1 and settings.device == "gpu":
         measured(rows, f"all-reduce over {processes} GPUs", lambda: all_reduce(settings.device, processes))
-    Path(settings.work).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="gpu_check-", dir=settings.work) as work:
-        rows += [] if rows[-1]["error"] else run_steps(settings, Path(work), processes, gpus)
     record = {"code": code_version(), "machine": machine(), "versions": versions(), "set_up": set_up, "steps": rows}
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write_text(output, json.dumps(without_places(record), indent=1, ensure_ascii=False) + "\n")
+    for path in (Path(settings.work), Path(settings.logs), output.parent):
+        path.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gpu_check-", dir=Path(settings.work).resolve()) as work:
+        try:
+            rows.extend([] if rows[-1]["error"] else run_steps(settings, Path(work), processes, gpus))
+        finally:  # a check that is stopped leaves what it has measured
+            write_text(output, json.dumps(without_places(record), indent=1, ensure_ascii=False) + "\n")
     print_table(rows)
     passed = sum(not row["error"] for row in rows)
     print(f"{output}: {passed} of {len(rows)} steps are right; logs: {settings.logs}")
@@ -112,6 +114,8 @@ def check(settings: GpuCheckSettings) -> tuple[Path, list[str]]:
     for name in settings.engines:
         if name not in ENGINES:
             raise UserError(f"engines={name}: choose from {', '.join(ENGINES)}")
+    if "single" not in settings.engines and not settings.model:
+        raise UserError(f"engines=[{','.join(settings.engines)}]: single makes the model; add it, or give model=")
     installed = [gpu.name for gpu in installed_gpus()] if settings.device == "gpu" else []
     gpus = installed[: len(visible_gpus(os.environ))]
     output = record_path(settings, gpus)
@@ -188,7 +192,6 @@ def all_reduce(device: str, count: int) -> None:
 def run_steps(settings: GpuCheckSettings, work: Path, processes: int, gpus: list[str]) -> Iterator[Row]:
     """Yield a row for every step of every model. One that fails stops none but those that start from its model."""
     model = str(resolve_model(settings.model)) if settings.model else ""
-    Path(settings.logs).mkdir(parents=True, exist_ok=True)
     for step in steps_of(work, settings.device, model, processes):
         if step.engines <= {*settings.engines}:
             print(f"== {step.name}", flush=True)
@@ -274,10 +277,7 @@ def print_table(rows: list[Row]) -> None:
     used = {key: title for key, title in PLAN["columns"].items() if any(key in row for row in rows)}
     table = new_table("step", "s", *used.values(), "")
     for row in rows:
-        cells = [
-            f"{100 * row[key]:.1f} %" if key.endswith("mfu") else f"{row[key]:,.{0 if 'tok' in key else 2}f}"
-            if key in row else "" for key in used
-        ]  # fmt: skip
+        cells = (format(row[key], PLAN["formats"][key.rpartition("_")[2]]) if key in row else "" for key in used)
         table.add_row(row["step"], f"{row['seconds']:.0f}", *cells, row["error"] or "ok")
     new_console().print(table)
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -222,11 +223,30 @@ def test_memory_has_verls_names_and_is_not_there_on_a_cpu(monkeypatch: pytest.Mo
     assert memory_metrics() == {"perf/max_memory_allocated_gb": 3.0, "perf/max_memory_reserved_gb": 4.0}
 
 
+def test_a_step_without_a_figure_has_an_empty_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = {"generated_tok_s": 25708, "generation_mfu": 0.0123, "peak_gpu_gb": 8.64}
+    steps = [{"step": "set-up", "seconds": 5.3}, {"step": "rollouts", "seconds": 16.3, **figures}]
+    module.print_table([{**step, "error": ""} for step in steps])
+    assert {"25,708", "1.2%", "8.64"} < {*capsys.readouterr().out.split()}
+
+
 # ---- the run
 
 
 def check(tmp_path: Path, **own: Any) -> GpuCheckSettings:
     return GpuCheckSettings(str(tmp_path / "work"), str(tmp_path / "logs"), device="cpu", **own)
+
+
+def test_a_check_that_is_stopped_leaves_what_it_has_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: Any) -> Iterator[dict[str, Any]]:
+        yield {"step": "pretrain", "seconds": 1.0, "error": ""}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_steps", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        gpu_check(check(tmp_path))
+    record = json.loads((tmp_path / "logs" / "record.json").read_text())
+    assert [row["step"] for row in record["steps"]] == ["set-up", "pretrain"]
 
 
 def test_a_failing_step_stops_only_what_needs_its_model(
@@ -270,6 +290,8 @@ def test_a_step_that_takes_too_long_is_ended() -> None:
 def test_p18_bad_settings_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="engines=sglang: choose from single, verl, vllm"):
         gpu_check(check(tmp_path, engines=["sglang"]))
+    with pytest.raises(UserError, match=r"engines=\[verl,vllm\]: single makes the model; add it, or give model="):
+        gpu_check(check(tmp_path, engines=["verl", "vllm"]))
     (tmp_path / "record.json").write_text("{}")
     with pytest.raises(UserError, match=r"record\.json: there already; choose another output or pass --force"):
         gpu_check(check(tmp_path, output=str(tmp_path / "record.json")))
