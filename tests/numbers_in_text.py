@@ -35,7 +35,7 @@ NOT_MEASURED = (
     r"[Ll]evels? \d+(?:(?:,| to| and|–) ?\d+)*", r"\bL\d+", r"\bH\d+\b", r"[Ss]eeds? \d+(?:(?:,| to| and|–) ?\d+)*",
     r"\b(?:k|n|N) ?= ?[\d,]+", r"95 ?%",
     r"(?:Python|driver|CUDA|verl|vLLM|torch|transformers) \d[\d.]*(?: or \d[\d.]*)?",
-    r"\d+ × \d+ ?GB", r"\d+ GB", r"\d+ × ", r"[A-Za-z][\w-]*\d[\w.-]*", r"\d+\.\d+\.\d+",
+    r"\d+ × \d+ ?GB", r"(?<![\d.])\d+ GB", r"\d+ × ", r"[A-Za-z][\w-]*\d[\w.-]*", r"\d+\.\d+\.\d+",
 )  # fmt: skip
 PAPER = r"\*paper: [^*]*\*|[Pp]aper(?:'s)?(?: has|:| says| gives| reports| finds)[^.;)|]*"
 SAID = re.compile(r"(?<![\w.,])\d(?:[\d,]*\d)?(?:\.\d+)?(?![\w.,]*\w)")
