@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from failure_runs import evaluation, first_line_only, problem_file, rows_of, set
 from compositionality.errors import UserError
 from compositionality.evaluate.failures import find_failures
 from compositionality.evaluate.llm_judge import NAMES, SCHEMA, agreement, judged_class, kappa_with_interval
+from compositionality.train.common.ranks import free_port
 from compositionality.types import FAILURES
 
 ROOT = Path(__file__).parents[2]
@@ -227,9 +227,7 @@ def test_a_real_vllm_server_keeps_to_the_classes(home: Path, tmp_path: Path, jud
 @contextlib.contextmanager
 def served(model: Path) -> Iterator[str]:
     """A vLLM server on a free port of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "8192"]
     environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}

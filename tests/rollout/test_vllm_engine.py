@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from compositionality.rollout.collect import collect
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.settings import CollectSettings
 from compositionality.rollout.store import read_rollouts, working_path
+from compositionality.train.common.ranks import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.full, pytest.mark.timeout(1800)]
 COLLECT = [sys.executable, str(Path(__file__).parents[2] / "examples" / "collect_rollouts.py")]
@@ -104,9 +104,7 @@ def test_the_documented_server_answers(tiny_model, tmp_path):
 @contextlib.contextmanager
 def served(model, folder):
     """vLLM's server on a free port of this machine, started as ``collect_rollouts --help`` says."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     documented = re.search(r"^ +(VLLM_CPU_KVCACHE_SPACE=.* -m vllm.*)$", Path(COLLECT[1]).read_text(), re.MULTILINE)[1]
     command = documented.replace("MODEL", str(model)).replace("8000", str(port))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from compositionality.errors import UserError
 from compositionality.rollout import cluster
 from compositionality.rollout.store import read_rollouts
 from compositionality.train.common.metrics import read_metrics
+from compositionality.train.common.ranks import free_port
 from compositionality.train.verl.process_guard import descendants, is_alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,8 +35,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.temp = Path("/tmp") / f"ray-{os.getpid()}"  # a socket's path has at most 107 characters
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         foreign = ("VERL", "VLLM", "WANDB", "RAY", "NNODES", "COMPOSITIONALITY")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         self.variables = {**kept, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 2}

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass
+from random import SystemRandom
 from typing import Annotated
 
 from compositionality.errors import UserError
@@ -138,13 +139,12 @@ def wait_for(ranks: Sequence["subprocess.Popen[bytes]"]) -> int:
 def rank_environment(rank: int, count: int, port: int) -> dict[str, str]:
     """The variables by which torch.distributed finds the other ranks; one thread each."""
     place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_PORT": port}
-    own = {name: str(value) for name, value in place.items()}
-    return {**os.environ, **own, "MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, "MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1"} | {key: str(place[key]) for key in place}
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A free port below those that the kernel gives away: what starts before the ranks listen cannot be given it."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_768)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

@@ -1,18 +1,16 @@
 """Starts several processes that form a gloo group, as torchrun would."""
 
 import os
-import socket
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from random import randrange
 from typing import Any
 
 import torch
 import torch.multiprocessing as mp
 
 from compositionality.train.common.processes import stop_processes
+from compositionality.train.common.ranks import free_port
 
 
 def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: str, arguments: tuple[Any, ...]) -> None:
@@ -25,14 +23,6 @@ def _enter(rank: int, world: int, port: int, body: Callable[..., Any], result: s
         torch.save(returned, result)
     stop_processes()
     os._exit(0)  # as the command does: see config.cli.with_errors_in_one_line
-
-
-def free_port() -> int:
-    """A free port below those that the kernel gives away: a process that starts beside the ranks cannot be given it."""
-    while True:
-        with suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", randrange(20_000, 32_768)))
-            return int(probe.getsockname()[1])
 
 
 def on_ranks(world: int, body: Callable[..., Any], *arguments: Any) -> Any:

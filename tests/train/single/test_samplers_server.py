@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions
+from compositionality.train.common.ranks import free_port
 from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.common.samplers import ServerSampler, open_sampler
 from compositionality.train.common.trackers import Trackers
@@ -274,9 +274,7 @@ def test_a_real_vllm_server_takes_weights_and_tells_their_log_probs(tmp_path):
 
 @contextlib.contextmanager
 def served(model):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model), "--port", str(port)]
     options = ["--host", "127.0.0.1", "--enforce-eager", "--dtype", "float32", "--max-model-len", "64"]
     environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_SERVER_DEV_MODE": "1"}
