@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.config.problem_sets import read_set
+from compositionality.evaluate.claims.model import read_claims_file
+from compositionality.evaluate.registration import read_registration, registration_path
 from compositionality.study.model import Replicate, Request, study_folder
 from compositionality.study.steps import Step
 from compositionality.yaml_files import flow_list
@@ -86,14 +88,17 @@ def _fits(request: Request) -> Iterator[Command]:
 
 
 def _results(request: Request, steps: Sequence[Step]) -> list[str]:
-    """Return RESULTS/SEED:PATH of what this plan makes and of what exists, as claims and record take them."""
+    """Return RESULTS/SEED:PATH of what this plan makes and of what exists; of what its claims read, if it has any."""
+    registered = request.registration and read_registration(registration_path(request.registration)).claims
+    claims = registered or request.loaded.claims
+    read = read_claims_file(claims).results if claims else request.loaded.claimed
     made = [Path(output) for step in steps for output in step.outputs]
     studies = {"": request.name, "countdown": request.countdown, "other": f"{request.name}-other"}
     studies["composition"] = request.name.replace("injection", "composition")
     results = []
     for kind, claimed in request.loaded.claimed.items():
         *other, file = claimed.split(":")
-        for place in request.replicates:
+        for place in request.replicates if kind in read else ():
             path = Path(place._replace(study=studies["".join(other)]).folder("results"), file)
             if path.exists() or path.parent in made or any(path in output.parents for output in made):
                 results.append(f"{kind}/{place.name}:{path}")

@@ -151,18 +151,11 @@ def registered_request(name: str, content: Registration, given: Mapping[str, str
         if given.get(key) not in (None, "", value):
             raise UserError(f"{key}={given[key]}: registered is {value or 'none'} ({name}); leave it out")
     return Request(
-        content.study,
-        profile,
+        content.study, profile,
         tuple(Replicate(study, seed, split) for seed, splits in content.replicates.items() for split in splits),
-        tuple(content.arms),
-        tuple(content.controls),
-        report=True,
-        registration=name,
-        record=True,
-        one_lane=True,
-        test_seed=content.test_seed,
-        gpu=load_profile(profile).device == "gpu",
-    )
+        tuple(content.arms), tuple(content.controls), report=True, registration=name, record=True, one_lane=True,
+        test_seed=content.test_seed, gpu=load_profile(profile).device == "gpu",
+    )  # fmt: skip
 
 
 def profile_of(registration: Registration) -> str:

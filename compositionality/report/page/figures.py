@@ -179,10 +179,10 @@ def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
 
 
 def functions(inputs: Inputs, name: str) -> PageFigure | None:
-    """Return accuracy by function and by pair of functions; means over the seeds."""
-    labels = [read_labels(folder / LABELS) for folder in inputs.folders(FAILURES).values()]
-    rows = figures.function_rows(labels).to_dict("records") if labels else []
-    if not rows:
+    """Return accuracy by function and by pair of functions; means over the seeds, where all have their labels."""
+    paths = [folder / LABELS for folder in inputs.folders(FAILURES).values()]
+    there = paths and all(path.is_file() for path in paths)  # of a replicate that is kept tables are there alone
+    if not there or not (rows := figures.function_rows(list(map(read_labels, paths))).to_dict("records")):
         return None
     chart = figures.functions(rows, styles_of(inputs, unique(rows, "model")))
     return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words_of(inputs, name, rows))
