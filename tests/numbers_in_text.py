@@ -146,7 +146,7 @@ def linked_records(text: Path, folder: Path) -> list[Path]:
     targets = re.findall(r"\]\(([^)#\s]+)", text.read_text())
     places = [text, *((text.parent / target).resolve() for target in targets if "://" not in target)]
     names = {place.relative_to(folder).parts[0] for place in places if folder in place.parents}
-    return [record for name in sorted(names) if (record := folder / name / "record.json").is_file()]
+    return [record for name in sorted(names) for record in sorted((folder / name).rglob("record.json"))]
 
 
 def read_record(path: Path) -> list[Entry]:
