@@ -31,8 +31,7 @@ def test_every_seed_has_its_passk_and_failure_modes_and_all_of_them_one_page() -
 def test_a_study_for_real_in_the_smallest_sizes(tmp_path: Path) -> None:
     """Through every script from nothing to a page that is up to date, by verl (engine=single: test_confirmatory.py).
 
-    vLLM answers in the rollouts; elsewhere in evaluations (evaluate/test_evaluate_real.py) and in
-    pass@k (test_scaling_law.py).
+    vLLM answers in the rollouts; in evaluations it does in test_evaluate_real.py, in pass@k in test_scaling_law.py.
     """
     folders = {name: str(tmp_path / name) for name in ("DATA_DIR", "CKPT_DIR", "RESULTS_DIR")}
     settings = {"PROFILE": "smoke/verl", "ARMS": "rl-level2", "STUDY": "s", "PYTHON": warm_python(), **folders}

@@ -122,7 +122,7 @@ def restore(request: Request) -> None:
             table = results / request.loaded.claimed[kind]
             table.parent.mkdir(parents=True, exist_ok=True)
             kept = rows.filter(pc.field("evaluation") == kind).select(SCHEMA.names)
-            pq.write_table(kept, table, compression="zstd")
+            pq.write_table(kept.cast(SCHEMA).combine_chunks(), table, compression="zstd")  # the bytes that it had
             seal(table, {**known, "facts": {"kept": str(folder)}})
             if kind == "accuracy":
                 write_text(table.with_name(TRAINING), json.dumps(made.settings["training"]))

@@ -134,8 +134,10 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
     metrics = {"accuracy": Metric.ACCURACY, "passk": Metric.PASS_AT_K, "failures": Metric.FAILURES}
     for entry in results:
         kind, _, file = entry.partition("/seed0:")
+        restored = file.replace(seed.as_posix(), "clone/small/seed0")
+        assert Path(restored).read_bytes() == Path(file).read_bytes()  # a record made of either is the same
         before = read_results([f"seed0:{file}"], metric=metrics[kind])
-        after = read_results([f"seed0:{file.replace(seed.as_posix(), 'clone/small/seed0')}"], metric=metrics[kind])
+        after = read_results([f"seed0:{restored}"], metric=metrics[kind])
         pd.testing.assert_frame_equal(before.rows, after.rows)
         assert (before.replicates[0].training, before.replicates[0].inputs) == (
             after.replicates[0].training, after.replicates[0].inputs
