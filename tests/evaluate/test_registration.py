@@ -168,7 +168,7 @@ def test_a_control_is_decided_where_it_was_registered(study: ClaimsSettings) -> 
 def test_a_decision_that_the_committed_record_has_otherwise_names_both(study: ClaimsSettings, tmp_path: Path) -> None:
     """The same tables at another commit: what they are counted with has changed."""
     content = decided(study)
-    assert re.search(r"Trained and sampled at 0\.\S+; counted at 0\.\S+\.", " ".join(content["notes"]))
+    assert re.search(r"Trained and sampled at 0\.\S+\.", " ".join(content["notes"]))
     record = tmp_path / "study" / "record.json"
     record.parent.mkdir()
     record.write_text(json.dumps({**content, "code": "0.1+abc"}))

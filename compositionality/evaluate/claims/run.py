@@ -79,7 +79,7 @@ def decide_claims(settings: ClaimsSettings) -> Path:
     notes = [*changes, *_notes(file, results), *left_out]
     if frozen:
         codes = sorted({verify(path).code for _, made in replicates for path in made.tables.values()})
-        notes.append(f"Trained and sampled at {', '.join(codes)}; counted at {code_version()}.")
+        notes.append(f"Trained and sampled at {', '.join(codes)}.")  # counted at: in the manifest, as of any result
         if settings.recorded and not settings.post_hoc:
             _check_agrees(decided, Path("results/records", settings.recorded, "study/record.json"))
         decided = [{**claim, "registration_status": statuses[claim["claim"]]} for claim in decided]
