@@ -18,14 +18,7 @@ from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.claims.compare import compare
 from compositionality.evaluate.claims.model import Comparison
 from compositionality.evaluate.collect import EvaluationSettings
-from compositionality.evaluate.gold import (
-    TOO_LONG,
-    GoldSolution,
-    cells_of,
-    load,
-    log_probs,
-    read_solution,
-)
+from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, log_probs, read_solution
 from compositionality.evaluate.measures import gold_pass, measure_of
 from compositionality.evaluate.summary import share as share_of
 from compositionality.evaluate.table import read

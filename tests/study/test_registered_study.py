@@ -13,15 +13,11 @@ from compositionality.config.profile import load_profile
 from compositionality.data.artefact import Recipe, new_artefact
 from compositionality.data.test_seeds import check_test_seed, note_test_seed
 from compositionality.errors import UserError
+from compositionality.evaluate.claims.model import read_claims_file
 from compositionality.evaluate.registration import FOLDER, check_apart, read_registration
 from compositionality.study import registered as module
-from compositionality.study.registered import (
-    check_fits,
-    register,
-    registered,
-    registered_request,
-    registered_study,
-)
+from compositionality.study.plan import plan
+from compositionality.study.registered import check_fits, register, registered, registered_request, registered_study
 
 GOOD: dict[str, Any] = {
     "title": "a study", "study": "section41_42", "profile": "smoke", "claims": "composition", "primary": ["H2"],
@@ -68,7 +64,13 @@ def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_the_registrations_that_there_are_can_be_read(path: Path) -> None:
-    assert load_profile(read_registration(path).profile)
+    """And their claims are given the results that they read, and no others."""
+    registration = read_registration(path)
+    assert load_profile(registration.profile)
+    steps = {step.key: step.words for step in plan(registered_request(path.stem, registration, {}))}
+    for name in ("claims", "record"):
+        given = next(word for word in steps[name] if word.startswith("results="))
+        assert {*re.findall(r"([a-z]+)/seed", given)} == {*read_claims_file(registration.claims).results} & module.MADE
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,7 @@ from compositionality.train.common.processes import start_processes
 from compositionality.train.common.saving import weight_buckets
 from compositionality.train.common.settings import MeshSettings, ModelSettings, OptimSettings
 from compositionality.train.grpo import train
-from compositionality.train.policy import (
-    Policy,
-    clip_gradients,
-    load_model,
-    new_optimizer,
-    reduce_gradients,
-    shard,
-)
+from compositionality.train.policy import Policy, clip_gradients, load_model, new_optimizer, reduce_gradients, shard
 
 VOCABULARY, ROWS, WIDTH = 37, 4, 12  # 37: slices of the vocabulary are not equal
 FAMILIES = ("llama", "qwen2", "qwen3")
