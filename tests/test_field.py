@@ -13,7 +13,8 @@ MEASURED = re.findall(r"([\w-]+) `([^`]+)`: ([+-][\d.]+) \[([-\d.]+), ([-\d.]+)\
 
 @pytest.mark.parametrize(("record", "comparison", "value", "low", "high"), MEASURED, ids=lambda text: text[:40])
 def test_a_figure_is_that_of_the_record(record: str, comparison: str, value: str, low: str, high: str) -> None:
-    content = json.loads((RECORDS / record / "record.json").read_text(encoding="utf-8"))
+    (path,) = (RECORDS / record).rglob("record.json")
+    content = json.loads(path.read_text(encoding="utf-8"))
     rows = [row for claim in content["claims"] for row in claim["comparisons"]]
     row = next(row for row in rows if row["comparison"].replace("−", "-") == comparison)
     figures = [round(100 * row[key], 1) for key in ("difference", "low", "high")]
