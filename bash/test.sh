@@ -11,6 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(--full --dev) chosen="not gpu and not benchmark"
+unset PYTHONDONTWRITEBYTECODE # else each of thousands of starts compiles the same modules
 quick="$chosen and not slow" lint=yes slow=""
 two=(-n 2 --dist loadfile) # workers, a core each
 case ${1:-} in
