@@ -11,7 +11,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(--full --dev) chosen="not gpu and not benchmark"
-unset PYTHONDONTWRITEBYTECODE # else each of thousands of starts compiles the same modules
 quick="$chosen and not slow" lint=yes slow=""
 two=(-n 2 --dist loadfile) # workers, a core each
 case ${1:-} in
@@ -21,8 +20,8 @@ case ${1:-} in
   *) chosen=$quick ;;
 esac
 
-# tests PYTEST-ARGUMENT…: nothing to select is no failure (further arguments may name tests of one kind only).
-tests() { .venv/bin/python -m pytest "$@" || (($? == 5)); }
+# tests PYTEST-ARGUMENT…: nothing to select is no failure (they may name tests of one kind); keeps what thousands of starts compile.
+tests() { env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest "$@" || (($? == 5)); }
 
 bash bash/setup.sh "${packages[@]}"
 if [[ -n $lint ]]; then
