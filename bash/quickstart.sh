@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems,
-# rollouts, filter, SFT) → Stage 2 (RL on level 1, RL on level 2) → accuracy by level on trained and on held-out functions,
-# table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
+# Set-up, then sections 4.1 and 4.2 on two CPU cores with a model made from nothing: pretraining → Stage 1 (problems, rollouts,
+# filter, SFT) → Stage 2 (RL on level 2, RL on level 1, SFT on gold solutions) → accuracy by level on trained and on held-out
+# functions, table and figure; then pass@k (4.4), failure modes (4.5), the paper's claims, and all of it on one page.
 # One seed, 13 minutes on two idle cores; SEEDS=3 takes three times as long. ARMS="… rft rft-matched" takes more arms, and
 # bash/study.sh adds all of the profile's to what is there. Prints a line for each step; the rest goes to a log.
 # Reads nothing. Writes .venv, {data,checkpoints,results}/STUDY (composition; with a GPU composition-tiny). A second run re-uses
@@ -12,7 +12,7 @@ case " $* " in *" --help "* | *" -h "*) sed -En '2,/^[^#]/s/^#( |$)//p' "$0" && 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-setup=() words=()
+setup=() words=() arms="rl-level2 rl-level1 gold-sft"
 for word in "$@"; do
   case "$word" in
     --cpu | --gpu | --full) setup+=("$word") ;;
@@ -20,10 +20,10 @@ for word in "$@"; do
     *) echo "error: quickstart.sh: unknown option $word; known: --cpu --gpu --full --force and STEP:key=value" >&2 && exit 2 ;;
   esac
 done
-if [[ ${PROFILE:-} == */verl ]]; then setup+=(--full); fi
+if [[ ${PROFILE:-} == */verl ]]; then setup+=(--full) arms=${arms% *}; fi # whose SFT cannot take RL's number of tokens
 
 BEGAN=$(date +%s)
-export BEGAN PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-rl-level2 rl-level1} PYTHON=.venv/bin/python
+export BEGAN PROFILE=${PROFILE:-tiny} ARMS=${ARMS:-$arms} PYTHON=.venv/bin/python
 log=${RESULTS_DIR:-results}/quickstart.log
 if [[ -z ${DRY_RUN:-} ]]; then
   bash bash/setup.sh "${setup[@]}"

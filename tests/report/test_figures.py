@@ -155,7 +155,7 @@ def test_each_rung_of_the_ladder_is_measured_by_the_gain_of_the_last(tmp_path: P
     assert rows["gold-sft"]["low"] < 0.8 < rows["gold-sft"]["high"] < 1.1
     assert (rows["rl-level2"]["low"], rows["rl-level2"]["high"]) == pytest.approx((1, 1), abs=1e-3)
     first, second, last = figure.details["rows"]
-    assert first[:7] == ["gold-sft", "canonical", "–", "no", "–", "90", "100"]
+    assert first[:7] == ["gold-sft", "gold", "–", "no", "–", "90", "100"]
     assert second[1:7] == ["own", "every step", "no", "no", "–", "–"]
     assert last[4:] == ["yes", "90", "101", "100 % [100, 100]"]
     assert ladder("none", stage1=0.1, rl_level2=0.12, gold_sft=0.5) is None
@@ -360,7 +360,7 @@ def test_the_cells_of_a_heat_map_are_means_over_the_seeds(tmp_path: Path) -> Non
     ]
     assert [shares["n"][cell] for cell in (step, pair)] == [2 * 3 * len(FAILURES), 2 * len(FAILURES)]
     rows, titles = drawn(figures.functions(shares.reset_index(), arm_styles(["stage1"])))
-    assert titles == ["stage 1 (atoms) held-out functions"]
+    assert titles == ["Stage 1 (single functions) held-out functions"]
     cells = {tuple(map(str, cell)) for cell in rows[["outer", "inner"]].to_numpy()}
     assert cells == {("2", "10"), ("2", figures.ALONE), *((name, figures.STEP) for name in ("2", "10"))}
     assert figures.short_names(["func_2", "func_10"]) == ["2", "10"]

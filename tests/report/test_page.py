@@ -397,7 +397,7 @@ def test_the_first_sentence_is_the_studys_main_arm_against_what_it_starts_from(
     assert sentence is not None
     assert sentence[1] == (
         f"Right answers (held-out functions, level 3): RL on level 2 in {shares['rl-level2']}, "
-        f"stage 1 (atoms) in {shares['stage1']}: {value} points [{low}, {high}]."
+        f"Stage 1 (single functions) in {shares['stage1']}: {value} points [{low}, {high}]."
     )
     lines = page.with_name("finding.txt").read_text().splitlines()
     assert lines[:2] == [sentence[1].replace("\u00a0", " "), "95 % interval over seeds and problems."]
