@@ -65,11 +65,11 @@ class ReplicatePlan:
         return self.step("base", stage)
 
     def steps(self) -> Iterator[Step]:
-        """Yield each arm and its completions, what a report reads, and the tables of all: what takes longest first."""
+        """Yield the training of each arm, completions, what a report reads, the tables: what others wait for first."""
         study, answers = self.request.loaded, list[str]()
+        for name in self.arms:
+            yield from self.training(name) if study.arms[name].is_trained else ()
         for name in [*self.arms, *study.evaluated]:
-            if study.arms[name].is_trained:
-                yield from self.training(name)
             collected = self.answers(f"answers-{name}", study.evaluate[0], name)
             answers.append(collected.key)
             yield collected

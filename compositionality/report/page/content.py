@@ -76,16 +76,15 @@ def percent(row: Row) -> str:
 
 
 def finding_text(inputs: Inputs, what: HeadlineComparison) -> str:
-    """Return the finding for a terminal, and below it what it starts from at the level before and at its own."""
+    """Return the finding for a terminal, and below it all models at the level before and at its own."""
     said = finding(inputs, what)
     lines = [said["sentence"], f"95 % interval over {said['over']}."]
     models = unique(inputs.accuracy, "model")
-    chosen = [name for name in models if name in (models[0], what.base, what.model)]
-    styles = styles_of(inputs, chosen)
+    styles = styles_of(inputs, models)
     for level in (what.level - 1, what.level):
         cell = {"group": what.group, "level": level}.items()
         rows = {row["model"]: row for row in inputs.accuracy if cell <= row.items()}
-        shares = [f"{styles[name].title} {percent(rows[name])}" for name in chosen if name in rows]
+        shares = [f"{styles[name].title} {percent(rows[name])}" for name in models if name in rows]
         lines += [f"{group_title(what.group)}, level {level}: {', '.join(shares)}"] if shares else []
     return "\n".join(lines).replace("\u00a0", " ") + "\n"
 
