@@ -161,7 +161,7 @@ def headline(rows: Any, styles: Styles) -> Chart:
 
     Levels above the last at which an arm has 5 % are left out, but not the first three.
     """
-    frame = by_level(rows, "accuracy", "", styles)
+    frame = by_level(rows, "accuracy", "right answers", styles)
     solved = frame.loc[frame["value"] >= 0.05, "level"]
     frame = frame[frame["level"] <= max(*solved, *sorted(frame["level"].unique())[:3])].copy()
     ends = frame.dropna(subset="value").sort_values("level").groupby("arm", sort=False).tail(1)
@@ -178,7 +178,7 @@ def headline(rows: Any, styles: Styles) -> Chart:
             x="label:Q", y="label_y:Q", text="arm:N", color=alt.value(INK)
         ),
         data=inline(frame),
-    ).properties(width=760, height=340, usermeta={"margin": 175})
+    ).properties(title=frame["panel"].iloc[0].splitlines(), width=760, height=340, usermeta={"margin": 175})
 
 
 def ladder(rows: Any, styles: Styles) -> Chart:
