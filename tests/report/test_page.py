@@ -27,6 +27,7 @@ from compositionality.evaluate.summary import differences
 from compositionality.evaluate.table import read
 from compositionality.report.page import samples as page_samples
 from compositionality.report.page.build import report
+from compositionality.report.page.claims import said
 from compositionality.report.page.content import HeadlineComparison, comparison, stages
 from compositionality.report.page.figures import page_figures
 from compositionality.report.page.inputs import Inputs, ReportSettings, find_inputs
@@ -501,3 +502,10 @@ def test_p21_a_file_put_into_the_report_is_not_deleted_when_the_page_is_made_ane
         report(replace(made, arms=arms))
     assert notes.read_text() == "mine"
     report(replace(made, arms=arms, force=True))
+
+
+def test_as_good_is_said_in_place_of_contradicted_and_undecided_stays() -> None:
+    row = {"decision": "contradicted", "verdict": "as good"}
+    claim = {"decision": "contradicted", "comparisons": [row, row]}
+    assert [said(row), said(claim), said(claim, "undecided")] == ["as good", "as good", "undecided"]
+    assert said({**claim, "comparisons": [row, {**row, "verdict": "behind"}]}) == "contradicted"

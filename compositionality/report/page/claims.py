@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compositionality.evaluate.claims.model import Origin
@@ -14,6 +14,7 @@ Row = Mapping[str, Any]
 DECISIONS = {
     "supported": ("✓", "supported"),
     "contradicted": ("✗", "contradicted"),
+    "as good": ("=", "not-testable"),
     "undecided": ("?", "undecided"),
     "not testable": ("∅", "not-testable"),
     "not run": ("–", "not-run"),
@@ -22,32 +23,24 @@ DECISIONS = {
 
 
 def claims_section(inputs: Inputs) -> dict[str, Any]:
-    """Return what the template shows of claims; no rows where they have not been decided.
-
-    ``primary``: how many primary claims have each decision after Holm's correction.
-    """
+    """Return what the template shows of claims, ``primary`` after Holm's correction; no rows where none is decided."""
     content = inputs.json(CLAIMS) if CLAIMS in inputs else {"claims": [], "controls": [], "notes": []}
     claims, controls = content["claims"], content["controls"]
-    scale = scale_of([*controls, *claims])
-    primary = (claim["decision_holm"] or claim["decision"] for claim in claims if claim["primary"])
+    shares = [row for claim in [*controls, *claims] for row in claim["comparisons"] if not decimals(row)]
+    ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
+    scale = max(1, math.ceil(10 * max(ends, default=0))) / 10  # common to all: the largest, rounded up to ten points
+    primary = (said(claim, claim["decision_holm"]) for claim in claims if claim["primary"])
     return {
         "claims": claim_rows((claim for claim in claims if claim["origin"] != Origin.OWN), scale),
         "own_claims": claim_rows((claim for claim in claims if claim["origin"] == Origin.OWN), scale),
         "controls": claim_rows(controls, scale),
         "scale": f"{100 * scale:.0f}",
-        "tallies": [(title, tally(row["decision"] for row in rows)) for title, rows in by_origin(claims).items()],
+        "tallies": [(title, tally(map(said, rows))) for title, rows in by_origin(claims).items()],
         "primary": tally(primary),
         "n_seeds": inputs.evaluated.n_seeds,
         "notes": content["notes"],
         "claims_stamp": inputs.stamp([CLAIMS]) if claims else "",
     }
-
-
-def scale_of(claims: Sequence[Row]) -> float:
-    """Return the end of the common scale: the largest share of intervals and thresholds, rounded up to ten points."""
-    shares = [row for claim in claims for row in claim["comparisons"] if not decimals(row)]
-    ends = [abs(row[key] or 0) for row in shares for key in ("low", "high", "threshold")]
-    return max(1, math.ceil(10 * max(ends, default=0))) / 10
 
 
 def claim_rows(claims: Iterable[Row], scale: float) -> list[dict[str, Any]]:
@@ -57,7 +50,7 @@ def claim_rows(claims: Iterable[Row], scale: float) -> list[dict[str, Any]]:
             **claim,
             "status": status_words(claim),
             "holm": holm_words(claim),
-            "badge": badge(claim["decision"]),
+            "badge": badge(said(claim)),
             "badge_these_seeds": badge(claim.get("decision_these_seeds") or "not run"),
             "comparisons": [comparison_row(row, scale) for row in claim["comparisons"]],
         }
@@ -70,7 +63,7 @@ def comparison_row(row: Row, scale: float) -> dict[str, Any]:
 
     Values of queries, which are no shares, have a scale of their own.
     """
-    shown = {**row, "badge": badge(row["decision"]), "known": row.get("difference") is not None}
+    shown = {**row, "badge": badge(said(row)), "known": row.get("difference") is not None}
     if not shown["known"]:
         return {**shown, "missing": row.get("missing")}
     keys = {"low": "low", "value": "difference", "high": "high", "threshold": "threshold"}
@@ -79,6 +72,13 @@ def comparison_row(row: Row, scale: float) -> dict[str, Any]:
     marks = {name: round(50 + 50 * max(-1.0, min(1.0, share / scale)), 2) for name, share in shares.items()}
     numbers = {name: points(share, decimals(row) or 1) for name, share in shares.items()}
     return {**shown, "marks": marks, "points": numbers, "by_seed": seeds_words(row)}
+
+
+def said(row: Row, corrected: str | None = None) -> str:
+    """Return the decision on a claim or a comparison, or *as good* where this is how it failed to be ahead."""
+    decision: str = corrected or row["decision"]
+    as_good = {one.get("verdict") for one in row.get("comparisons", [row])} == {"as good"}
+    return "as good" if as_good and decision == "contradicted" else decision
 
 
 def badge(decision: str) -> dict[str, str]:
