@@ -17,13 +17,13 @@ RESOURCES = ("flops", "flops_paper", "completions")
 
 
 def final_steps(request: Request, steps: Sequence[Step]) -> Iterator[Step]:
-    """Yield the last steps, behind all ``steps``; the page and the record behind the others too."""
+    """Yield the last steps; the page and the record, which read whole folders, come behind all others."""
     before, others = [step.key for step in steps], list[str]()
     for name, entry_point, keys in _commands(request, steps):
         given = {key: flow_list(value) if isinstance(value, list) else value for key, value in keys.items()}
         yield Step(
             name, request.replicates[0], request.profile, entry_point, whole=True, one_lane=True,
-            after=(*before, *others) if name in ("page", "record") else tuple(before),
+            after=(*before, *others) if name in ("page", "record") else (),
             words=tuple(f"{key}={value}" for key, value in given.items() if value is not None),
             test_seed=request.test_seed,
         )  # fmt: skip

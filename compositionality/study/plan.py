@@ -55,7 +55,9 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     graph: dict[str, list[str]] = {}
     for step in steps:
         files = {str(place) for path in map(Path, step.inputs) for place in (path, *path.parents)}
-        before = {*step.after, *(makers[file] for file in files if file in makers)} - {step.key}
+        inside = tuple(f"{path}/" for path in step.inputs)
+        made = (key for output, key in makers.items() if output in files or output.startswith(inside))
+        before = {*step.after, *made} - {step.key}
         graph[step.key] = sorted(before & number.keys(), key=number.__getitem__)
     try:
         tuple(TopologicalSorter(graph).static_order())

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from compositionality.train.common.settings import OptimSettings
@@ -23,11 +24,15 @@ EPSILON = 1e-7
 
 
 class Muon(torch.optim.AdamW):  # type: ignore[misc]
-    """AdamW whose last parameter group, the hidden matrices, is updated by Muon; both follow one learning rate."""
+    """AdamW whose last parameter group, the hidden matrices, is updated by Muon; both follow one learning rate.
+
+    The processes of ``group`` have the same gradients; each makes its part of the matrices orthogonal.
+    """
 
     param_groups: list[dict[str, Any]]
 
-    def __init__(self, policy: nn.Module, settings: OptimSettings) -> None:
+    def __init__(self, policy: nn.Module, settings: OptimSettings, group: dist.ProcessGroup | None = None) -> None:
+        self.group = group
         hidden, others = split_parameters(policy)
         betas = (settings.beta1, settings.beta2)
         super().__init__(others, lr=settings.lr, betas=betas, weight_decay=settings.weight_decay, fused=True)
@@ -60,7 +65,19 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
         rows, columns = matrices[0].shape
         torch._foreach_mul_(matrices, 1 - rate * LEARNING_RATE_RATIO * weight_decay)
         scale = rate * LEARNING_RATE_RATIO * max(1.0, rows / columns) ** 0.5
-        torch._foreach_add_(matrices, list(orthogonalised(nesterov).unbind()), alpha=-scale)
+        updates = orthogonalised(nesterov) if self.group is None else self._gathered(nesterov, self.group)
+        torch._foreach_add_(matrices, list(updates.unbind()), alpha=-scale)
+
+    @staticmethod
+    def _gathered(matrices: Tensor, group: dist.ProcessGroup) -> Tensor:
+        """``orthogonalised``, of which every process computes as many; the last ones may be padding."""
+        ranks, rank, n = group.size(), group.rank(), len(matrices)
+        share = -(-n // ranks)
+        padded = nn.functional.pad(matrices, (0, 0, 0, 0, 0, share * ranks - n))
+        found = torch.empty_like(padded)
+        own = orthogonalised(padded[rank * share : (rank + 1) * share])
+        dist.all_gather_into_tensor(found, own.contiguous(), group=group)
+        return found[:n]
 
 
 def split_parameters(policy: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

@@ -31,7 +31,8 @@ def pretrain(settings: PretrainSettings) -> None:
         tokenizer, corpus = corpus_tokenizer(settings.mix), Corpus(settings.mix, settings.drop)
         batches = PackedBatches(corpus, tokenizer, settings.packing, settings.seed, settings.steps, settings.workers)
         policy = shard(build_model(settings.model, tokenizer, settings.seed), mesh, settings.mesh, settings.dtype)
-        optimizer = Muon(policy, optim(settings)) if settings.optimizer == "muon" else None
+        group = mesh["data"].get_group() if mesh is not None else None
+        optimizer = Muon(policy, optim(settings), group) if settings.optimizer == "muon" else None
         fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh, optimizer)
         loss = fit.run(batches, run, start, result=out)
         publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})

@@ -2,9 +2,11 @@
 
 import pytest
 import torch
+from ranks import on_ranks
 from torch import nn
 
 from compositionality.errors import UserError
+from compositionality.train.common.processes import start_processes
 from compositionality.train.common.ranks import RunSettings
 from compositionality.train.common.settings import MeshSettings, OptimSettings
 from compositionality.train.muon import LEARNING_RATE_RATIO, Muon, orthogonalised, split_parameters
@@ -50,6 +52,24 @@ def test_updates_are_torchs_muon_and_adamw() -> None:
         muon.step()
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=3e-4)  # torch's iteration is in bfloat16
+
+
+def updated() -> list[torch.Tensor]:
+    """Weights after two updates, with as many processes as there are; their three square matrices do not divide."""
+    mesh = start_processes(MeshSettings(shard=False))
+    torch.manual_seed(0)
+    model = nn.ModuleList([*(nn.Linear(8, 8, bias=False) for _ in range(3)), nn.Linear(8, 24)])
+    optimizer = Muon(model, OptimSettings(lr=1e-2), mesh["data"].get_group() if mesh is not None else None)
+    for _ in range(2):
+        for parameter in model.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        optimizer.step()
+    return [parameter.detach() for parameter in model.parameters()]
+
+
+def test_processes_share_the_matrices() -> None:
+    for one, other in zip(updated(), on_ranks(2, updated), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("mesh", [MeshSettings(shard=True), MeshSettings(shard=False, tensor=2)])
