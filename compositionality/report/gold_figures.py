@@ -6,6 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from compositionality.evaluate.gold_tables import chain_and_product, hand_over_by_function, lift_by_decile
 from compositionality.evaluate.results import Results
 from compositionality.report.figures import Chart, level_colour, level_name, panels, tooltip, with_arms
 from compositionality.report.theme import LEVEL_COLOURS, Styles
@@ -20,14 +21,15 @@ def gold_rows(results: Results, group: str = "heldout") -> pd.DataFrame:
     rows = results.rows[results.rows["replicate"] == results.replicates[0].name].dropna(subset="gold_log_prob")
     rows, arms, parts = rows[rows["group"] == group], all_arms(), [pd.DataFrame(columns=["model", *ROLES])]
     for model in results.arms:
-        before = rows[rows["arm"] == (arms[model].start if model in arms else results.arms[0])]
+        start = arms[model].start if model in arms else results.arms[0]
+        before = rows[rows["arm"] == start]
         both = rows[rows["arm"] == model].merge(before, on=["file", "problem", "level"], suffixes=("", "_0"))
         lists = both[["gold_log_prob_by_step_role", "gold_log_prob_by_step_role_0"]].dropna()
         gains = [
             np.subtract(*map(np.array, pair)).reshape(-1, len(ROLES)).sum(axis=0) / 100 for pair in lists.to_numpy()
         ]
         probs = {"before": np.exp(both["gold_log_prob_0"]), "after": np.exp(both["gold_log_prob"])}
-        made = both[["level", "problem"]].assign(model=model, **probs)
+        made = both[["level", "problem"]].assign(model=model, start=start, **probs)
         parts.append(made.join(pd.DataFrame(gains, lists.index, ROLES)))
     return pd.concat([part for part in parts if len(part)] or parts)
 
@@ -57,3 +59,4 @@ def gold_roles(rows: Any, styles: Styles) -> Chart:
 
 
 FIGURES = {"gold_probability": gold_probability, "gold_roles": gold_roles}
+TABLES = {"gold_probability": (lift_by_decile, chain_and_product), "gold_roles": (hand_over_by_function,)}

@@ -14,14 +14,17 @@ import torch
 from claim_studies import answers, results_of
 
 from compositionality.data.create_problems import create_problems, settings_for
+from compositionality.data.problems import iterate_problems, read_problems
 from compositionality.evaluate.accuracy import evaluate
 from compositionality.evaluate.claims.compare import compare
 from compositionality.evaluate.claims.model import Comparison
 from compositionality.evaluate.collect import EvaluationSettings
 from compositionality.evaluate.gold import TOO_LONG, GoldSolution, cells_of, load, log_probs, read_solution
+from compositionality.evaluate.gold_tables import chain_and_product, hand_over_by_function, lift_by_decile, read_exact
 from compositionality.evaluate.measures import gold_pass, measure_of
+from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.evaluate.summary import share as share_of
-from compositionality.evaluate.table import read
+from compositionality.evaluate.table import RESULTS, SCHEMA, problem_columns, read, write
 from compositionality.report import gold_figures
 from compositionality.report.page.figures import gold
 from compositionality.report.theme import arm_styles, rendered, spec_of
@@ -35,6 +38,7 @@ from compositionality.train.tiny.tokenizer import build_tokenizer
 from compositionality.types import ROLES, Problem, Span
 
 SAMPLES = 10_000
+RECORD = Path(__file__).parents[2] / "results/records/composition-3"
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +70,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(home: Path) -> list[tuple[list[Any], Problem]]:
-    from compositionality.data.problems import iterate_problems, read_problems
-
     table = read_problems(home / "two.parquet")
     return list(zip(table["prompt"].to_pylist(), iterate_problems(table), strict=True))
 
@@ -178,11 +180,78 @@ def test_exact_probabilities_stand_beside_those_of_the_model_that_an_arm_starts_
         {"name": 0, "copy": 8.6, "result": -0.15, "end": 0}
     )
     assert rendered(spec, "png")[:4] == b"\x89PNG"
-    settings = SimpleNamespace(arms={}, section="section41_42")
-    inputs: Any = SimpleNamespace(
-        evaluated=results_of([rows]), summary={"models": [*cells]}, settings=settings, own="accuracy", starting=list
-    )
-    on_page = [gold(inputs, name) for name in gold_figures.FIGURES]
-    assert [len(figure.rows) for figure in on_page if figure] == [3, 3]
-    inputs.evaluated = results_of([[one.drop(columns="gold_log_prob") for one in rows]])
-    assert [gold(inputs, name) for name in gold_figures.FIGURES] == [None, None]
+    assert [len(figure.rows) for figure in on_page(results_of([rows])) if figure] == [3, 3]
+    assert on_page(results_of([[one.drop(columns="gold_log_prob") for one in rows]])) == [None, None]
+
+
+def on_page(results: Results) -> list[Any]:
+    inputs: Any = SimpleNamespace(evaluated=results, summary={"models": results.arms}, own="accuracy", starting=list)
+    inputs.settings = SimpleNamespace(arms={}, section="section41_42")
+    return [gold(inputs, name) for name in gold_figures.FIGURES]
+
+
+def exact_rows(replicate: str, level: int, functions: str, probs: Any, **columns: Any) -> pd.DataFrame:
+    """Problems of one model with P before and after; a letter is a function, the outermost first."""
+    rows = pd.DataFrame(np.log(probs), columns=["gold_log_prob_before", "gold_log_prob"])
+    names = {"model": "rl", "start": "stage1", "replicate": replicate, "level": level}
+    return rows.assign(functions=list(map(list, functions.split())), **names, **columns)
+
+
+def test_functions_are_read_from_the_outermost_to_the_one_that_the_gold_solution_applies_first(tmp_path: Path) -> None:
+    words = {"count": 60, "levels": [1, 2, 3], "functions": "heldout", "split": "test", "style": "compact"}
+    create_problems(settings_for("string", output=str(tmp_path / "problems"), **words))
+    problems, place = read_problems(tmp_path / "problems"), ReplicateTables("seed0", {RESULTS: tmp_path / RESULTS})
+    write(problem_columns(problems).assign(arm="base", file="f", gold_log_prob=-1.0), tmp_path / RESULTS)
+    exact = read_exact(Results.of({}, [place]), {"base": "base"})
+    solutions = [TASK.gold(problem).splitlines() for problem in iterate_problems(problems)]
+    applied = [[line.partition(":")[0].split(",")[-1].partition("[")[0] for line in lines] for lines in solutions]
+    assert exact["functions"].tolist() == [names[::-1] for names in applied]
+
+
+def test_hand_over_is_by_place_and_function_and_every_replicate_counts_once() -> None:
+    rows = [
+        exact_rows("seed0", 2, "ab bb", [(0.5, 0.5)] * 2, hand_over_before=[0.1, 0.3], hand_over=[0.9, 0.5]),
+        exact_rows("seed1", 2, "ab", [(0.5, 0.5)], hand_over_before=[0.4], hand_over=[0.4]),
+        exact_rows("seed1", 3, "aab", [(0.5, 0.5)], hand_over_before=[0.0], hand_over=[0.0]),
+    ]
+    table = hand_over_by_function(pd.concat(rows, ignore_index=True))
+    lines = [*table[["place", "function", "replicates"]].itertuples(index=False, name=None)]
+    assert lines == [("inner", "b", 2), ("outer", "a", 2), ("outer", "b", 1)]
+    assert table[["before", "after"]].to_numpy() == pytest.approx(np.array([(0.3, 0.55), (0.25, 0.65), (0.3, 0.5)]))
+
+
+def test_tenths_are_of_the_problems_of_a_level_by_what_the_start_gives_them() -> None:
+    powers = np.random.default_rng(0).permutation(np.arange(1, 21))
+    probs = [(10.0**-power, 0.3 if power >= 19 else 10.0 ** (1 - power)) for power in powers]
+    rows = [exact_rows("seed0", 1, "a", [(0.5, 0.5)]), exact_rows("seed0", 3, "aaa " * 20, probs)]
+    table = lift_by_decile(pd.concat(rows, ignore_index=True)).query("level == 3")
+    assert table["log10_before"].tolist() == pytest.approx([*np.arange(-19.5, -1, 2)])
+    assert table["log10_lift"].tolist() == pytest.approx([19.5 + np.log10(0.3)] + [1.0] * 9)
+    assert table["solved"].tolist() == [1.0] + [0.0] * 8 + [0.5]
+
+
+def test_a_product_is_of_the_same_models_single_functions_and_c_has_none() -> None:
+    rows = [
+        exact_rows("seed0", 1, "a a b", [(0.7, 0.5), (0.9, 0.7), (1.0, 0.9)]),
+        exact_rows("seed0", 2, "ab bb ac", [(0.01, 0.3), (0.03, 0.5), (0.9, 0.9)]),
+        *(exact_rows("seed1", level, "b" * level, [(0.5, 0.5)]) for level in (1, 2)),
+    ]
+    table = chain_and_product(pd.concat(rows, ignore_index=True)).set_index("figure")[["before", "after"]]
+    assert table.loc["chain"].tolist() == pytest.approx([(0.02 + 0.5) / 2, (0.4 + 0.5) / 2])
+    assert table.loc["product"].tolist() == pytest.approx([(0.9 + 0.25) / 2, (0.675 + 0.25) / 2])
+
+
+def test_means_of_committed_tables_are_those_of_the_results_and_stand_on_the_page(tmp_path: Path) -> None:
+    places = list[ReplicateTables]()
+    for seed, folder in enumerate(sorted(RECORD.glob("seed*-split*"))[:2]):
+        rows = pa.parquet.read_table(folder / RESULTS, filters=pc.field("evaluation") == "accuracy")
+        pa.parquet.write_table(rows.select(SCHEMA.names).cast(SCHEMA), tmp_path / folder.name)
+        places.append(ReplicateTables(folder.name, {RESULTS: tmp_path / folder.name}, seed, seed))
+    results = Results.of({place.name: read(place.tables[RESULTS]) for place in places}, places)
+    tables = {table["name"]: table for figure in on_page(results) for table in figure.details}
+    assert [len(tables[name]["rows"]) for name in ("lift_by_decile", "chain_and_product")] == [6 * 10, 5 * 2]
+    assert tables["hand_over_by_function"]["titles"] == ["place", "function", "replicates", *results.arms[1:]]
+    for row in tables["chain_and_product"]["frame"].query("figure == 'chain'").itertuples():
+        problems = results.problem_set("heldout", row.level)
+        estimates = [share_of(results, arm, problems, "gold_prob") for arm in (row.start, row.model)]
+        assert [estimate.value for estimate in estimates] == pytest.approx([row.before, row.after], rel=0, abs=1e-9)

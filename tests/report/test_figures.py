@@ -154,7 +154,7 @@ def test_each_rung_of_the_ladder_is_measured_by_the_gain_of_the_last(tmp_path: P
     assert [round(row["share"], 6) for row in rows.values()] == [0.8, 0.0, 1.0]
     assert rows["gold-sft"]["low"] < 0.8 < rows["gold-sft"]["high"] < 1.1
     assert (rows["rl-level2"]["low"], rows["rl-level2"]["high"]) == pytest.approx((1, 1), abs=1e-3)
-    first, second, last = figure.details["rows"]
+    first, second, last = figure.details[0]["rows"]
     assert first[:7] == ["gold-sft", "gold", "–", "no", "–", "90", "100"]
     assert second[1:7] == ["own", "every step", "no", "no", "–", "–"]
     assert last[4:] == ["yes", "90", "101", "100 % [100, 100]"]

@@ -450,7 +450,7 @@ def test_pass_at_k_and_failure_modes_are_means_over_all_seeds(settings: ReportSe
         assert row["share"] == pytest.approx(sum(same) / 2)
         assert row["low"] <= row["share"] <= row["high"]
     assert {row["n_seeds"] for row in shown["functions"].rows} <= {1, 2}
-    assert [row[1] for row in shown["passk"].details["rows"]] == [1, 2, 3]
+    assert [row[1] for row in shown["passk"].details[0]["rows"]] == [1, 2, 3]
 
 
 def test_one_seed_has_intervals_over_problems(tmp_path: Path) -> None:

@@ -116,6 +116,8 @@ def files_of(inputs: Inputs, ending: str = "png") -> dict[str, ReportFile]:
         "settings": (content.settings_rows(inputs), [*own, *inputs.starting("runs/")]),
         "stages": (content.stages(inputs), [TIMES]),
     }
+    unfolding = [(table, figure.inputs) for figure in figures for table in figure.details if "name" in table]
+    tables |= {table["name"]: (table["frame"], sources) for table, sources in unfolding}
     texts = {name: csv_text(rows) for name, (rows, _) in tables.items()}
     return files | {
         f"tables/{name}.csv": (text.encode(), tables[name][1]) for name, text in texts.items() if text.strip()

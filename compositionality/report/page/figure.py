@@ -1,7 +1,7 @@
 """A figure of the page: its specification, its words, its rows and the inputs behind it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ ONE_SEED = "one seed: how much other seeds would differ is not known"
 class PageFigure:
     """A figure: the chapter that shows it, its Vega-Lite specification, the rows of its CSV file, its inputs.
 
-    ``details``: a table below it that unfolds: summary, titles, rows and a note.
+    ``details``: tables below it that unfold: summary, titles, rows, a note; ``frame``: rows of the CSV file ``name``.
     """
 
     name: str
@@ -32,7 +32,7 @@ class PageFigure:
     spec: dict[str, Any]
     rows: Any
     inputs: Sequence[str]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Sequence[Mapping[str, Any]] = ()
 
 
 def figure_of(
@@ -43,14 +43,14 @@ def figure_of(
     sources: Sequence[str],
     values: Mapping[str, str],
     *sentences: str,
-    details: Mapping[str, Any] | None = None,
+    details: Sequence[Mapping[str, Any]] = (),
 ) -> PageFigure:
     """Return a chart with its words; ``values`` fill title and caption, ``sentences`` follow it, then the paper's."""
     said = WORDS[name]
     stated = said["paper"] if "paper" in said and paper.matching_test(inputs.accuracy) else ""
     caption = " ".join(filter(None, [said["caption"].format(**values), *sentences, stated]))
     title = said["title"].format(**values)
-    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details or {})
+    return PageFigure(name, title, said["chapter"], caption, spec_of(chart), rows, sources, details)
 
 
 def words_of(inputs: Inputs, name: str, rows: Sequence[Row]) -> dict[str, str]:
@@ -74,6 +74,11 @@ def interval_table(summary: str, rows: Sequence[Row], value: str, *index: str) -
     percent = 100 * frame[[value, "low", "high"]].astype(float)
     frame["cell"] = [f"{share:.1f} [{low:.1f}–{high:.1f}]" for share, low, high in percent.itertuples(index=False)]
     frame["group"] = frame["group"].map(group_title)
-    wide = frame.pivot_table("cell", list(index), "model", "first", sort=False).reindex(columns=unique(rows, "model"))
+    return cell_table(summary, frame, *index)
+
+
+def cell_table(summary: str, frame: pd.DataFrame, *index: str) -> dict[str, Any]:
+    """Return a table of cells that a column ``cell`` holds, a column for each model, to unfold."""
+    wide = frame.pivot_table("cell", list(index), "model", "first", sort=False).reindex(columns=frame["model"].unique())
     cells = [[*key, *line] for key, line in zip(wide.index, wide.fillna("–").to_numpy().tolist(), strict=True)]
     return {"summary": summary, "titles": [*index, *wide.columns], "rows": cells}

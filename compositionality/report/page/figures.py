@@ -12,6 +12,7 @@ from compositionality.data.parquet import read_table
 from compositionality.data.problems import level_and_group
 from compositionality.evaluate import passk as pass_at_k
 from compositionality.evaluate.failures import class_shares, read_labels
+from compositionality.evaluate.gold_tables import read_exact
 from compositionality.evaluate.ladder import HELDOUT, LEVEL, rungs
 from compositionality.evaluate.ranks import AFTER, correlation_cell, ranks_of, why_no_ranks
 from compositionality.evaluate.results import LABELS
@@ -25,6 +26,7 @@ from compositionality.report.page.figure import (
     WORDS,
     PageFigure,
     Row,
+    cell_table,
     figure_of,
     interval_table,
     styles_of,
@@ -103,7 +105,7 @@ def accuracy(inputs: Inputs, name: str) -> PageFigure | None:
     values = {**words_of(inputs, name, rows), "completions": completions}
     details = interval_table("Right answers with their 95 % intervals, %", rows, "accuracy", "group", "level")
     sentences, sources = [*([said["handed_on"]] if handed_on else []), *stated], inputs.starting(f"{kind}/")
-    return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=details)
+    return figure_of(inputs, name, chart, summary_rows(results), sources, values, *sentences, details=[details])
 
 
 def passk(inputs: Inputs, name: str) -> PageFigure | None:
@@ -123,7 +125,7 @@ def passk(inputs: Inputs, name: str) -> PageFigure | None:
     return figure_of(
         inputs, name, figures.pass_at_k(rows, styles_of(inputs, unique(rows, "model"))), table,
         inputs.starting(f"{PASS_AT_K}/"), {**words_of(inputs, name, rows), **values},
-        details=crossovers(results, table[table["base"] != ""]),
+        details=[crossovers(results, table[table["base"] != ""])],
     )  # fmt: skip
 
 
@@ -133,7 +135,15 @@ def gold(inputs: Inputs, name: str) -> PageFigure | None:
     if not rows:
         return None
     chart = gold_figures.FIGURES[name](rows, styles_of(inputs, unique(rows, "model")))
-    return figure_of(inputs, name, chart, rows, inputs.starting(f"{inputs.own}/"), {})
+    exact = read_exact(inputs.evaluated, {row["model"]: row["start"] for row in rows})
+    tables = []
+    for function in gold_figures.TABLES[name]:
+        frame, said = function(exact), WORDS[function.__name__]
+        if len(frame):
+            cells = [said["cell"].format(**row) for row in frame.to_dict("records")]
+            table = cell_table(said["title"], frame.assign(cell=cells), *said["index"].split())
+            tables.append({**table, "note": said["note"], "name": function.__name__, "frame": frame})
+    return figure_of(inputs, name, chart, rows, inputs.starting(f"{inputs.own}/"), {}, details=tables)
 
 
 def crossovers(results: Any, differences: pd.DataFrame) -> dict[str, Any]:
@@ -175,7 +185,7 @@ def failure_modes(inputs: Inputs, name: str) -> PageFigure | None:
     details = interval_table("Shares with their 95 % intervals, %", shown, "share", "group", "level", "class")
     chart = figures.failure_modes(rows, styles_of(inputs, unique(rows, "model")))
     words = words_of(inputs, name, rows)
-    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words, details=details)
+    return figure_of(inputs, name, chart, rows, inputs.starting(f"{FAILURES}/"), words, details=[details])
 
 
 def functions(inputs: Inputs, name: str) -> PageFigure | None:
@@ -206,7 +216,7 @@ def ladder(inputs: Inputs, name: str) -> PageFigure | None:
         return None
     chart, sources = figures.ladder(rows, styles_of(inputs, unique(rows, "model"))), inputs.starting(f"{inputs.own}/")
     measured = [row for row in inputs.accuracy if (row["group"], row["level"]) == (HELDOUT, LEVEL)]
-    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, measured), details=details)
+    return figure_of(inputs, name, chart, rows, sources, words_of(inputs, name, measured), details=[details])
 
 
 def training(inputs: Inputs, name: str) -> PageFigure | None:

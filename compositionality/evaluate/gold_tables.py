@@ -1,0 +1,89 @@
+"""Tables of exact probabilities, each model beside its start: by function, by problem; means over the replicates."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from compositionality.console import natural_key
+from compositionality.evaluate.ladder import HELDOUT
+from compositionality.evaluate.measures import SOLVED, gold_hand_over
+from compositionality.evaluate.results import Results
+from compositionality.evaluate.table import RESULTS
+
+COLUMNS = ["arm", "file", "problem", "level", "cluster", "skills", "gold_log_prob", "gold_log_prob_by_step_role"]
+TIMES = ["before", "after"]
+
+
+def read_exact(results: Results, starts: Mapping[str, str]) -> pd.DataFrame:
+    """Read the held-out problems with an exact probability, of all replicates: a row for each model and problem.
+
+    ``starts``: the model that each starts from; its columns end in ``_before``. ``functions``: those that the problem
+    applies, the outermost first, each as often as it is applied.
+    """
+    measured = (pc.field("group") == HELDOUT) & pc.field("gold_log_prob").is_valid()
+    parts = [
+        pq.read_table(place.tables[RESULTS], columns=COLUMNS, filters=measured).to_pandas().assign(replicate=place.name)
+        for place in results.replicates
+        if RESULTS in place.tables
+    ]
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*COLUMNS, "replicate"])
+    asked = zip(rows["cluster"], rows["skills"], strict=True)
+    functions = [[word for word in re.findall(r"\w+", text) if word in skills] for text, skills in asked]
+    rows["functions"] = pd.Series(functions, rows.index, dtype=object)
+    values, known = gold_hand_over(rows)
+    rows["hand_over"] = np.where(known, values, np.nan)
+    keys, models = ["replicate", "file", "problem", "start"], rows.rename(columns={"arm": "model"})
+    before = rows.rename(columns={"arm": "start"})[[*keys, "gold_log_prob", "hand_over"]]
+    return models.assign(start=rows["arm"].map(starts)).merge(before, on=keys, suffixes=("", "_before"))
+
+
+def hand_over_by_function(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean probability of the hand-over at level 2, by the inner and by the outer function."""
+    pairs = exact[(exact["level"] == 2) & (exact["functions"].str.len() == 2)].dropna(subset="hand_over")
+    pairs = pairs.assign(before=pairs["hand_over_before"], after=pairs["hand_over"])
+    outer, inner = pairs["functions"].str[0], pairs["functions"].str[1]
+    rows = pd.concat([pairs.assign(place="inner", function=inner), pairs.assign(place="outer", function=outer)])
+    return mean_over_replicates(rows, ["place", "function"], TIMES)
+
+
+def lift_by_decile(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean gain in log10 P of the gold solution and the share solved, by tenths of P before (1: lowest)."""
+    levels = exact.groupby(["model", "replicate", "level"])["gold_log_prob_before"]
+    decile = (levels.rank(method="first") - 1) * 10 // levels.transform("size") + 1
+    before, after = (exact[name] / math.log(10) for name in ("gold_log_prob_before", "gold_log_prob"))
+    values = {"log10_before": before, "log10_lift": after - before, "solved": 10**after > SOLVED}
+    return mean_over_replicates(exact.assign(decile=decile.astype(int), **values), ["level", "decile"], [*values])
+
+
+def chain_and_product(exact: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean P of the gold solution by level (``chain``), and what single functions alone would give.
+
+    ``product``: of the model's mean P on the level-1 problems of each function of the problem. A problem with a
+    function that no level-1 problem has is in neither.
+    """
+    rows = exact[exact["functions"].str.len() == exact["level"]]
+    rows = rows.assign(before=np.exp(rows["gold_log_prob_before"]), after=np.exp(rows["gold_log_prob"]))
+    singles, chains = rows[rows["level"] == 1], rows[rows["level"] > 1]
+    keys = [singles["replicate"], singles["model"], singles["functions"].str[0]]
+    means = singles[TIMES].groupby(keys).mean().T.to_dict("list")
+    products = [
+        np.prod([means.get((replicate, model, function), [math.nan] * 2) for function in functions], axis=0)
+        for replicate, model, functions in chains[["replicate", "model", "functions"]].itertuples(index=False)
+    ]
+    product = chains.assign(figure="product", **pd.DataFrame(products, chains.index, TIMES))
+    parts = [part[product["after"].notna()] for part in (chains.assign(figure="chain"), product)]
+    return mean_over_replicates(pd.concat(parts), ["level", "figure"], TIMES)
+
+
+def mean_over_replicates(rows: pd.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pd.DataFrame:
+    """Return the mean over replicates of the means of their problems, for each model and key, and how many have it."""
+    names = ["model", "start", *keys]
+    by_replicate = rows.groupby([*names, "replicate"], sort=False)[[*values]].mean().groupby(names, sort=False)
+    means = by_replicate.mean().assign(replicates=by_replicate.size()).reset_index()
+    order = sorted(means.index, key=lambda row: [natural_key(str(value)) for value in means.loc[row, [*keys]]])
+    return means.loc[order]
