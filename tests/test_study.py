@@ -53,11 +53,11 @@ def test_claims_and_report_of_nothing_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        ({}, "composition seed0"),
-        ({"SEED": "2", "SPLIT": "1"}, "composition seed2-split1"),
-        ({"STUDY": "mine", "SEED": "1"}, "mine seed1"),
-        ({"PROFILE": "paper"}, "composition-paper seed0"),
-        ({"WANDB_RUN_GROUP": "other"}, "other seed0"),
+        ({}, "composition seed0,tiny"),
+        ({"SEED": "2", "SPLIT": "1"}, "composition seed2-split1,tiny"),
+        ({"STUDY": "mine", "SEED": "1"}, "mine seed1,tiny"),
+        ({"PROFILE": "paper"}, "composition-paper seed0,paper"),
+        ({"WANDB_RUN_GROUP": "other"}, "other seed0,tiny"),
     ],
 )
 def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str], expected: str, tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_what_a_run_logs_offline_carries_the_group(tmp_path: Path) -> None:
     """The group reaches wandb by its variable: a real offline run, no network."""
     pytest.importorskip("wandb")
     code = (
-        "import sys; from pathlib import Path; from compositionality.train.common import trackers\n"
+        "import sys; from pathlib import Path; from compositionality.train.log import RunLog\n"
         "out = Path(sys.argv[1]); (out / 'wandb.id').write_text('abc')\n"
-        "run = trackers.Trackers(out, ['wandb'], {}); print('group', run._wandb.group, run._wandb.tags)\n"
+        "run = RunLog(out, ['wandb'], 'rl', {}); print('group', run.wandb.group, run.wandb.tags)\n"
         "run.write({'step': 1, 'val-core/string-heldout-level3/acc/mean@1': 0.5}); run.close()"
     )
     variables = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "tiny", "WANDB_TAGS": "seed1", "WANDB_SILENT": "true"}

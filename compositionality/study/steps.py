@@ -70,7 +70,7 @@ class Step:
             "SEED": str(self.place.seed),
             "SPLIT": str(self.place.split),
             "TEST_SEED": str(self.test_seed),
-            "WANDB_TAGS": self.place.name,
+            "WANDB_TAGS": f"{self.place.name},{self.profile}",
             **self.env,
         }
 

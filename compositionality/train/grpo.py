@@ -54,12 +54,12 @@ from compositionality.train.common.processes import (
     start_processes,
 )
 from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, too_few_groups
-from compositionality.train.common.reporting import Clock
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_report import Report, n_tokens, new_meter, rollout_metrics, speeds
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
+from compositionality.train.log import Clock
 from compositionality.train.policy import (
     Policy,
     clip_gradients,

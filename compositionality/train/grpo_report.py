@@ -8,9 +8,8 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.reward.function import FunctionSettings
 from compositionality.train.common.compute import SAMPLED_TOKENS, ComputeMeter, non_embedding_parameters
 from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
-from compositionality.train.common.reporting import MetricsFile, Progress
-from compositionality.train.common.trackers import Trackers
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
+from compositionality.train.log import Progress, RunLog
 from compositionality.types import LENGTH, PromptGroup
 
 
@@ -83,8 +82,7 @@ class Report:
         self.out = out
         if not first:
             remove(out / "metrics.jsonl")
-        self.file = MetricsFile(out / "metrics.jsonl")
-        self.trackers = Trackers(out, settings.logger, whole)
+        self.everywhere = RunLog(out, settings.logger, "rl", whole)
         self.progress = Progress(settings.last_step(), first)
         if rule := FunctionSettings(whole["reward"]["function"]).rule():
             print(rule, flush=True)
@@ -92,8 +90,7 @@ class Report:
 
     def write(self, row: Mapping[str, Any]) -> None:
         """One row of metrics, everywhere."""
-        self.file.write(row)
-        self.trackers.write(row)
+        self.everywhere.write(row)
         if row["step"] > 0:
             print(self.progress.line(row["step"], step_parts(row)), flush=True)
         accuracy = {name.split("/")[1]: share for name, share in row.items() if name.startswith("val-core/")}
@@ -102,20 +99,23 @@ class Report:
             self.table_begun = True
 
     def write_samples(self, step: int, groups: Sequence[PromptGroup], tokenizer: Any, count: int = 4) -> None:
-        """The first correct and the first wrong completion of some groups, as text with special tokens."""
-        texts = []
-        for group in groups[:count]:
+        """Write the first right and the first wrong completion of some groups, of those first that have both."""
+        shown, form = [], "[{position}] reward {reward:g}\n{prompt}\n>>> {completion}\n"
+        for group in sorted(groups, key=lambda group: len(set(group.correct)) == 1)[:count]:
             prompt = tokenizer.decode(group.prompt_ids)
             for place in [group.correct.index(wanted) for wanted in (True, False) if wanted in group.correct]:
-                text = tokenizer.decode(group.completions[place].token_ids)
-                texts.append(f"[{group.position}] reward {group.rewards[place]:g}\n{prompt}\n>>> {text}\n")
+                text, reward = tokenizer.decode(group.completions[place].token_ids), group.rewards[place]
+                right = group.correct[place]
+                shown.append(
+                    {"position": group.position, "prompt": prompt, "completion": text, "reward": reward, "right": right}
+                )
         (self.out / "samples").mkdir(exist_ok=True)
-        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(texts))
+        write_text(self.out / "samples" / f"step_{step}.txt", "\n".join(form.format(**one) for one in shown))
+        self.everywhere.write_generations(step, shown)
 
     def close(self) -> None:
-        """Flush and close the file and the trackers."""
-        self.file.close()
-        self.trackers.close()
+        """Flush and close what is written to."""
+        self.everywhere.close()
 
 
 def step_parts(row: Mapping[str, Any]) -> list[str]:

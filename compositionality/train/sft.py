@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,11 @@ from compositionality.train.common.chat_rows import ChatRow
 from compositionality.train.common.lora import trainable
 from compositionality.train.common.metrics import TOKENS, TRAINED
 from compositionality.train.common.processes import device, memory_metrics, on_first_rank, rank, start_processes
-from compositionality.train.common.reporting import RunLog
 from compositionality.train.common.run_folder import is_finished, prune
 from compositionality.train.common.saving import export, load_checkpoint, save_checkpoint
 from compositionality.train.common.settings import OptimSettings
 from compositionality.train.common.training_report import sft_report
+from compositionality.train.log import Progress, SupervisedLog
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -116,18 +116,23 @@ class Fit:
         batches: Batches,
         out: Path,
         start: int,
+        job: str,
+        settings: Mapping[str, Any],
         validation: Sequence[MicroBatch] = (),
         result: Path | None = None,
     ) -> float:
         """Train from step ``start`` to the last, saving on the way; the mean loss since the row before the last.
 
-        ``result`` is what stays where the run folder ``out`` does not.
+        ``job``, ``settings``, ``result``: see RunLog.
         """
         trainer, tally = self.trainer, torch.zeros(3, dtype=torch.float64, device=device())
         save_every = trainer.save_every or batches.epoch_steps
         if start:
             self.loss = load_checkpoint(checkpoints.folder(out / "steps", start), self.policy, self.optimizer)["loss"]
-        log = RunLog(out, trainer.logger, start, batches.steps, result) if rank() == 0 else None
+        log = None
+        if rank() == 0:
+            progress = Progress(batches.steps, start)
+            log = SupervisedLog(out, trainer.logger, job, settings, result, progress)
         for step, parts in enumerate(batches.stream(start, self.rank, self.ranks), start + 1):
             rate = learning_rate_at(step - 1, batches.steps, self.optim)
             sums, norm = self.update(parts, rate)
@@ -147,7 +152,7 @@ class Fit:
                 if validation and (ends_epoch or ends_run):
                     row["val/loss"] = self.mean_loss(validation)
                 if log:
-                    log.write(row, tokens=float(tally[2]))
+                    log.write_step(row, tokens=float(tally[2]))
                 tally.zero_()
             if save:
                 self.save(out / "steps", row)
@@ -181,7 +186,7 @@ def train(settings: SftSettings, *, force: bool = False) -> Path:
     fit, batches, validation = prepare(settings, mesh)
     with ExitStack() as held:
         start = on_first_rank(lambda: lock_and_resume(out, recipe, held, force=force))
-        loss = fit.run(batches, out, start, validation)
+        loss = fit.run(batches, out, start, "sft", asdict(settings), validation)
         facts = {"steps": batches.steps, "loss": round(loss, 4)}
         if rank() == 0:
             rows = len(batches.rows)

@@ -13,7 +13,8 @@ import pytest
 
 from compositionality.errors import UserError
 from compositionality.train.common import run_folder
-from compositionality.train.common.metrics import loggers, read_metrics, truncate_metrics
+from compositionality.train.common.metrics import read_metrics, truncate_metrics
+from compositionality.train.log import loggers
 from compositionality.train.verl import launch, metrics
 
 # Starts a process in a session of its own, as Ray does, and tells its id.

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,22 +59,6 @@ def trained(path: Path) -> dict[str, int]:
     updates = sum(not row.get(NO_SIGNAL) for row in rows)
     tokens, loss_tokens = (sum(int(row.get(name, 0)) for row in rows) for name in (TRAINED, TOKENS))
     return {"updates": updates, "tokens": tokens, "loss_tokens": loss_tokens}
-
-
-def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The loggers of a run: those ``chosen``, the file always, wandb if and only if it can be used."""
-    wanted = [name for name in chosen if name not in ("file", "wandb")]
-    if wandb_is_usable(environment):
-        wanted.append("wandb")
-    elif "wandb" in chosen:
-        print("wandb is left out: set WANDB_API_KEY, or WANDB_MODE=offline", flush=True)
-    return [*wanted, "file"]
-
-
-def wandb_is_usable(environment: Mapping[str, str]) -> bool:
-    """True if wandb would not ask for a login."""
-    mode = environment.get("WANDB_MODE", "")
-    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ same bytes as a run that was never stopped, on the same machine with the same nu
 """
 
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 from compositionality.data.artefact import remove
@@ -34,6 +35,6 @@ def pretrain(settings: PretrainSettings) -> None:
         group = mesh["data"].get_group() if mesh is not None else None
         optimizer = Muon(policy, optim(settings), group) if settings.optimizer == "muon" else None
         fit = Fit(policy, tokenizer, optim(settings), trainer(settings), mesh, optimizer)
-        loss = fit.run(batches, run, start, result=out)
+        loss = fit.run(batches, run, start, "pretrain", asdict(settings), result=out)
         publish(policy, tokenizer, out, recipe, {"steps": settings.steps, "loss": round(loss, 4)})
         on_first_rank(lambda: remove(run))

@@ -52,6 +52,7 @@ def environment(config: DictConfig, out: Path) -> dict[str, str]:
     }
     defaults = {
         "WANDB_DIR": str(out.resolve()),
+        "WANDB_JOB_TYPE": "rl" if "algorithm" in config else "sft",
         "TOKENIZERS_PARALLELISM": "false",
         "RAY_USAGE_STATS_ENABLED": "0",
         "HYDRA_FULL_ERROR": "1",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from compositionality.train.common.reporting import MetricsFile
+from compositionality.train.log import MetricsFile
 
 
 class JsonLines:

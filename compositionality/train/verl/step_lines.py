@@ -3,7 +3,7 @@
 import re
 
 from compositionality.console import natural_key
-from compositionality.train.common.reporting import Progress
+from compositionality.train.log import Progress
 
 STEP = re.compile(r"(?:^|[\s\]])step:(\d+) - (.*)")
 VALUE = re.compile(r"([\w/@.()-]+):(?:np\.float64\()?(-?[\d.]+(?:e-?\d+)?|nan)")

@@ -13,6 +13,7 @@ from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
 from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
+from compositionality.train.log import run_name
 from compositionality.train.rows import run_keys
 from compositionality.train.sft_settings import SftSettings
 
@@ -77,7 +78,7 @@ def grpo_keys(settings: GrpoSettings) -> dict[str, Any]:
         ),
         f"{actor}.fsdp_config.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
-        "trainer.experiment_name": Path(trainer.output).name,
+        "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.total_training_steps": trainer.steps if trainer.epochs else trainer.last_step(),
         "trainer.save_freq": trainer.save_every or trainer.last_step(),
         "trainer.test_freq": eval_every or -1,
@@ -111,7 +112,7 @@ def sft_keys(settings: SftSettings) -> dict[str, Any]:
         "engine.mixed_precision.param_dtype": DTYPES[settings.model.dtype],
         "trainer.seed": data.seed,
         "trainer.default_local_dir": str(Path(trainer.output).absolute() / "steps"),
-        "trainer.experiment_name": Path(trainer.output).name,
+        "trainer.experiment_name": run_name(Path(trainer.output)),
         "trainer.total_epochs": trainer.epochs,
         "trainer.total_training_steps": trainer.steps,
         "trainer.save_freq": trainer.save_every or "after_each_epoch",

@@ -22,7 +22,7 @@ from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.train.common.ranks import free_port
 from compositionality.train.common.run_folder import WANDB_ID
 from compositionality.train.common.samplers import ServerSampler, open_sampler
-from compositionality.train.common.trackers import Trackers
+from compositionality.train.log import RunLog
 from compositionality.types import LENGTH, STOP
 
 END = 3
@@ -246,12 +246,14 @@ def test_no_server_and_no_such_engine_are_one_line(folder):
 def test_wandb_is_told_no_password(tmp_path, monkeypatch):
     told = []
     fake = SimpleNamespace(Settings=dict, errors=SimpleNamespace(Error=OSError))
-    fake.init = lambda **given: told.append(given["config"])
     monkeypatch.setitem(sys.modules, "wandb", fake)
     monkeypatch.setenv("WANDB_MODE", "offline")
     (tmp_path / WANDB_ID).write_text("id")
-    Trackers(tmp_path, ["wandb"], {"rollout": {"server_url": "http://me:hidden@host", "n": 4}})
-    assert told == [{"rollout": {"server_url": "http://***@host", "n": 4}}]
+    fake.init = lambda **given: (
+        told.append(given["config"]["rollout"]) or SimpleNamespace(define_metric=lambda *_, **__: None, step=0)
+    )
+    RunLog(tmp_path, ["wandb"], "rl", {"rollout": {"server_url": "http://me:hidden@host", "n": 4}})
+    assert told == [{"server_url": "http://***@host", "n": 4}]
 
 
 @pytest.mark.slow

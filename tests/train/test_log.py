@@ -1,0 +1,95 @@
+"""What a training run sends to wandb, read back from the files of real offline runs."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("wandb")
+
+ROOT = Path(__file__).parents[2]
+TWO_STEPS = """
+import sys
+from pathlib import Path
+from compositionality.train.log import RunLog
+out, first = Path(sys.argv[1]), int(sys.argv[2])
+out.mkdir(parents=True, exist_ok=True)
+(out / "wandb.id").write_text("abc")
+log = RunLog(out, [], "rl", {"optim": {"lr": 0.1}, "rollout": {"url": "http://me:hidden@host"}})
+for step in (first, first + 1):
+    log.write({"step": step, "actor/lr": step / 10, "val-core/string/acc/mean@1": 0.5, "actor/pg_loss": float("nan")})
+    log.write_generations(step, [{"prompt": "f:a", "completion": f"a{step}", "reward": 1.0, "right": True}])
+log.close()
+"""
+
+
+def records(run: Path) -> Iterator[Any]:
+    """Yield what one offline run holds: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes."""
+    from wandb.proto import wandb_internal_pb2
+
+    (file,) = run.glob("*.wandb")
+    data, place, block, whole = file.read_bytes(), 7, 32768, b""
+    while place + 7 <= len(data):
+        if block - place % block < 7:  # no room for a frame's head
+            place += block - place % block
+        _, size, kind = struct.unpack_from("<IHB", data, place)
+        whole += data[place + 7 : place + 7 + size]
+        place += 7 + size
+        if kind in (1, 4):  # a whole record, the last part of one
+            yield wandb_internal_pb2.Record.FromString(whole)  # type: ignore[attr-defined]
+            whole = b""
+
+
+def history(run: Path) -> list[dict[str, Any]]:
+    """Return the rows of one offline run."""
+    rows = [record.history.item for record in records(run) if record.HasField("history")]
+    return [{item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in row} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs in one folder: steps 1 and 2, then, as after a kill, steps 3 and 4."""
+    out = tmp_path_factory.mktemp("study") / "seed3" / "rl-level2"
+    variables = {"WANDB_MODE": "offline", "WANDB_RUN_GROUP": "mine", "WANDB_TAGS": "seed3,tiny", "SEED": "3"}
+    for first in (1, 3):
+        subprocess.run(
+            [sys.executable, "-c", TWO_STEPS, str(out), str(first)], cwd=ROOT, check=True, capture_output=True,
+            env={**os.environ, **variables, "WANDB_PROJECT": "ours", "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    return sorted(out.glob("wandb/offline-run-*"), key=lambda run: len(history(run)))
+
+
+def test_a_run_says_what_it_is(offline: list[Path]) -> None:
+    for run in offline:
+        (found,) = [record.run for record in records(run) if record.HasField("run")]
+        assert (found.project, found.run_group, found.job_type) == ("ours", "mine", "rl")
+        assert (found.display_name, found.run_id, set(found.tags)) == ("rl-level2/seed3", "abc", {"seed3", "tiny"})
+        config = {item.key: json.loads(item.value_json) for item in found.config.update}
+        assert config["optim"] == {"lr": 0.1}
+        assert config["rollout"] == {"url": "http://***@host"}
+        assert config["run"]["seed"] == "3"
+        assert config["run"]["code"]
+
+
+def test_a_resumed_run_sends_what_an_earlier_process_wrote(offline: list[Path]) -> None:
+    before, after = ([row["_step"] for row in history(run) if "actor/lr" in row] for run in offline)
+    assert (before, after) == ([1, 2], [1, 2, 3, 4])
+    rows = [row for row in history(offline[1]) if "actor/lr" in row]
+    assert [row["actor/lr"] for row in rows] == [0.1, 0.2, 0.3, 0.4]
+    assert "step" not in rows[0], "wandb has its own"
+    assert "actor/pg_loss" not in rows[0], "not a number: no value"
+
+
+def test_completions_are_a_growing_table(offline: list[Path]) -> None:
+    tables = [json.loads(path.read_text()) for path in sorted(offline[1].glob("files/media/table/val/*.json"))]
+    assert tables[0]["columns"] == ["step", "prompt", "completion", "reward", "right"]
+    assert [row for table in tables for row in table["data"]] == [
+        [3, "f:a", "a3", 1.0, True],
+        [4, "f:a", "a4", 1.0, True],
+    ]
