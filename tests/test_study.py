@@ -69,7 +69,6 @@ def test_wandb_has_one_group_for_all_seeds_of_a_study(variables: dict[str, str],
 
 def test_what_a_run_logs_offline_carries_the_group(tmp_path: Path) -> None:
     """The group reaches wandb by its variable: a real offline run, no network."""
-    pytest.importorskip("wandb")
     code = (
         "import sys; from pathlib import Path; from compositionality.train.log import RunLog\n"
         "out = Path(sys.argv[1]); (out / 'wandb.id').write_text('abc')\n"

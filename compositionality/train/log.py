@@ -89,7 +89,10 @@ class RunLog:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
         self.board: Any = _tensorboard(out) if "tensorboard" in names else None
-        self.wandb: Any = _wandb(out, job, settings, result or out) if "wandb" in names else None
+        self.wandb: Any = None
+        if "wandb" in names:
+            identity = (out / WANDB_ID).read_text().strip()
+            self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None)
         self.generations: Any = None
         if self.wandb is not None:  # rows of before that a killed process did not send
             for row in read_metrics(out / "metrics.jsonl"):
@@ -191,17 +194,17 @@ def _tensorboard(out: Path) -> Any:
     return SummaryWriter(str(out / "tensorboard"))
 
 
-def _wandb(out: Path, job: str, settings: Mapping[str, Any], result: Path) -> Any:
-    """Return the wandb run of this folder; None, with a line, if wandb is not installed, refuses or does not answer.
+def open_wandb(result: Path, job: str, settings: Mapping[str, Any], identity: str, *, inside: bool = False) -> Any:
+    """Return the wandb run of this result; None, with a line, if wandb is not installed, refuses or does not answer.
 
-    Group, tags and entity are wandb's own variables.
+    Group, tags and entity are wandb's own variables. Its files lie beside the result, or ``inside``.
     """
     try:
         import wandb
     except ImportError:
-        print("wandb is left out: it is not installed (bash bash/setup.sh --full)", flush=True)
+        print("wandb is left out: it is not installed (bash bash/setup.sh)", flush=True)
         return None
-    files = out if result == out else result.with_name(f"{result.name}.wandb")
+    files = result if inside else result.with_name(f"{result.name}.wandb")
     files.mkdir(parents=True, exist_ok=True)
     which = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
     try:
@@ -210,7 +213,7 @@ def _wandb(out: Path, job: str, settings: Mapping[str, Any], result: Path) -> An
             name=run_name(result),
             job_type=job,
             dir=str(files),
-            id=(out / WANDB_ID).read_text().strip(),
+            id=identity,
             resume="allow",
             config={**_public(settings), "run": which | {"code": code_version()}},
             settings=wandb.Settings(quiet=True),
@@ -226,4 +229,6 @@ def _public(settings: Any) -> Any:
     """Return the settings without the secrets that they may hold, such as a password in the URL of a server."""
     if isinstance(settings, Mapping):
         return {name: _public(value) for name, value in settings.items()}
-    return without_secrets(settings) if isinstance(settings, str) else settings
+    if isinstance(settings, list | tuple):
+        return [_public(value) for value in settings]
+    return without_secrets(str(settings)) if isinstance(settings, str | Path) else settings

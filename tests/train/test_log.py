@@ -2,16 +2,12 @@
 
 import json
 import os
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-pytest.importorskip("wandb")
+from offline_wandb import history, records
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -27,29 +23,6 @@ for step in (first, first + 1):
     log.write_generations(step, [{"prompt": "f:a", "completion": f"a{step}", "reward": 1.0, "right": True}])
 log.close()
 """
-
-
-def records(run: Path) -> Iterator[Any]:
-    """Yield what one offline run holds: protocol buffers in the frames of a LevelDB log, after a header of 7 bytes."""
-    from wandb.proto import wandb_internal_pb2
-
-    (file,) = run.glob("*.wandb")
-    data, place, block, whole = file.read_bytes(), 7, 32768, b""
-    while place + 7 <= len(data):
-        if block - place % block < 7:  # no room for a frame's head
-            place += block - place % block
-        _, size, kind = struct.unpack_from("<IHB", data, place)
-        whole += data[place + 7 : place + 7 + size]
-        place += 7 + size
-        if kind in (1, 4):  # a whole record, the last part of one
-            yield wandb_internal_pb2.Record.FromString(whole)  # type: ignore[attr-defined]
-            whole = b""
-
-
-def history(run: Path) -> list[dict[str, Any]]:
-    """Return the rows of one offline run."""
-    rows = [record.history.item for record in records(run) if record.HasField("history")]
-    return [{item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in row} for row in rows]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,49 @@
+"""A finished report as one run in wandb: its page, figures and tables, and what is decided of the claims."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pandas as pd
+
+from compositionality.data.artefact import file_hash, manifest_path
+from compositionality.report.page.inputs import ReportSettings
+from compositionality.train.log import open_wandb, wandb_is_usable
+
+
+def send_report(settings: ReportSettings) -> None:
+    """Send the report that lies at ``settings.output``, where wandb can be used; the same report is the same run."""
+    output, claims = settings.output, settings.study / "claims.json"
+    if not wandb_is_usable(os.environ):
+        return
+    run = open_wandb(output, "report", asdict(settings), file_hash(manifest_path(output))[:16])
+    if run is None:
+        return
+    import wandb
+
+    sent: dict[str, Any] = {"page": wandb.Html((output / "index.html").read_text(), inject=False)}
+    sent |= {f"figures/{path.stem}": wandb.Image(str(path)) for path in sorted(output.glob("figures/*.png"))}
+    tables = {path.stem: pd.read_csv(path) for path in sorted(output.glob("tables/*.csv"))}
+    if claims.is_file():
+        content = json.loads(claims.read_text())
+        listed = [*content["claims"], *content["controls"]]
+        tables["claims"] = pd.DataFrame([{**about(claim), **row} for claim in listed for row in claim["comparisons"]])
+        run.summary.update({f"claims/{claim['claim']}": str(claim["decision"]) for claim in listed})
+        estimates = {row["comparison"]: row["difference"] for claim in listed for row in claim["comparisons"]}
+        run.summary.update({f"estimates/{name}": value for name, value in estimates.items() if value is not None})
+    for name, table in tables.items():
+        sent[f"tables/{name}"] = wandb.Table(dataframe=table.map(plain).astype(object).where(table.notna(), None))
+    run.log(sent)
+    run.finish()
+
+
+def about(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row of the table says of its claim; its comparison has a decision of its own."""
+    return {"claim": claim["claim"], "text": claim["text"], "claim_decision": claim["decision"]}
+
+
+def plain(value: Any) -> Any:
+    """Return a cell as a wandb table takes it."""
+    return json.dumps(value) if isinstance(value, list | dict) else value
