@@ -10,7 +10,7 @@ import pandas as pd
 
 from compositionality.data.artefact import file_hash, manifest_path
 from compositionality.report.page.inputs import ReportSettings
-from compositionality.train.log import open_wandb, wandb_is_usable
+from compositionality.train.wandb_runs import open_wandb, wandb_is_usable
 
 
 def send_report(settings: ReportSettings) -> None:

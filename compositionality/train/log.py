@@ -5,18 +5,17 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.data.artefact import code_version
-from compositionality.errors import without_secrets
+from compositionality.data.artefact import read_manifest
+from compositionality.data.json_files import read_json_object
+from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED
 from compositionality.train.common.metrics import numbers, read_metrics
-from compositionality.train.common.run_folder import WANDB_ID
-
-PROJECT = "compositionality"
-"""In wandb, unless WANDB_PROJECT names another."""
-RUN_VARIABLES = ("PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED")
-"""Of bash/env.sh, which say what run a script's command belongs to."""
+from compositionality.train.common.run_folder import RECIPE, WANDB_ID
+from compositionality.train.wandb_runs import open_wandb, run_name, wandb_is_usable
 
 
 class Clock:
@@ -84,7 +83,13 @@ class RunLog:
     """
 
     def __init__(
-        self, out: Path, chosen: Sequence[str], job: str, settings: Mapping[str, Any], result: Path | None = None
+        self,
+        out: Path,
+        chosen: Sequence[str],
+        job: str,
+        settings: Mapping[str, Any],
+        result: Path | None = None,
+        code: str = "",
     ) -> None:
         self.file = MetricsFile(out / "metrics.jsonl")
         names = loggers(chosen, os.environ)
@@ -92,7 +97,7 @@ class RunLog:
         self.wandb: Any = None
         if "wandb" in names:
             identity = (out / WANDB_ID).read_text().strip()
-            self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None)
+            self.wandb = open_wandb(result or out, job, settings, identity, inside=result is None, code=code)
         self.generations: Any = None
         if self.wandb is not None:  # rows of before that a killed process did not send
             for row in read_metrics(out / "metrics.jsonl"):
@@ -127,6 +132,46 @@ class RunLog:
             self.board.close()
         if self.wandb is not None:
             self.wandb.finish()
+
+
+@dataclass
+class SendSettings:
+    """Settings of ``send_runs``."""
+
+    runs: list[str] = REQUIRED  # folders of trainings, or folders that hold some
+
+
+def send_runs(settings: SendSettings) -> None:
+    """Send finished or stopped runs to wandb from their metrics.jsonl: those of machines that could not.
+
+    UserError where wandb cannot be used, or a folder holds no run.
+    """
+    check_runs(settings)
+    for folder in runs_in(settings):
+        recipe = read_json_object(folder / RECIPE, "train it again")
+        made = read_manifest(folder / "final") if (folder / "final").is_dir() else None
+        job = "rl" if "grpo" in recipe["step"] else "sft"
+        RunLog(folder, [], job, recipe["settings"], code=made.code if made else "").close()
+        print(f"{folder}: sent as {run_name(folder)}")
+
+
+def check_runs(settings: SendSettings) -> None:
+    """UserError as ``send_runs``."""
+    if not wandb_is_usable(os.environ):
+        raise UserError("wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline")
+    runs_in(settings)
+
+
+def runs_in(settings: SendSettings) -> list[Path]:
+    """Return the run folders: those that are named, and those below them."""
+    found = list[Path]()
+    for place in map(Path, settings.runs):
+        runs = [path.parent for path in [place / RECIPE, *sorted(place.glob(f"**/{RECIPE}"))]]
+        known = [run for run in dict.fromkeys(runs) if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]
+        if not known:
+            raise UserError(f"{place}: holds no training run (recipe.json, metrics.jsonl); give the folder of one")
+        found += known
+    return list(dict.fromkeys(found))
 
 
 class SupervisedLog(RunLog):
@@ -176,59 +221,7 @@ def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     return [*wanted, "file"]
 
 
-def wandb_is_usable(environment: Mapping[str, str]) -> bool:
-    """Return whether wandb would not ask for a login."""
-    mode = environment.get("WANDB_MODE", "")
-    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
-
-
-def run_name(result: Path) -> str:
-    """Return the name of a run in wandb: WANDB_NAME, or its folder and the replicate's, ``stage2-rl-level2/seed0``."""
-    result = result.absolute()
-    return os.environ.get("WANDB_NAME") or f"{result.name}/{result.parent.name}"
-
-
 def _tensorboard(out: Path) -> Any:
     from torch.utils.tensorboard import SummaryWriter
 
     return SummaryWriter(str(out / "tensorboard"))
-
-
-def open_wandb(result: Path, job: str, settings: Mapping[str, Any], identity: str, *, inside: bool = False) -> Any:
-    """Return the wandb run of this result; None, with a line, if wandb is not installed, refuses or does not answer.
-
-    Group, tags and entity are wandb's own variables. Its files lie beside the result, or ``inside``.
-    """
-    try:
-        import wandb
-    except ImportError:
-        print("wandb is left out: it is not installed (bash bash/setup.sh)", flush=True)
-        return None
-    files = result if inside else result.with_name(f"{result.name}.wandb")
-    files.mkdir(parents=True, exist_ok=True)
-    which = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
-    try:
-        run = wandb.init(
-            project=os.environ.get("WANDB_PROJECT") or PROJECT,
-            name=run_name(result),
-            job_type=job,
-            dir=str(files),
-            id=identity,
-            resume="allow",
-            config={**_public(settings), "run": which | {"code": code_version()}},
-            settings=wandb.Settings(quiet=True),
-        )
-    except wandb.errors.Error as error:
-        print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
-        return None
-    run.define_metric("val-core/*", summary="last,max")
-    return run
-
-
-def _public(settings: Any) -> Any:
-    """Return the settings without the secrets that they may hold, such as a password in the URL of a server."""
-    if isinstance(settings, Mapping):
-        return {name: _public(value) for name, value in settings.items()}
-    if isinstance(settings, list | tuple):
-        return [_public(value) for value in settings]
-    return without_secrets(str(settings)) if isinstance(settings, str | Path) else settings

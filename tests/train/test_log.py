@@ -66,3 +66,30 @@ def test_completions_are_a_growing_table(offline: list[Path]) -> None:
         [3, "f:a", "a3", 1.0, True],
         [4, "f:a", "a4", 1.0, True],
     ]
+
+
+def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
+    run = tmp_path / "composition" / "seed4" / "rl-level2"
+    (run / "final").mkdir(parents=True)
+    (run / "wandb.id").write_text("def")
+    (run / "recipe.json").write_text(json.dumps({"step": "train_grpo_single", "settings": {"n": 4}, "inputs": {}}))
+    rows = [{"step": step, "critic/score/mean": step / 4} for step in (1, 2, 3)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    known = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+
+    def send(place: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "examples/send_to_wandb.py", f"runs=[{place}]"]
+        environment = {**known, **variables, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True)
+
+    refused = send(tmp_path)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "wandb cannot be used: set WANDB_API_KEY, or WANDB_MODE=offline" in refused.stderr
+    nothing = send(run / "final", WANDB_MODE="offline")
+    assert (nothing.returncode, nothing.stderr.count("\n")) == (2, 1)
+    assert "holds no training run" in nothing.stderr
+    assert "sent as rl-level2/seed4" in send(tmp_path, WANDB_MODE="offline").stdout
+    (sent,) = run.glob("wandb/offline-run-*")
+    (found,) = [record.run for record in records(sent) if record.HasField("run")]
+    assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["seed4"])
+    assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]

@@ -13,9 +13,9 @@ from compositionality.gpus import gpu_share
 from compositionality.reward.function import place_of
 from compositionality.train.common.settings import LoraSettings, ModelSettings, OptimSettings, refuse_foreign_keys
 from compositionality.train.grpo_settings import GAE, AlgorithmSettings, GrpoSettings, generation_batch
-from compositionality.train.log import run_name
 from compositionality.train.rows import run_keys
 from compositionality.train.sft_settings import SftSettings
+from compositionality.train.wandb_runs import run_name
 
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}
 ADVANTAGES = {

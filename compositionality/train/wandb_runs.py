@@ -1,0 +1,74 @@
+"""Runs in wandb, where it can be used without a login: what each is called and says of itself."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compositionality.data.artefact import code_version
+from compositionality.errors import without_secrets
+
+PROJECT = "compositionality"
+"""In wandb, unless WANDB_PROJECT names another."""
+RUN_VARIABLES = ("PROFILE", "STUDY", "SEED", "SPLIT", "TEST_SEED")
+"""Of bash/env.sh, which say what run a script's command belongs to."""
+
+
+def wandb_is_usable(environment: Mapping[str, str]) -> bool:
+    """Return whether wandb would not ask for a login."""
+    mode = environment.get("WANDB_MODE", "")
+    return mode == "offline" or (bool(environment.get("WANDB_API_KEY")) and mode != "disabled")
+
+
+def run_name(result: Path) -> str:
+    """Return the name of a run in wandb: WANDB_NAME, or its folder and the replicate's, ``stage2-rl-level2/seed0``."""
+    result = result.absolute()
+    return os.environ.get("WANDB_NAME") or f"{result.name}/{result.parent.name}"
+
+
+def open_wandb(
+    result: Path, job: str, settings: Mapping[str, Any], identity: str, *, inside: bool = False, code: str = ""
+) -> Any:
+    """Return the wandb run of this result; None, with a line, if wandb is not installed, refuses or does not answer.
+
+    Group and tags are wandb's own variables, else the study and replicate whose folder it lies in. Its files lie
+    beside the result, or ``inside``. ``code``: the version that made it, unless it is this one.
+    """
+    try:
+        import wandb
+    except ImportError:
+        print("wandb is left out: it is not installed (bash bash/setup.sh)", flush=True)
+        return None
+    files = result if inside else result.with_name(f"{result.name}.wandb")
+    files.mkdir(parents=True, exist_ok=True)
+    place = result.absolute().parent
+    in_study = re.match(r"seed\d", place.name) is not None
+    which = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
+    try:
+        run = wandb.init(
+            project=os.environ.get("WANDB_PROJECT") or PROJECT,
+            name=run_name(result),
+            group=os.environ.get("WANDB_RUN_GROUP") or (place.parent.name if in_study else None),
+            tags=[place.name] if in_study and "WANDB_TAGS" not in os.environ else None,
+            job_type=job,
+            dir=str(files),
+            id=identity,
+            resume="allow",
+            config={**_public(settings), "run": which | {"code": code or code_version()}},
+            settings=wandb.Settings(quiet=True),
+        )
+    except wandb.errors.Error as error:
+        print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
+        return None
+    run.define_metric("val-core/*", summary="last,max")
+    return run
+
+
+def _public(settings: Any) -> Any:
+    """Return the settings without the secrets that they may hold, such as a password in the URL of a server."""
+    if isinstance(settings, Mapping):
+        return {name: _public(value) for name, value in settings.items()}
+    if isinstance(settings, list | tuple):
+        return [_public(value) for value in settings]
+    return without_secrets(str(settings)) if isinstance(settings, str | Path) else settings
