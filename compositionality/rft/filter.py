@@ -5,7 +5,7 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,12 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     facts = state.counts.facts()
     if not state.keys:
         print_facts(facts)
-        raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; loosen it or sample more")
+        rows = (row for _, rows in _grouped([Path(path) for path in settings.rollouts]) for row in rows)
+        for row in islice(rows, 3):
+            print(f"{row['reason']}: {row['response']!r}")
+        unsolved = {*facts["outcomes"]} <= {*Reason}
+        advice = "none is right: sample more, or train the model first" if unsolved else "loosen it or sample more"
+        raise UserError(f"{', '.join(settings.rollouts)}: no response passed the filter; {advice}")
     keys = set(state.keys.values())
     count = validation_count(len(keys), settings.val_prompts, settings.val_fraction)
     if count < (settings.val_prompts or 0):

@@ -247,9 +247,14 @@ def test_rollouts_of_another_problem_file_are_refused(tmp_path: Path, problems: 
         filter_rollouts(FilterSettings(rollouts=[str(folder)], problems=str(other), output=str(tmp_path / "data")))
 
 
-def test_nothing_kept_is_an_error_that_says_so(tmp_path: Path, problems: Path) -> None:
-    with pytest.raises(UserError, match="no response passed"):
-        run(tmp_path, problems, [answer(0, 0, "w", "wrong")])
+def test_nothing_kept_shows_responses_and_says_what_to_try(
+    tmp_path: Path, problems: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UserError, match="no response passed the filter; none is right: sample more, or train"):
+        run(tmp_path, problems, [answer(0, number, "w", "wrong") for number in range(4)])
+    assert capsys.readouterr().out.count("wrong: 'w'") == 3
+    with pytest.raises(UserError, match="no response passed the filter; loosen it or sample more"):
+        run(tmp_path / "short", problems, [answer(0, 0, "r", "correct")], max_tokens=1)
     assert not (tmp_path / "data").exists()
 
 
