@@ -24,6 +24,10 @@ export PYTHON=${PYTHON:-.venv/bin/python}
 [[ -n $(command -v "$PYTHON") ]] || fail "no $PYTHON; run: bash bash/setup.sh"
 default=tiny
 case ${CUDA_VISIBLE_DEVICES-all} in "" | -1) ;; *) if nvidia-smi -L &>/dev/null; then default=single; fi ;; esac
+for name in SEED SPLIT TEST_SEED; do # before any arithmetic
+  [[ ${!name:-0} =~ ^(0|[1-9][0-9]{0,8})$ ]] || fail "$name=${!name}: give a whole number from 0 to 999999999, no zeros before it"
+done
+[[ ${STUDY:-x} =~ ^[[:alnum:]][[:alnum:]._-]*(/[[:alnum:]._-]+)?$ ]] || fail "STUDY=$STUDY: give letters, digits, dots, dashes, underscores"
 export PROFILE=${PROFILE:-$default} SEED=${SEED:-0} SPLIT=${SPLIT:-0} TEST_SEED=${TEST_SEED:-2027}
 if [[ $default == tiny && $PROFILE != */verl ]]; then export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}; fi # small matrices
 case $step in section43/*) name=countdown ;; behavior*) name=injection ;; scaling*) name=scaling ;; *) name=composition ;; esac

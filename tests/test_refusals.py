@@ -46,6 +46,7 @@ BASES = {  # words with which a dry run passes; what is in capitals is made belo
     "set_chat_template": "model=MODEL output=OUT chat_template=own",
 }
 REFUSALS = [  # entry point, words beside its base, what is said
+    ("summarise_seeds", "inputs=[]", "inputs: give at least one, as inputs=[seed0:FOLDER,...]"),
     ("train_grpo", "rollout.engine=server", "rollout.engine=server: give rollout.server_url"),
     ("train_grpo", "rollout.engine=server rollout.server_url=here", "here: no address of a server"),
     ("train_grpo", "model.attention=flash_attention_2", "model.attention=flash_attention_2: needs a GPU"),

@@ -124,6 +124,23 @@ def test_p18_a_variable_that_scripts_used_to_read_is_answered() -> None:
     assert done.stderr == "error: DATA=x: this script does not sample; give TRAIN_FILES\n"
 
 
+@pytest.mark.parametrize("value", ["abc", "08", "-1", "1.5", "1000000000", "SEED[$(touch ran)0]"])
+@pytest.mark.parametrize("name", ["SEED", "SPLIT", "TEST_SEED"])
+def test_a_seed_that_is_no_whole_number_is_refused_and_not_evaluated(name: str, value: str) -> None:
+    done = run(f"{SECTION}/stage2_rl_level2.sh", DRY_RUN="1", **{name: value})
+    said = f"error: {name}={value}: give a whole number from 0 to 999999999, no zeros before it\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert not (ROOT / "ran").exists()
+
+
+@pytest.mark.parametrize("study", ["a/b/c", "..", "/abs", "a:b", "[a"])
+def test_a_study_that_is_no_name_is_refused(study: str) -> None:
+    for script in (f"{SECTION}/stage2_rl_level2.sh", f"{SECTION}/run_all.sh"):
+        done = run(script, DRY_RUN="1", STUDY=study)
+        said = f"error: STUDY={study}: give letters, digits, dots, dashes, underscores\n"
+        assert (done.returncode, done.stderr) == (2, said)
+
+
 @pytest.mark.parametrize(
     ("script", "arguments", "variables", "told"),
     [

@@ -34,6 +34,8 @@ MAKERS = {
     Metric.FAILURES: "examples/failure_modes.py",
     Metric.INFLUENCE: "bash/behavior_injection/influence.sh",
 }
+STEPS = {Metric.ACCURACY: "evaluate_accuracy", Metric.PASS_AT_K: "passk", Metric.FAILURES: "find_failures"}
+"""Which step a table of this metric is made by."""
 FREE_SETTINGS = ("seed", "rows_per_shard")
 """Sampling settings in which the replicates of a study may differ."""
 INFLUENCE = "influence.parquet"
@@ -255,6 +257,8 @@ def _read(name: str, path: Path, metric: Metric) -> tuple[pd.DataFrame, Replicat
             raise UserError(f"{table}: missing; run {maker} again (it keeps the answers that are there)")
     table, training = places[RESULTS], dict[str, TrainingReport]()
     made = _verified(table, maker)
+    if made.step != STEPS[metric]:
+        raise UserError(f"{table}: of the step {made.step}; {metric} is measured by {maker}, give its folder")
     if metric is Metric.FAILURES and "kept" not in made.facts:  # of a committed table labels are not kept
         counted, made = made.inputs.get("labels"), _verified(folder / LABELS, maker)
         if counted != file_hash(folder / LABELS):

@@ -66,6 +66,8 @@ def check(settings: SummariseSettings) -> dict[str, list[str]]:
     """Return the inputs of each variant. UserError for an output or names of inputs that cannot be."""
     if settings.output.suffix != ".csv":
         raise UserError(f"output={settings.output}: must end in .csv")
+    if not settings.inputs:
+        raise UserError("inputs: give at least one, as inputs=[seed0:FOLDER,...]")
     variants: dict[str, list[str]] = {}
     for entry in settings.inputs:
         match = re.fullmatch(r"([\w.-]+)/([\w.-]+:.+)", entry)

@@ -4,13 +4,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from compositionality.data.artefact import file_hash, manifest_path
 from compositionality.report.page.inputs import ReportSettings
-from compositionality.train.wandb_runs import open_wandb, wandb_is_usable
+from compositionality.train.wandb_runs import open_wandb, or_left_out, wandb_is_usable
 
 
 def send_report(settings: ReportSettings) -> None:
@@ -21,6 +22,13 @@ def send_report(settings: ReportSettings) -> None:
     run = open_wandb(output, "report", asdict(settings), file_hash(manifest_path(output))[:16])
     if run is None:
         return
+    with or_left_out():
+        send(run, output, claims)
+        run.finish()
+
+
+def send(run: Any, output: Path, claims: Path) -> None:
+    """Send what lies in the folder of a report, and the claims of its study if it has some."""
     import wandb
 
     sent: dict[str, Any] = {"page": wandb.Html((output / "index.html").read_text(), inject=False)}
@@ -36,7 +44,6 @@ def send_report(settings: ReportSettings) -> None:
     for name, table in tables.items():
         sent[f"tables/{name}"] = wandb.Table(dataframe=table.map(plain).astype(object).where(table.notna(), None))
     run.log(sent)
-    run.finish()
 
 
 def about(claim: Mapping[str, Any]) -> dict[str, Any]:

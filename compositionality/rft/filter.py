@@ -149,8 +149,8 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     facts = state.counts.facts()
     if not state.keys:
         print_facts(facts)
-        rows = (row for _, rows in _grouped([Path(path) for path in settings.rollouts]) for row in rows)
-        for row in islice(rows, 3):
+        grouped = _grouped([Path(path) for path in settings.rollouts])
+        for row in islice((row for _, group in grouped for row in group), 3):
             print(f"{row['reason']}: {row['response']!r}")
         unsolved = {*facts["outcomes"]} <= {*Reason}
         advice = "none is right: sample more, or train the model first" if unsolved else "loosen it or sample more"

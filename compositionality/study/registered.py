@@ -112,12 +112,19 @@ def record_step(request: Request, place: Replicate, steps: Sequence[Step]) -> St
 
 def restore(request: Request) -> None:
     """Put kept tables where their study made them, if nothing is there. UserError if altered or not committed."""
+    record = request.kept(request.replicates[0]).parent
+    changed = changed_files(record, ["study", "page.html", "headline.png"]) if record.is_dir() else []
+    if altered := [line for line in changed if not line.startswith("??")]:
+        raise UserError(f"{record}: changed since its commit ({altered[0]}); commit it, or restore it")
     for place in request.replicates:
         folder, results = request.kept(place), Path(place.folder("results"))
-        if not folder.is_dir() or results.is_dir():
+        if not folder.is_dir():
             continue
-        commit_of(folder / TABLE)
-        made, rows = verify(folder), pq.read_table(folder / TABLE)
+        commit_of(folder)
+        made = verify(folder)
+        if results.is_dir():
+            continue
+        rows = pq.read_table(folder / TABLE)
         for kind, known in made.settings["tables"].items():
             table = results / request.loaded.claimed[kind]
             table.parent.mkdir(parents=True, exist_ok=True)

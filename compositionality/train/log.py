@@ -15,7 +15,7 @@ from compositionality.errors import UserError
 from compositionality.ranges import REQUIRED
 from compositionality.train.common.metrics import numbers, read_metrics
 from compositionality.train.common.run_folder import RECIPE, WANDB_ID
-from compositionality.train.wandb_runs import open_wandb, run_name, wandb_is_usable
+from compositionality.train.wandb_runs import open_wandb, or_left_out, run_name, wandb_is_usable
 
 
 class Clock:
@@ -101,8 +101,8 @@ class RunLog:
         self.generations: Any = None
         if self.wandb is not None:  # rows of before that a killed process did not send
             for row in read_metrics(out / "metrics.jsonl"):
-                if row["step"] >= self.wandb.step:
-                    self.wandb.log(scalars(row), step=row["step"])
+                if self.wandb is not None and row["step"] >= self.wandb.step:
+                    self.send(scalars(row), row["step"])
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Write the metrics of ``row["step"]``."""
@@ -110,8 +110,15 @@ class RunLog:
         if self.board is not None:
             for name, value in scalars(row).items():
                 self.board.add_scalar(name, value, row["step"])
-        if self.wandb is not None:
-            self.wandb.log(scalars(row), step=row["step"])
+        self.send(scalars(row), row["step"])
+
+    def send(self, content: Mapping[str, Any], step: int) -> None:
+        """Send to wandb; a run goes on without it if that fails."""
+        run, self.wandb = self.wandb, None
+        if run is not None:
+            with or_left_out():
+                run.log(content, step=step)
+                self.wandb = run
 
     def write_generations(self, step: int, generations: Sequence[Mapping[str, Any]]) -> None:
         """Add completions to read, all with the same keys, to wandb's growing table ``val/generations``."""
@@ -123,7 +130,7 @@ class RunLog:
             self.generations = wandb.Table(columns=["step", *generations[0]], log_mode="INCREMENTAL")
         for generation in generations:
             self.generations.add_data(step, *generation.values())
-        self.wandb.log({"val/generations": self.generations}, step=step)
+        self.send({"val/generations": self.generations}, step)
 
     def close(self) -> None:
         """Flush and close all of them."""
@@ -131,7 +138,8 @@ class RunLog:
         if self.board is not None:
             self.board.close()
         if self.wandb is not None:
-            self.wandb.finish()
+            with or_left_out():
+                self.wandb.finish()
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,11 @@ def open_wandb(
         print("wandb is left out: it is not installed (bash bash/setup.sh)", flush=True)
         return None
     files = result if inside else result.with_name(f"{result.name}.wandb")
-    files.mkdir(parents=True, exist_ok=True)
     place = result.absolute().parent
     in_study = re.match(r"seed\d", place.name) is not None
     which = {name.lower(): os.environ[name] for name in RUN_VARIABLES if name in os.environ}
-    try:
+    with or_left_out():
+        files.mkdir(parents=True, exist_ok=True)
         run = wandb.init(
             project=os.environ.get("WANDB_PROJECT") or PROJECT,
             name=run_name(result),
@@ -58,11 +59,21 @@ def open_wandb(
             config={**_public(settings), "run": which | {"code": code or code_version()}},
             settings=wandb.Settings(quiet=True),
         )
-    except wandb.errors.Error as error:
-        print(f"wandb is left out: {' '.join(str(error).split())[:200]}", flush=True)
-        return None
-    run.define_metric("val-core/*", summary="last,max")
-    return run
+        run.define_metric("val-core/*", summary="last,max")
+        return run
+    return None
+
+
+@contextmanager
+def or_left_out() -> Iterator[None]:
+    """Say in one line that a run goes on without wandb, if it fails here, and why: no training ends by it.
+
+    What it raises is of many kinds: of its settings, its process, the network, the file system.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001
+        print(f"wandb is left out: {' '.join(without_secrets(str(error)).split())[:200]}", flush=True)
 
 
 def _public(settings: Any) -> Any:

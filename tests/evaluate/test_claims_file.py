@@ -17,9 +17,10 @@ from compositionality.errors import UserError
 from compositionality.evaluate.claims.model import FOLDER
 from compositionality.evaluate.claims.run import ClaimsSettings, decide_claims, read_claims
 from compositionality.evaluate.claims.tables import claims_text
+from compositionality.evaluate.results import read_results
 from compositionality.evaluate.table import FAILURE, read, write
 from compositionality.evaluate.tables import WIDTH
-from compositionality.types import FAILURES
+from compositionality.types import FAILURES, Metric
 
 LEVEL = "string-heldout-level3"
 ARMS = {"stage1": 10, "rl-level1": 11, "rl-level2": 40}
@@ -47,7 +48,8 @@ def written(folder: Path, by_arm: dict[str, dict[str, int]], labels: bool = Fals
         with new_artefact(inputs["labels"], Recipe("labels", {}, {"rollouts": own})) as partial:
             partial.write_text("labels")
     rows = [answers(arm, "heldout", 3, [0] * SIZE, 40).assign(**counts) for arm, counts in by_arm.items()]
-    with new_artefact(folder / "results.parquet", Recipe("made", {}, inputs)) as partial:
+    step = "find_failures" if labels else "passk"
+    with new_artefact(folder / "results.parquet", Recipe(step, {}, inputs)) as partial:
         write(pd.concat(rows), partial)
     return f"{folder.parent.name}:{folder}"
 
@@ -65,6 +67,12 @@ def failures(folder: Path, **changes: int) -> str:
     learnt = classes(**{"correct": 20, "incorrect_composition": 5, "atomic_error": 15, **changes})
     by_arm = {"stage1": ignored, "rft": ignored, "rl-level1": ignored, "rl-level2": learnt}
     return written(folder / "section45", by_arm, labels=True)
+
+
+def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
+    name, _, path = passk(tmp_path / "run0").partition(":")
+    with pytest.raises(UserError, match=r"results.parquet: of the step passk; failure share is measured by examples/f"):
+        read_results([f"{name}:{path}"], metric=Metric.FAILURES)
 
 
 def ungated(tmp_path: Path) -> str:

@@ -144,7 +144,7 @@ def test_a_replicate_is_restored_from_what_is_committed(tmp_path: Path, monkeypa
         )  # fmt: skip
     shutil.rmtree("clone")
     (kept / "results.parquet").write_bytes((kept / "results.parquet").read_bytes() + b"x")
-    with pytest.raises(UserError, match=r"results\.parquet: changed since its commit"):
+    with pytest.raises(UserError, match=r"seed0: changed since its commit .*results\.parquet"):
         restore(request)
     subprocess.run([*git, "commit", "-q", "-am", "edited"], check=True)
     with pytest.raises(UserError, match=r"results\.parquet: altered"):

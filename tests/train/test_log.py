@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from offline_wandb import history, records
+
+from compositionality.train.log import RunLog
 
 ROOT = Path(__file__).parents[2]
 TWO_STEPS = """
@@ -93,3 +96,32 @@ def test_a_run_is_sent_afterwards(tmp_path: Path) -> None:
     (found,) = [record.run for record in records(sent) if record.HasField("run")]
     assert (found.run_group, found.job_type, [*found.tags]) == ("composition", "rl", ["seed4"])
     assert [row["critic/score/mean"] for row in history(sent) if "critic/score/mean" in row] == [0.25, 0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"WANDB_RESUME": "garbage"}, {"WANDB_BASE_URL": "notaurl"}, {"WANDB_INIT_TIMEOUT": "abc"}, {"WANDB_TAGS": "a,,b"}],
+    ids=str,
+)
+def test_wandb_that_cannot_start_is_left_out(variables: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_STEPS, str(tmp_path / "run"), "1"], cwd=ROOT, check=True, text=True,
+        env={**os.environ, "WANDB_MODE": "offline", **variables, "PYTHONPATH": str(ROOT)}, capture_output=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("wandb is left out: ")
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_wandb_that_fails_later_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def log(*_: object, **__: object) -> None:
+        raise ConnectionError("its process has died")
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setattr("compositionality.train.log.open_wandb", lambda *_, **__: SimpleNamespace(step=0, log=log))
+    (tmp_path / "wandb.id").write_text("abc")
+    run = RunLog(tmp_path, [], "rl", {})
+    for step in (1, 2):
+        run.write({"step": step, "actor/lr": 0.1})
+    run.close()
+    assert run.wandb is None
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
