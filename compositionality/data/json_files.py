@@ -9,9 +9,9 @@ from compositionality.errors import UserError
 
 
 def read_text(path: Path, fix: str) -> str:
-    """The text of ``path``; UserError, ending with ``fix``, if it is missing or not UTF-8."""
+    """The text of ``path`` without a byte order mark; UserError, ending with ``fix``, if it is missing or not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
         raise UserError(f"{path}: no such file; {fix}") from error
     except UnicodeDecodeError as error:

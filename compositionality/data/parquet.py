@@ -35,6 +35,8 @@ def read_table(
     try:
         lines = _read_json_lines(path) if path.suffix == JSON_LINES else None
         schema = pq.read_schema(path) if lines is None else lines.schema
+        if twice := [name for name in schema.names if schema.names.count(name) > 1]:
+            raise UserError(f"{path}: has two columns {twice[0]}; rename one")
         missing = [name for name in columns or () if name not in schema.names]
         if missing:
             raise UserError(f"{path}: has no column {', '.join(missing)}; it has {', '.join(schema.names)}")

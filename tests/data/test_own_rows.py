@@ -163,3 +163,17 @@ def test_p18_a_broken_line_is_named(tmp_path: Path, text: str, message: str) -> 
     with pytest.raises(UserError, match=message) as error:
         read_problems(path, RowSettings(**MATH).row_format())
     assert "\n" not in str(error.value)
+
+
+def test_a_byte_order_mark_before_the_first_line_is_none_of_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.jsonl", rl_rows(["a", "b"], ["1", "2"], "math"))
+    expected = read_problems(path).to_pylist()
+    path.write_bytes("\ufeff".encode() + path.read_bytes())
+    assert read_problems(path).to_pylist() == expected
+
+
+def test_p18_two_columns_of_one_name_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table([[1], [2]], names=["nums", "nums"]), path)
+    with pytest.raises(UserError, match=r"rows.parquet: has two columns nums; rename one"):
+        read_problems(path)
