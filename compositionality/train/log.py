@@ -172,14 +172,14 @@ def check_runs(settings: SendSettings) -> None:
 
 def runs_in(settings: SendSettings) -> list[Path]:
     """Return the run folders: those that are named, and those below them."""
-    found = list[Path]()
+    runs = list[Path]()
     for place in map(Path, settings.runs):
-        runs = [path.parent for path in [place / RECIPE, *sorted(place.glob(f"**/{RECIPE}"))]]
-        known = [run for run in dict.fromkeys(runs) if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]
-        if not known:
+        folders = dict.fromkeys(path.parent for path in [place / RECIPE, *sorted(place.glob(f"**/{RECIPE}"))])
+        trained = [run for run in folders if (run / "metrics.jsonl").is_file() and (run / WANDB_ID).is_file()]
+        if not trained:
             raise UserError(f"{place}: holds no training run (recipe.json, metrics.jsonl); give the folder of one")
-        found += known
-    return list(dict.fromkeys(found))
+        runs += trained
+    return list(dict.fromkeys(runs))
 
 
 class SupervisedLog(RunLog):
@@ -187,16 +187,9 @@ class SupervisedLog(RunLog):
 
     seconds = 10.0
 
-    def __init__(
-        self,
-        out: Path,
-        chosen: Sequence[str],
-        job: str,
-        settings: Mapping[str, Any],
-        result: Path | None,
-        progress: Progress,
-    ) -> None:
-        super().__init__(out, chosen, job, settings, result)
+    def __init__(self, progress: Progress, *run: Any) -> None:
+        """``run``: see RunLog."""
+        super().__init__(*run)
         self.progress, self.last = progress, time.monotonic()
         self.shown = self.last
 
@@ -215,8 +208,8 @@ class SupervisedLog(RunLog):
 
 def scalars(row: Mapping[str, Any]) -> dict[str, int | float]:
     """Return the entries of a row that a curve is drawn of; wandb and TensorBoard have the step beside them."""
-    found = {name: value for name, value in numbers(row).items() if isinstance(value, int | float)}
-    return {name: value for name, value in found.items() if name != "step"}
+    values = numbers(row).items()
+    return {name: value for name, value in values if isinstance(value, int | float) and name != "step"}
 
 
 def loggers(chosen: Sequence[str], environment: Mapping[str, str]) -> list[str]:

@@ -74,10 +74,10 @@ class Muon(torch.optim.AdamW):  # type: ignore[misc]
         ranks, rank, n = group.size(), group.rank(), len(matrices)
         share = -(-n // ranks)
         padded = nn.functional.pad(matrices, (0, 0, 0, 0, 0, share * ranks - n))
-        found = torch.empty_like(padded)
+        updates = torch.empty_like(padded)
         own = orthogonalised(padded[rank * share : (rank + 1) * share])
-        dist.all_gather_into_tensor(found, own.contiguous(), group=group)
-        return found[:n]
+        dist.all_gather_into_tensor(updates, own.contiguous(), group=group)
+        return updates[:n]
 
 
 def split_parameters(policy: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

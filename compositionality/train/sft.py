@@ -132,7 +132,7 @@ class Fit:
         log = None
         if rank() == 0:
             progress = Progress(batches.steps, start)
-            log = SupervisedLog(out, trainer.logger, job, settings, result, progress)
+            log = SupervisedLog(progress, out, trainer.logger, job, settings, result)
         for step, parts in enumerate(batches.stream(start, self.rank, self.ranks), start + 1):
             rate = learning_rate_at(step - 1, batches.steps, self.optim)
             sums, norm = self.update(parts, rate)
