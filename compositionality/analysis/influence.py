@@ -104,9 +104,9 @@ def check(settings: InfluenceSettings) -> None:
 
 def _measure(settings: InfluenceSettings, model: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Compute the rows of SCHEMA, and the mean co-influence of pairs by group and level."""
-    from compositionality.train.common.processes import device
-    from compositionality.train.common.settings import ModelSettings
+    from compositionality.train.dist import device
     from compositionality.train.policy import Policy, load_model
+    from compositionality.train.settings import ModelSettings
 
     queries = list(read_queries(settings, check_model(model).tokenizer))
     if len(queries) < 2:
@@ -172,7 +172,7 @@ def to_query(
     number: int, problem: Problem, completions: Sequence[tuple[str, bool]], tokenizer: object, advantage: str
 ) -> Query:
     """Tokenise completions (text, whether it is correct) and give them their advantages."""
-    from compositionality.train.common.chat_rows import chat_row
+    from compositionality.train.chat_rows import chat_row
     from compositionality.train.grpo import advantages
 
     user, correct = Message(role="user", content=problem.prompt), [is_correct for _, is_correct in completions]

@@ -27,7 +27,7 @@ from compositionality.rollout.model_folder import ModelFolder, check_model
 from compositionality.rollout.prompts import prompt_tokens
 from compositionality.stats.estimate import Counts, Floats
 from compositionality.tasks.registry import known_task
-from compositionality.train.common.chat_rows import ChatRow, chat_row
+from compositionality.train.chat_rows import ChatRow, chat_row
 from compositionality.types import ROLES, Message, Problem, Span
 
 GOLD_PROBLEMS = 200  # of each group, level and data source of a file the first so many are measured
@@ -159,7 +159,7 @@ def score(model: Any, rows: Sequence[ChatRow], tokens_at_once: int = TOKENS_AT_O
     """Return log-probability and rank of the tokens that each row's loss mask marks, (T,), in the order of the rows."""
     import torch
 
-    from compositionality.train.common.batches import micro_batches
+    from compositionality.train.batches import micro_batches
 
     order = sorted(range(len(rows)), key=lambda number: -len(rows[number].tokens))
     scores = list[tuple[Floats, Counts]]()

@@ -36,7 +36,7 @@ from compositionality.evaluate.tables import markdown_lines, summary_markdown
 from compositionality.ranges import REQUIRED
 from compositionality.study.machine import machine, versions
 from compositionality.study.model import all_arms
-from compositionality.train.common.metrics import read_metrics
+from compositionality.train.metrics import read_metrics
 from compositionality.types import Metric
 from compositionality.yaml_files import read_yaml
 

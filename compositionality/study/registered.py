@@ -35,7 +35,7 @@ from compositionality.study.model import ROOTS, Replicate, Request, Study, find_
 from compositionality.study.plan import in_order, plan
 from compositionality.study.scripts import STEP_VARIABLES
 from compositionality.study.steps import Step
-from compositionality.train.common.run_folder import flatten
+from compositionality.train.run_folder import flatten
 from compositionality.yaml_files import flow_list
 
 ROOT = Path(__file__).parents[2]

@@ -34,18 +34,8 @@ from compositionality.reward.controls import replace_rewards, shape_of
 from compositionality.reward.shapes import reward
 from compositionality.rollout.engines.base import SamplingOptions, request_seed
 from compositionality.rollout.model_folder import resolve_model
-from compositionality.train.common.checkpoints import (
-    complete_steps,
-    folder,
-    prune_all_but_best,
-    publish_models,
-    record_score,
-    resume,
-)
-from compositionality.train.common.compute import EVALUATED_TOKENS
-from compositionality.train.common.lora import trainable
-from compositionality.train.common.metrics import DAMAGED, ENTROPY, NO_SIGNAL, ROLLOUT_ENTROPY, STEP_ROW, UPDATES
-from compositionality.train.common.processes import (
+from compositionality.train.checkpoint import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
+from compositionality.train.dist import (
     device,
     memory_metrics,
     on_every_rank,
@@ -53,13 +43,20 @@ from compositionality.train.common.processes import (
     rank,
     start_processes,
 )
-from compositionality.train.common.prompt_stream import TokenizedProblem, refill_size, too_few_groups
-from compositionality.train.common.run_folder import is_finished, prune
-from compositionality.train.common.saving import MODEL_FOLDER, load_checkpoint, save_checkpoint, weight_buckets
 from compositionality.train.grpo_inputs import read_grpo_inputs
 from compositionality.train.grpo_report import Report, n_tokens, new_meter, rollout_metrics, speeds
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoSettings, check_settings, make_recipe
 from compositionality.train.log import Clock
+from compositionality.train.lora import trainable
+from compositionality.train.metrics import (
+    DAMAGED,
+    ENTROPY,
+    EVALUATED_TOKENS,
+    NO_SIGNAL,
+    ROLLOUT_ENTROPY,
+    STEP_ROW,
+    UPDATES,
+)
 from compositionality.train.policy import (
     Policy,
     clip_gradients,
@@ -69,6 +66,17 @@ from compositionality.train.policy import (
     reduce_gradients,
     set_learning_rate,
     shard,
+)
+from compositionality.train.prompts import TokenizedProblem, refill_size, too_few_groups
+from compositionality.train.run_folder import (
+    complete_steps,
+    folder,
+    is_finished,
+    prune,
+    prune_all_but_best,
+    publish_models,
+    record_score,
+    resume,
 )
 from compositionality.types import Completion, PromptGroup, Reason, TrainSample, Verdict
 
@@ -574,7 +582,7 @@ def new_sampler(settings: GrpoSettings, config: Any, eos_ids: Sequence[int]) -> 
 
         dtype = getattr(torch, settings.model.dtype)
         return Sampler(config, eos_ids, device=device(), dtype=dtype, max_rows=settings.rollout.max_rows)
-    from compositionality.train.common.samplers import open_sampler
+    from compositionality.train.samplers import open_sampler
 
     path, longest = Path(settings.model.path), settings.data.max_prompt_tokens
     return open_sampler(settings.rollout, path, eos_ids, device(), longest, settings.model.dtype)

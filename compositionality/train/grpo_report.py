@@ -6,10 +6,20 @@ from typing import Any
 
 from compositionality.data.artefact import remove, write_text
 from compositionality.reward.function import FunctionSettings
-from compositionality.train.common.compute import SAMPLED_TOKENS, ComputeMeter, non_embedding_parameters
-from compositionality.train.common.metrics import ENTROPY, GROUPS, ROLLOUT_ENTROPY, SAMPLED, SIGNAL, TOKENS, TRAINED
 from compositionality.train.grpo_settings import AlgorithmSettings, GrpoTrainerSettings
 from compositionality.train.log import Progress, RunLog
+from compositionality.train.metrics import (
+    ENTROPY,
+    GROUPS,
+    ROLLOUT_ENTROPY,
+    SAMPLED,
+    SAMPLED_TOKENS,
+    SIGNAL,
+    TOKENS,
+    TRAINED,
+    ComputeMeter,
+    non_embedding_parameters,
+)
 from compositionality.types import LENGTH, PromptGroup
 
 

@@ -27,9 +27,9 @@ from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
 from compositionality.rollout.engines.server import address_of
-from compositionality.train.common.metrics import entropies
-from compositionality.train.common.run_folder import flatten
-from compositionality.train.common.settings import (
+from compositionality.train.metrics import entropies
+from compositionality.train.run_folder import flatten
+from compositionality.train.settings import (
     NEEDS_VERL,
     ClusterSettings,
     FloatType,

@@ -28,9 +28,9 @@ from compositionality.errors import UserError
 from compositionality.rollout.store import STEP, shard_table
 from compositionality.tasks.igsm import TASK
 from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.train.common.settings import ModelSettings
 from compositionality.train.grpo import Batch, policy_loss, set_loss_weights
 from compositionality.train.policy import Policy, load_model
+from compositionality.train.settings import ModelSettings
 from compositionality.train.tiny.corpus import Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, build_model
 from compositionality.types import Completion, Problem, Reason, Verdict

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.common import checkpoints
-from compositionality.train.common.run_folder import TRACKER, latest_step, prune, saved_steps
+from compositionality.train import run_folder as checkpoints
+from compositionality.train.run_folder import TRACKER, latest_step, prune, saved_steps
 from compositionality.train.verl.prompts import PromptStream
 
 ROWS = [{"row": number} for number in range(10)]
@@ -122,7 +122,7 @@ def test_p07_orders_and_seeds_never_change():
     """A run that was begun with an earlier version goes on with the same prompts and random numbers."""
     from compositionality.data.problems import row_at
     from compositionality.rollout.engines.base import request_seed
-    from compositionality.train.common.prompt_stream import verl_seed
+    from compositionality.train.prompts import verl_seed
 
     assert [row_at(place, 10, 1) for place in range(12)] == [8, 4, 7, 0, 1, 2, 5, 9, 6, 3, 7, 2]
     assert request_seed(1, 5, 3) == 801452190

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.train.common import run_folder
-from compositionality.train.common.metrics import read_metrics, truncate_metrics
+from compositionality.train import run_folder
 from compositionality.train.log import loggers
+from compositionality.train.metrics import read_metrics, truncate_metrics
 from compositionality.train.verl import launch, metrics
 
 # Starts a process in a session of its own, as Ray does, and tells its id.

@@ -23,21 +23,27 @@ from compositionality.data.artefact import remove, write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
 from compositionality.rollout.forecast.shape import shape_of_model
-from compositionality.train.common.checkpoints import (
+from compositionality.train.metrics import (
+    DAMAGED,
+    EVALUATED_TOKENS,
+    FLOPS,
+    PAPER_FLOPS,
+    SAMPLED,
+    SAMPLED_TOKENS,
+    STEP_ROW,
+    TOKENS,
+    TRAINED,
+    UPDATES,
+    ComputeMeter,
+    numbers,
+)
+from compositionality.train.run_folder import (
     complete_steps,
     folder,
     mark_complete,
     prune_all_but_best,
     record_score,
 )
-from compositionality.train.common.compute import (
-    EVALUATED_TOKENS,
-    FLOPS,
-    PAPER_FLOPS,
-    SAMPLED_TOKENS,
-    ComputeMeter,
-)
-from compositionality.train.common.metrics import DAMAGED, SAMPLED, STEP_ROW, TOKENS, TRAINED, UPDATES, numbers
 from compositionality.train.verl import extensions
 from compositionality.train.verl.prompts import PromptStream
 from compositionality.train.verl.replay import NoSignalError

@@ -12,13 +12,11 @@ from runs import apart, settings, weights
 from compositionality.data.artefact import verify
 from compositionality.errors import UserError
 from compositionality.train import grpo
-from compositionality.train.common.checkpoints import best_step, complete_steps, scores
-from compositionality.train.common.metrics import GROUPS, read_metrics, trained
-from compositionality.train.common.model_texts import with_old_config_keys
-from compositionality.train.common.run_folder import saved_steps
-from compositionality.train.common.training_report import report_of, rl_report
 from compositionality.train.grpo import GrpoTrainer, RolloutWorker, train
 from compositionality.train.grpo_settings import settle_length
+from compositionality.train.metrics import GROUPS, read_metrics, report_of, rl_report, trained
+from compositionality.train.model_texts import with_old_config_keys
+from compositionality.train.run_folder import best_step, complete_steps, saved_steps, scores
 from compositionality.types import PromptGroup
 
 

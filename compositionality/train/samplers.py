@@ -21,7 +21,7 @@ from compositionality.errors import UserError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
 from compositionality.rollout.engines.server import Json, JsonServer, ServerError
 from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
-from compositionality.train.common.vllm_linears import use_plain_linears
+from compositionality.train.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
 
 Weights = Iterable[tuple[str, Tensor]]

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from compositionality.errors import UserError
-from compositionality.train.common.settings import MeshSettings
+from compositionality.train.settings import MeshSettings
 
 Result = TypeVar("Result")
 
