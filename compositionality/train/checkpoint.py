@@ -5,6 +5,7 @@ Checkpoints are pickles, which can run anything: they are read as tensors and pl
 
 import json
 import pickle
+import shutil
 import signal
 import threading
 import warnings
@@ -144,6 +145,12 @@ def load_checkpoint(path: Path, policy: Any, optimizer: torch.optim.Optimizer) -
         policy, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"], options=options
     )
     return read_json_object(path / STATE, DAMAGED)
+
+
+def copy_model(checkpoint: Path, target: Path) -> dict[str, Any]:
+    """Copy the model folder that every checkpoint holds."""
+    shutil.copytree(checkpoint / MODEL_FOLDER, target)
+    return {}
 
 
 def distributed_state(policy: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:

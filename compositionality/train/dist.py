@@ -60,6 +60,11 @@ def rank() -> int:
     return dist.get_rank() if dist.is_initialized() else 0
 
 
+def world_size() -> int:
+    """Return how many ranks there are, 1 without a process group."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
 def on_every_rank(action: Callable[[], Result]) -> list[Result]:
     """The results of ``action`` on all ranks, in their order, on every rank; a UserError of one is raised by all."""
     result, error = None, None

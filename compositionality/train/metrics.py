@@ -103,11 +103,16 @@ def truncate_metrics(path: Path, step: int, checkpoint: Path | None = None) -> N
     If the run was killed before it wrote the row of ``step`` itself, that is taken from ``checkpoint``.
     """
     rows = [row for row in read_metrics(path) if row["step"] <= step]
-    saved = checkpoint / STEP_ROW if checkpoint else None
-    if saved and saved.is_file() and not any(row["step"] == step and is_update(row) for row in rows):
-        rows.append(read_json_object(saved, DAMAGED))
+    saved = checkpoint is not None and (checkpoint / STEP_ROW).is_file()
+    if checkpoint is not None and saved and not any(row["step"] == step and is_update(row) for row in rows):
+        rows.append(step_row(checkpoint))
     if path.is_file() or rows:
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def step_row(checkpoint: Path) -> dict[str, Any]:
+    """Return the row of metrics that a checkpoint keeps. UserError if it is damaged."""
+    return read_json_object(checkpoint / STEP_ROW, DAMAGED)
 
 
 def is_update(row: Mapping[str, Any]) -> bool:

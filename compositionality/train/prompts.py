@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compositionality.data.parquet import write_table
-from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems
+from compositionality.data.problems import RL_SCHEMA, RowFormat, RowSettings, is_rl_schema, read_problems, row_at
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput
 from compositionality.rollout.prompts import check_prompt_lengths, readable
@@ -60,6 +60,11 @@ def tokenize_problems(
                 truth = row["reward_model"]["ground_truth"]
                 problems.append(TokenizedProblem(prompt_ids, row["data_source"], truth, row.get("extra_info")))
     return problems
+
+
+def problem_at(place: int, problems: Sequence[TokenizedProblem], data: Any) -> TokenizedProblem:
+    """Return the problem at a place of the endless stream: every pass over them in another order, by ``data.seed``."""
+    return problems[row_at(place, len(problems), data.seed, shuffle=data.shuffle)]
 
 
 def tokenize_prompts(chats: Sequence[Any], tokenizer: Any) -> list[list[int]]:

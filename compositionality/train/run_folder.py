@@ -154,14 +154,15 @@ def saved_steps(steps: Path) -> list[int]:
     return sorted(int(name[1]) for name in names if name)
 
 
-def prune(steps: Path, keep: int, *, spare: frozenset[int] = frozenset()) -> None:
-    """Delete all but the last ``keep`` complete checkpoints (and those in ``spare``).
+def prune(steps: Path, keep: int, *, keep_best: bool = False) -> None:
+    """Delete all but the last ``keep`` complete checkpoints (and with ``keep_best`` the best by validation).
 
     Only called after the tracker names the newest, so that a crash at any moment leaves a good one.
     """
     complete = [step for step in saved_steps(steps) if step <= latest_step(steps)]
+    best = best_step(steps) if keep_best else None
     for step in complete[: -max(keep, 1)]:
-        if step not in spare:
+        if step != best:
             remove(steps / f"global_step_{step}")
 
 
@@ -267,12 +268,6 @@ def best_step(steps: Path) -> int | None:
     known = scores(steps)
     validated = [step for step in complete_steps(steps) if step in known]
     return max(validated, key=lambda step: (known[step], -step), default=None)
-
-
-def prune_all_but_best(steps: Path, keep: int) -> None:
-    """Delete all complete checkpoints but the last ``keep`` and the best by validation."""
-    best = best_step(steps)
-    prune(steps, keep, spare=frozenset([best] if best is not None else []))
 
 
 def publish_models(

@@ -56,6 +56,17 @@ class AnySampler(Protocol):
         ...
 
 
+def new_sampler(settings: Any, config: Any, eos_ids: Sequence[int], device: torch.device) -> Any:
+    """Return the rollout engine of a run of GRPO (``GrpoSettings``): builtin, vllm or server."""
+    if settings.rollout.engine == "builtin":
+        from compositionality.rollout.sampler.sampler import Sampler
+
+        dtype = getattr(torch, settings.model.dtype)
+        return Sampler(config, eos_ids, device=device, dtype=dtype, max_rows=settings.rollout.max_rows)
+    model, longest = Path(settings.model.path), settings.data.max_prompt_tokens
+    return open_sampler(settings.rollout, model, eos_ids, device, longest, settings.model.dtype)
+
+
 def open_sampler(
     rollout: Rollout,
     model: Path,

@@ -87,7 +87,7 @@ def test_the_best_checkpoint_outlives_the_last_ones(tmp_path):
     for step, score in ((2, 0.5), (4, 0.9), (6, 0.9), (8, 0.1), (10, 0.2)):
         save(tmp_path, step)
         checkpoints.record_score(tmp_path, step, score)
-        prune(tmp_path, 2, spare=frozenset([checkpoints.best_step(tmp_path)]))
+        prune(tmp_path, 2, keep_best=True)
     assert saved_steps(tmp_path) == [4, 8, 10]
     assert checkpoints.best_step(tmp_path) == 4
     checkpoints.record_score(tmp_path, 12, 1.0)  # validated, not saved

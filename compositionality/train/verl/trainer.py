@@ -41,7 +41,7 @@ from compositionality.train.run_folder import (
     complete_steps,
     folder,
     mark_complete,
-    prune_all_but_best,
+    prune,
     record_score,
 )
 from compositionality.train.verl import extensions
@@ -162,7 +162,7 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
     def _validate(self) -> dict[str, float]:
         metrics: dict[str, float] = super()._validate()
         record_score(self.steps_folder, self.global_steps, validation_score(metrics))
-        prune_all_but_best(self.steps_folder, self.config.run.keep)
+        prune(self.steps_folder, self.config.run.keep, keep_best=True)
         return metrics
 
 
@@ -176,7 +176,7 @@ class Seal(CheckpointCallback):  # type: ignore[misc]
         if trainer.row:
             write_text(folder(steps, global_step) / STEP_ROW, json.dumps({"step": global_step, **numbers(trainer.row)}))
         mark_complete(steps, global_step)
-        prune_all_but_best(steps, self.config.run.keep)
+        prune(steps, self.config.run.keep, keep_best=True)
 
 
 def new_meter(config: DictConfig) -> ComputeMeter:
