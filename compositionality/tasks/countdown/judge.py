@@ -9,6 +9,7 @@ The numbers are checked before anything is computed, so the size of every value 
 from collections import Counter
 from typing import NamedTuple
 
+from compositionality.tasks.answers import last_answer
 from compositionality.tasks.arithmetic import (
     MAX_LENGTH,
     SPACE,
@@ -24,7 +25,6 @@ from compositionality.tasks.arithmetic import (
 from compositionality.tasks.countdown.truth import Truth, read_ground_truth
 from compositionality.types import Reason, Verdict
 
-_OPEN, _CLOSE = "<answer>", "</answer>"
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 
 
@@ -44,7 +44,7 @@ def judge_countdown(response: str, ground_truth: str) -> Verdict:
 
 
 def _judge_text(response: str, truth: Truth) -> Verdict:
-    answer = last_answer(response)
+    answer = last_answer(response, SPACE)
     if not answer:
         return _NO_ANSWER
     if len(answer) > MAX_LENGTH:
@@ -63,16 +63,6 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
 
 def _is_whole(claim: str) -> bool:
     return whole_number(claim.removeprefix("-")) is not None
-
-
-def last_answer(response: str) -> str | None:
-    """What the last opening tag that is closed holds, up to its first closing tag; None if there is none."""
-    last_close = response.rfind(_CLOSE)
-    start = response.rfind(_OPEN, 0, last_close) if last_close >= 0 else -1
-    if start < 0:
-        return None
-    start += len(_OPEN)
-    return response[start : response.find(_CLOSE, start)].strip(SPACE)
 
 
 def _are_given(tokens: list[Token], truth: Truth) -> bool:

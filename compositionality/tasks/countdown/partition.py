@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import Words, chain
+from compositionality.tasks.draws import Bits, combine
 
 SHARES = ("train", "train", "train", "validation", "test", "pretrain")
 SPLITS = tuple(dict.fromkeys(SHARES))
@@ -19,17 +19,17 @@ CLASSES = len(SHARES) * SEED_CLASSES
 Whole = NDArray[np.int64]
 
 
-def numbers_words(ordered: Whole) -> Words:
+def numbers_bits(ordered: Whole) -> Bits:
     """A word for each multiset of numbers; shape (n, problems), in ascending order."""
     words = np.zeros(ordered.shape[1], np.uint64)
     for row in ordered:
-        words = chain(words, row)
+        words = combine(words, row)
     return words
 
 
-def class_of(words: Words, targets: Whole) -> Whole:
+def class_of(words: Bits, targets: Whole) -> Whole:
     """The classes, 0 to 23, of problems with these numbers and targets."""
-    return ((chain(words, targets) >> np.uint64(32)) % np.uint64(CLASSES)).astype(np.int64)
+    return ((combine(words, targets) >> np.uint64(32)) % np.uint64(CLASSES)).astype(np.int64)
 
 
 def owned_classes(split: str, seed: int) -> NDArray[np.bool_]:
@@ -42,5 +42,5 @@ def owned_classes(split: str, seed: int) -> NDArray[np.bool_]:
 def owner(numbers: Sequence[int], target: int) -> tuple[str, int]:
     """The split and the seed modulo 4 that may use a problem."""
     ordered = np.array(sorted(numbers), dtype=np.int64)[:, None]
-    share, seed = divmod(int(class_of(numbers_words(ordered), np.array([target]))[0]), SEED_CLASSES)
+    share, seed = divmod(int(class_of(numbers_bits(ordered), np.array([target]))[0]), SEED_CLASSES)
     return SHARES[share], seed

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.tasks.countdown.options import CountdownOptions
-from compositionality.tasks.countdown.partition import Whole, class_of, numbers_words, owned_classes
+from compositionality.tasks.countdown.partition import Whole, class_of, numbers_bits, owned_classes
 from compositionality.tasks.countdown.plan import Array, Table, make_plan
 from compositionality.tasks.countdown.solver import allowed_blocks
-from compositionality.tasks.draws import Words, below, chain, key_word
+from compositionality.tasks.draws import Bits, below, combine, key_bits
 
 ATTEMPTS = 2_048
 CELLS = 240_000
@@ -43,7 +43,7 @@ class Search:
     def __init__(self, options: CountdownOptions, level: int, split: str, seed: int) -> None:
         self.options, self.level = options, level
         self.plan = make_plan(level, options.operators)
-        self._key = key_word(repr((options.content(), level, split, seed)))
+        self._key = key_bits(repr((options.content(), level, split, seed)))
         self._owned = owned_classes(split, seed)
         self._blocks = [mask for mask in allowed_blocks(self.plan, options.use) if mask.bit_count() > 1]
         self._width = max(1, min(WIDEST, CELLS // self.plan.rows))
@@ -64,13 +64,13 @@ class Search:
 
     def _try(self, indices: Whole, attempts: Whole) -> Iterator[Found]:
         """The sound ones among candidates, in their order."""
-        words = chain(chain(np.full(len(indices), self._key), indices), attempts)
+        words = combine(combine(np.full(len(indices), self._key), indices), attempts)
         low, high = self.options.numbers
-        drawn = np.stack([low + below(chain(words, np.array([slot])), high - low + 1) for slot in range(self.level)])
+        drawn = np.stack([low + below(combine(words, np.array([slot])), high - low + 1) for slot in range(self.level)])
         ordered = np.sort(drawn, axis=0)
         tables = self.plan.evaluate(ordered.astype(np.float64))
         reached = [whole_values(table) for table in tables]
-        targets = self._choose(tables, reached, words, numbers_words(ordered))
+        targets = self._choose(tables, reached, words, numbers_bits(ordered))
         right = [values == targets for values in reached]
         fewest = self._fewest(right, len(indices))
         sound = targets > 0
@@ -83,7 +83,7 @@ class Search:
         rest = (indices[columns], drawn[:, columns].T, targets[columns], fewest[columns])
         yield from map(Found, *(array.tolist() for array in rest), solutions, words[columns].tolist())
 
-    def _choose(self, tables: list[Table], reached: list[Array], words: Words, numbers: Words) -> Whole:
+    def _choose(self, tables: list[Table], reached: list[Array], words: Bits, numbers: Bits) -> Whole:
         """For each candidate one of the targets that it reaches; 0 if there is none."""
         (low, high), best = self.options.target, np.full(len(words), _NONE)
         targets = np.zeros(len(words), np.int64)
@@ -95,7 +95,7 @@ class Search:
             values = reached[mask][rows, columns].astype(np.int64)
             mine = self._owned[class_of(numbers[columns], values)]
             columns, values = columns[mine], values[mine]
-            ranks = chain(words[columns], values)
+            ranks = combine(words[columns], values)
             np.minimum.at(best, columns, ranks)
             chosen = ranks == best[columns]
             targets[columns[chosen]] = values[chosen]

@@ -7,12 +7,12 @@ a minus in front.
 
 import re
 
+from compositionality.tasks.answers import CLOSE, OPEN, last_between
 from compositionality.tasks.igsm.process import ChainFault, check_chain
 from compositionality.tasks.igsm.truth import IgsmTruth, read_ground_truth
 from compositionality.types import Reason, Verdict
 
 MAX_LENGTH = 64_000
-_BOXES = (("\\boxed{", "}"), ("<answer>", "</answer>"))
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _REASONS = {
     ChainFault.UNREADABLE: Reason.MALFORMED,
@@ -53,15 +53,6 @@ def compact_answer(response: str, truth: IgsmTruth) -> str | None:
 
 
 def boxed_answer(response: str) -> str | None:
-    """What the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
-    found = max(_last(response, opening, closing) for opening, closing in _BOXES)
-    return found[1].strip(" \n") or None
-
-
-def _last(response: str, opening: str, closing: str) -> tuple[int, str]:
-    """Where the last closed pair begins, and what is in it; -1 if there is none."""
-    start = response.rfind(opening, 0, max(response.rfind(closing), 0))
-    if start < 0:
-        return -1, ""
-    inside = response[start + len(opening) :]
-    return start, inside[: inside.find(closing)]
+    """Return what the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
+    _, answer = max(last_between(response, "\\boxed{", "}"), last_between(response, OPEN, CLOSE))
+    return answer.strip(" \n") or None
