@@ -30,6 +30,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 _BLOCK_BITS = 512
 _SPARE_BITS = 64
+_RESOLUTION = 1 << 30
 
 
 @dataclass(slots=True)
@@ -64,6 +65,20 @@ class Draws:
         """Return the items in a random order."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
+
+    def unit(self) -> float:
+        """Return a number in (0, 1)."""
+        return (self.below(_RESOLUTION) + 0.5) / _RESOLUTION
+
+    def weighted(self, weights: Sequence[float]) -> int:
+        """Return an index, with a chance in proportion to its weight."""
+        shares = [max(1, round(weight * _RESOLUTION)) for weight in weights]
+        place = self.below(sum(shares))
+        for index, share in enumerate(shares):
+            place -= share
+            if place < 0:
+                return index
+        raise AssertionError
 
     def text(self, alphabet: str, length: int) -> str:
         """Return a string of ``length`` characters of ``alphabet``."""

@@ -27,7 +27,7 @@ from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.rollout.store import STEP, shard_table
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.train.common.settings import ModelSettings
 from compositionality.train.grpo import Batch, policy_loss, set_loss_weights
 from compositionality.train.policy import Policy, load_model

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from compositionality.tasks.countdown import TASK
+from compositionality.tasks.countdown.clean import CountdownOptions
 from compositionality.tasks.countdown.solve import solve
-from compositionality.tasks.countdown.task import CountdownOptions
 
 GOAL, SOLVING_GOAL = 100, 1.0
 

@@ -11,8 +11,8 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.tasks.countdown import TASK
-from compositionality.tasks.countdown.clean import problems
-from compositionality.tasks.countdown.task import CountdownOptions, CountdownPaperOptions
+from compositionality.tasks.countdown.clean import CountdownOptions, problems
+from compositionality.tasks.countdown.task import CountdownPaperOptions
 
 
 def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown import TASK
-from compositionality.tasks.countdown.clean import owner, problems
+from compositionality.tasks.countdown.clean import CountdownOptions, owner, problems
 from compositionality.tasks.countdown.solve import Solution, solve
-from compositionality.tasks.countdown.task import CountdownOptions
 from compositionality.tasks.draws import SEED_CLASSES, SPLITS
 from compositionality.tasks.registry import find_judge
 from compositionality.types import Problem, Reason

@@ -14,14 +14,12 @@ from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, va
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.behaviours import other_order, other_premises, plan_steps
-from compositionality.tasks.igsm.dependency import MOST_PARENTS
-from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmGenerator, IgsmItem
+from compositionality.tasks.igsm.draw import MAX_PARENTS
+from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmGenerator, IgsmItem, IgsmOptions
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import BUILT_IN, read_systems
-from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
-from compositionality.tasks.igsm.solution import write_solution
+from compositionality.tasks.igsm.solution import other_order, other_premises, plan_steps, write_solution
 from compositionality.tasks.igsm.task import graph_in
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 
@@ -60,7 +58,7 @@ def test_a_problem_is_what_its_level_says(name: str) -> None:
         for place, one in enumerate(graph.order):
             assert set(graph.parents(one)) <= set(graph.order[:place])
         for equation in graph.equations.values():
-            assert 1 <= len(equation.parents) + (equation.constant is not None) <= MOST_PARENTS
+            assert 1 <= len(equation.parents) + (equation.constant is not None) <= MAX_PARENTS
         assert SIZES[name].redundant or set(graph.equations) <= set(graph.order)
 
 

@@ -22,9 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.task import EXACT, LEVELS, OPERATOR_SETS
 from compositionality.tasks.countdown.wording import OPERATORS, Operation
 
+LEVELS = range(2, 7)  # how many numbers a problem gives
+# A minus comes with a plus and a division with a product: a-(b-c) is a sum in disguise.
+OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
+EXACT = 2**53  # whole numbers below it are exact as float64
 Array = NDArray[Any]
 """Whole numbers as float64, exact below ``EXACT``; Python's own (dtype object) where that is too little."""
 

@@ -1,73 +1,22 @@
-"""The Countdown task behind the interface of all tasks, and its options."""
+"""The Countdown task behind the interface of all tasks; the paper's mode."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from compositionality.errors import UserError, check_installed
+from compositionality.tasks.countdown.clean import GROUP, CountdownOptions, check_levels, problems
+from compositionality.tasks.countdown.facts import CountdownFacts, level_figures, problem_facts, prompt_matches_truth
 from compositionality.tasks.countdown.judge import Truth, judge_countdown, read_ground_truth
-from compositionality.tasks.countdown.wording import (
-    OPERATORS,
-    compact_trace,
-    ground_truth,
-    short_name,
-    text_answer,
-    text_prompt,
-)
-from compositionality.tasks.stream import check_choice, check_count
+from compositionality.tasks.countdown.solve import solve
+from compositionality.tasks.countdown.wording import compact_trace, ground_truth, short_name, text_answer, text_prompt
+from compositionality.tasks.draws import SEED_CLASSES
+from compositionality.tasks.stream import check_count
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Problem, Verdict
 
-if TYPE_CHECKING:
-    from compositionality.tasks.countdown.facts import CountdownFacts
-
-LEVELS = range(2, 7)
-GROUP = "countdown"
 PAPER_SEED = 42
 PAPER_NUMBERS, PAPER_TARGETS = (1, 100), (1, 999)
-# A minus comes with a plus and a division with a product: a-(b-c) is a sum in disguise.
-OPERATOR_SETS = ("+", "*", "+-", "*/", "+*", "+-*", "+*/", "+-*/")
-EXACT = 2**53  # whole numbers below it are exact as float64
-
-
-@dataclass(frozen=True)
-class CountdownOptions:
-    """Options of the clean mode; the level of a problem is how many numbers it gives."""
-
-    levels: tuple[int, ...] = (3,)  # how many numbers; candidates take turns
-    numbers: tuple[int, int] = (1, 100)  # smallest and largest, both included
-    target: tuple[int, int] = (1, 999)  # smallest and largest, both included
-    operators: str = OPERATORS  # that may be used
-    use: str = "all"  # all numbers, or any of them
-    whole: bool = True  # some solution has only whole, positive values on its way
-    minimal: bool = False  # fewer numbers do not suffice
-    style: str = "text"  # of the prompt: text, or compact (whole=true only)
-
-    def content(self) -> list[tuple[str, Any]]:
-        """Return the options that decide which problems are drawn (the wording does not)."""
-        return [(name, value) for name, value in asdict(self).items() if name != "style"]
-
-    def __post_init__(self) -> None:
-        check_choice("use", self.use, ("all", "any"))
-        check_choice("style", self.style, ("text", "compact"))
-        if self.style == "compact" and not self.whole:
-            raise UserError("style=compact writes whole numbers only; use whole=true or style=text")
-        check_choice("operators", self.operators, OPERATOR_SETS)
-        _check_levels(self.levels)
-        for name, pair in (("numbers", self.numbers), ("target", self.target)):
-            if len(pair) != 2 or not all(type(end) is int for end in pair) or not 1 <= pair[0] <= pair[1]:
-                raise UserError(f"{name}={list(pair)}: give smallest and largest, whole numbers from 1 on, as [1,100]")
-        largest, most = self.numbers[1], max(self.levels)
-        if (2 * largest) ** most >= EXACT:
-            largest = max(n for n in range(1, int(EXACT ** (1 / most)) + 1) if (2 * n) ** most < EXACT)
-            raise UserError(
-                f"numbers={list(self.numbers)}: levels up to {most} are solved with numbers up to {largest}"
-            )
-        reach = max(largest * most, largest**most if "*" in self.operators else 0)
-        if reach < self.target[0]:
-            raise UserError(
-                f"target={list(self.target)} is out of reach of {most} numbers up to {largest}; lower it or raise them"
-            )
 
 
 @dataclass(frozen=True)
@@ -75,18 +24,6 @@ class CountdownPaperOptions:
     """The paper's mode: 50,000 problems with two numbers to train on, 512 each with three to five to test."""
 
     levels: tuple[int, ...] = (2,)  # how many numbers
-
-    def check(self, count: int) -> None:
-        """Raise UserError for unknown levels, and a ``count`` that they do not share evenly."""
-        _check_levels(self.levels)
-        check_count(count, len(self.levels))
-
-
-def _check_levels(levels: tuple[int, ...]) -> None:
-    if not levels or len(set(levels)) < len(levels) or not all(level in LEVELS for level in levels):
-        raise UserError(
-            f"levels={list(levels)}: give different whole numbers from 2 to {LEVELS[-1]}, how many numbers to give"
-        )
 
 
 class CountdownTask(Task):
@@ -107,7 +44,7 @@ class CountdownTask(Task):
     styles = ("text", "compact")
     gold_mark = ","
     too_few = "ask for fewer rows, or widen numbers or target"
-    seed_classes = 4
+    seed_classes = SEED_CLASSES
     columns = (
         Column("solvable", lambda level: f"{level['solvable']:.1%}"),
         Column("whole", lambda level: f"{level['whole']:.1%}"),
@@ -123,22 +60,19 @@ class CountdownTask(Task):
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
         """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
-        from compositionality.tasks.countdown.clean import problems
-
         if isinstance(options, CountdownPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return next(problems(options, split, seed, [index]))
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
         """Return the problems at ``indices`` by their identity. A chunk is solved at once."""
-        from compositionality.tasks.countdown.clean import problems
-
         return [(self.identity(problem).problem, problem) for problem in problems(options, split, seed, indices)]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Return the problems of a file; in mode=paper those of reasoning-gym with the paper's parameters."""
         if isinstance(options, CountdownPaperOptions):
-            options.check(count)
+            check_levels(options.levels)
+            check_count(count, len(options.levels))
             check_installed("reasoning_gym", "mode=paper")
             return _paper_problems(options, count)
         return super().problems(options, split, seed, count, workers)
@@ -156,8 +90,6 @@ class CountdownTask(Task):
         kept = problem.metadata.get("trace" if truth.style == "compact" else "expression")
         if kept:
             return str(kept) if truth.style == "compact" else text_answer(kept)
-        from compositionality.tasks.countdown.solve import solve
-
         for solution in solve(truth.numbers, truth.target, truth.operators, truth.use):
             if truth.style == "text":
                 return text_answer(solution.expression)
@@ -178,20 +110,14 @@ class CountdownTask(Task):
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
         """Render the prompt again; one in the words of others must hold the numbers and the target in digits."""
-        from compositionality.tasks.countdown.facts import prompt_matches_truth
-
         return prompt_matches_truth(problem)
 
-    def facts(self, problem: Problem) -> "CountdownFacts":
+    def facts(self, problem: Problem) -> CountdownFacts:
         """Solve the problem again."""
-        from compositionality.tasks.countdown.facts import problem_facts
-
         return problem_facts(problem)
 
-    def figures(self, facts: Sequence["CountdownFacts"]) -> dict[str, Any]:
+    def figures(self, facts: Sequence[CountdownFacts]) -> dict[str, Any]:
         """Return shares of rows, and how many solutions they have."""
-        from compositionality.tasks.countdown.facts import level_figures
-
         return level_figures(facts)
 
 

@@ -15,7 +15,7 @@ from itertools import product
 from random import Random
 
 from compositionality.tasks.behaviours import Behaviours
-from compositionality.tasks.igsm.generate import IgsmGenerator
+from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmOptions
 from compositionality.tasks.igsm.graph import (
     LAYERS,
     Equation,
@@ -27,7 +27,6 @@ from compositionality.tasks.igsm.graph import (
     quantity,
     steps_of,
 )
-from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.solution import write_solution
 from compositionality.tasks.igsm.wording import compact, compact_prompt
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share

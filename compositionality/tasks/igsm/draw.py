@@ -1,8 +1,10 @@
-"""Stages 1 to 5 of a problem: which quantities it needs, what each of them depends on, and what it states beside them.
+"""Drawing one problem: which item holds which, which quantities it needs, what each depends on, what it states beside.
 
-The law is that of iGSM as the paper on behaviour injection uses it; differences are in README.md.
+These are stage 0 (iGSM's structure graph) and stages 1 to 5. The law is that of iGSM as the paper on behaviour
+injection uses it; differences are in README.md.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp
 from statistics import NormalDist
@@ -16,11 +18,10 @@ from compositionality.tasks.igsm.graph import (
     children_of,
     expression_of_total,
 )
-from compositionality.tasks.igsm.structure import draw_structure, unit, weighted
 
-MOST_PARENTS = 4
-"""Of an instance, a constant among them."""
-_STAGE_3_TRIES = 50
+SIZES = (2, 3, 4)  # layers, and items in a layer
+MAX_PARENTS = 4  # of an instance, a constant among them
+MAX_STAGE_3_TRIES = 50
 
 
 class Constants:
@@ -30,17 +31,16 @@ class Constants:
         self.size, self.least_factor = modulus or 10, 1 if modulus else 0
 
     def draw(self, draws: Draws, *, factor: bool) -> int:
-        """One constant."""
         return draws.between(self.least_factor if factor else 0, self.size - 1)
 
 
 def draw_problem(
     draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool
 ) -> QuantityGraph | None:
-    """One problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
+    """Draw a problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
     first = max(draws.between(1, operations), draws.between(1, operations))
     second = draws.between(first, operations)
-    for _ in range(_STAGE_3_TRIES):
+    for _ in range(MAX_STAGE_3_TRIES):
         instances = draw_structure(draws, operations, most_edges)
         graph = _Graph(instances)
         chosen = graph.totals(draws, first)
@@ -68,7 +68,7 @@ class _Graph:
     # ---- stages 1 and 2: what is needed
 
     def totals(self, draws: Draws, budget: int) -> set[Quantity]:
-        """Totals with all that they are made of, the highest levels first, while the operations allow."""
+        """Choose totals with all that they are made of, the highest levels first, while the operations allow."""
         chosen: set[Quantity] = set()
         while True:
             for level in sorted({_height(one) for one in self.abstract}, reverse=True):
@@ -81,7 +81,7 @@ class _Graph:
                 return chosen
 
     def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
-        """Instances at random until their operations are used up."""
+        """Add instances at random until their operations are used up."""
         unused = [one for one in self.instances if one not in chosen]
         cost = self._cost(chosen)
         while unused and cost < budget:
@@ -89,12 +89,12 @@ class _Graph:
             cost += 1
 
     def _with_ancestors(self, one: Quantity) -> set[Quantity]:
-        found, waiting = {one}, [one]
+        ancestors, waiting = {one}, [one]
         while waiting:
-            fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in found]
-            found.update(fresh)
+            fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in ancestors]
+            ancestors.update(fresh)
             waiting += fresh
-        return found
+        return ancestors
 
     def _cost(self, chosen: Iterable[Quantity]) -> int:
         return sum(max(1, len(self.abstract.get(one, ())) - 1) for one in chosen)
@@ -103,8 +103,9 @@ class _Graph:
 
     def arrange(self, draws: Draws, chosen: set[Quantity]) -> bool:
         """Put the chosen quantities in order so that the last needs all others; False if that fails."""
-        remaining, pending = sorted(chosen, key=_key), set[Quantity]()
-        strength = abs(NormalDist().inv_cdf(unit(draws)))
+        remaining = sorted(chosen, key=_key)
+        pending: set[Quantity] = set()
+        strength = abs(NormalDist().inv_cdf(draws.unit()))
         children = dict.fromkeys(remaining, 0)
         for one in remaining:
             for parent in self._parents(one):
@@ -116,7 +117,7 @@ class _Graph:
                 wanted = [one for one in free if one in pending]
                 if not wanted and current.is_abstract:
                     return False
-                if not current.is_abstract and (not wanted or unit(draws) < 0.5):
+                if not current.is_abstract and (not wanted or draws.unit() < 0.5):
                     parent = self._choose(draws, remaining if wanted else free, pending, strength)
                     if parent not in self.attached[current]:
                         self.attached[current].add(parent)
@@ -136,9 +137,9 @@ class _Graph:
         return self.abstract[one] if one.is_abstract else self.attached[one]
 
     def _choose(self, draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
-        """Totals, and what something waits for already, are preferred."""
+        """Choose one; totals, and what something waits for already, are preferred."""
         logits = [strength * (one.is_abstract + (one in pending)) for one in among]
-        return among[weighted(draws, [exp(logit - max(logits)) for logit in logits])]
+        return among[draws.weighted([exp(logit - max(logits)) for logit in logits])]
 
     # ---- stage 4: how many operations each takes, and the other parents
 
@@ -159,7 +160,7 @@ class _Graph:
         return True
 
     def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> QuantityGraph:
-        """Equations of the necessary instances, then of the others; the order of the text is that of drawing."""
+        """Draw equations of the necessary instances, then of the others; the order of the text is that of drawing."""
         equations = {}
         for place, one in enumerate(self.order):
             if not one.is_abstract:
@@ -169,10 +170,11 @@ class _Graph:
         return QuantityGraph(equations, self.order[-1], tuple(self.order), modulus)
 
     def _equation(self, draws: Draws, one: Quantity, place: int, constants: Constants) -> Equation:
-        operations, kept = self.operations[one], list(self.attached[one])
+        operations = self.operations[one]
+        kept = list(self.attached[one])
         size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
         others = [other for other in self.order[:place] if other not in self.attached[one]]
-        has_constant = size + (operations == 1) > len(kept) and (not others or unit(draws) < 0.5)
+        has_constant = size + (operations == 1) > len(kept) and (not others or draws.unit() < 0.5)
         while len(kept) + has_constant < size:
             pick = draws.below(len(others) + (not has_constant))
             if pick == len(others):
@@ -184,18 +186,18 @@ class _Graph:
     # ---- stage 5: what is stated though nothing needs it
 
     def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], constants: Constants) -> None:
-        """An equation for every other instance: half of them apart from the necessary ones, half depending on them."""
+        """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
         rest = [one for one in self.instances if one not in equations]
         apart: list[Quantity] = []
         known = list(self.order)
         while rest:
             one = rest.pop(draws.below(len(rest)))
-            is_apart = unit(draws) < 0.5
+            is_apart = draws.unit() < 0.5
             pool = list(apart) if is_apart else known + self._computable(known)
             size = 1
-            while size < MOST_PARENTS and unit(draws) < 0.5:
+            while size < MAX_PARENTS and draws.unit() < 0.5:
                 size += 1
-            has_constant = not pool or unit(draws) < 0.5
+            has_constant = not pool or draws.unit() < 0.5
             parents: list[Quantity] = []
             while pool and len(parents) + has_constant < size:
                 parents.append(pool.pop(draws.below(len(pool))))
@@ -205,16 +207,16 @@ class _Graph:
                 apart.append(one)
 
     def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
-        """Totals whose parts are all known."""
-        there = set(known)
-        return [one for one, parents in self.abstract.items() if one not in there and there.issuperset(parents)]
+        """Return the totals whose parts are all known."""
+        solved = set(known)
+        return [one for one, parents in self.abstract.items() if one not in solved and solved.issuperset(parents)]
 
 
 def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
-    """An equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
+    """Draw an equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
     ordered = draws.shuffled(parents)
-    minus = len(ordered) == 2 and unit(draws) < 0.5
-    times = has_constant and bool(ordered) and unit(draws) < 0.5
+    minus = len(ordered) == 2 and draws.unit() < 0.5
+    times = has_constant and bool(ordered) and draws.unit() < 0.5
     constant = constants.draw(draws, factor=times) if has_constant else None
     return Equation(constant, tuple(ordered), times, minus)
 
@@ -234,3 +236,49 @@ def _height(one: Quantity) -> int:
 
 def _key(one: Quantity) -> tuple[Item, int, int]:
     return one.owner, one.layer, -1 if one.number is None else one.number
+
+
+# ---- stage 0: what holds what
+
+
+def draw_structure(draws: Draws, operations: int, most_edges: int) -> list[Quantity]:
+    """Draw the instances (owner, item) of one problem: every item above the finest layer holds at least one.
+
+    More operations make more layers and wider ones a little more likely, as in iGSM.
+    """
+    logits = [-(((operations - 1) / 19 - centre) ** 2) for centre in (0.2, 0.5, 0.8)]
+    weights = [exp(logit) for logit in logits]
+    layers = SIZES[draws.weighted(weights)]
+    narrow, wide = sorted((SIZES[draws.weighted(weights)], SIZES[draws.weighted(weights)]))
+    least, most = (layers - 1) * narrow, (layers - 1) * wide * wide
+    edges = min(most, *(draws.between(least, max(least, most_edges)) for _ in range(2)))
+    return _connect(draws, _widths(draws, layers, narrow, wide, edges), edges)
+
+
+def _widths(draws: Draws, layers: int, narrow: int, wide: int, edges: int) -> list[int]:
+    """Draw how many items each layer has: grown from ``narrow`` until the edges fit, and on while a coin allows."""
+    widths, coin = [narrow] * layers, draws.unit()
+    while min(widths) < wide and sum(widths[1:]) < edges:
+        room = sum(low * high for low, high in itertools.pairwise(widths))
+        if room >= edges and draws.unit() >= coin:
+            break
+        widths[draws.choice([layer for layer in range(layers) if widths[layer] < wide])] += 1
+    return widths
+
+
+def _connect(draws: Draws, widths: Sequence[int], edges: int) -> list[Quantity]:
+    """Draw one item for each owner, then others up to ``edges``."""
+    everything = [
+        Quantity(Item(layer + 1, owner), layer, item)
+        for layer in range(len(widths) - 1)
+        for owner in range(widths[layer + 1])
+        for item in range(widths[layer])
+    ]
+    by_owner: dict[Item, list[Quantity]] = {}
+    for one in everything:
+        by_owner.setdefault(one.owner, []).append(one)
+    chosen = {draws.choice(held) for held in by_owner.values()}
+    rest = [one for one in everything if one not in chosen]
+    while rest and len(chosen) < edges:
+        chosen.add(rest.pop(draws.below(len(rest))))
+    return sorted(chosen)
