@@ -14,7 +14,7 @@ No answer at all is ``no_answer``; an attempt that cannot be read (there is a br
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from compositionality.errors import UserError
@@ -31,7 +31,6 @@ _KEY = re.compile(rf"{_SPACE}({_STRING}){_SPACE}:")
 _SCALAR = re.compile(rf"{_SPACE}({_STRING}|{_NUMBER}|{_LITERAL})")
 _OPEN = re.compile(rf"{_SPACE}([\[{{])")
 _AFTER_VALUE = re.compile(rf"{_SPACE}([,\]}}])")
-_FAILED = -1
 _NOT_IN_STRINGS = re.compile(r"[:,;\s]")
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
 _MALFORMED = Verdict(0.0, Reason.MALFORMED)
@@ -59,7 +58,7 @@ def read_ground_truth(ground_truth: str) -> tuple[str, str]:
 def _judge_json(response: str, gold: str) -> Verdict:
     if "{" not in response:
         return _NO_ANSWER
-    value = ObjectScanner(response).last_output()
+    value = last_output(response)
     if value is None:
         return _MALFORMED
     if value[0] != '"':
@@ -86,109 +85,86 @@ def _compare(answer: str, gold: str) -> Verdict:
 
 
 @dataclass(slots=True)
-class _Frame:
-    """An object or a list that is still open."""
+class _Open:
+    """An object or a list that is still open; ``output`` is the text of its last value of this key."""
 
     start: int
-    is_object: bool
+    closing: str
     key: str = ""
-    output: str | None = None
     has_value: bool = False
+    output: str | None = None
 
     def take(self, value: str) -> None:
-        """Note that a value has been read: the text of a scalar, or the opening bracket of anything larger."""
+        """Note that a value has been read: the text of a scalar, or a brace for anything larger."""
         self.has_value = True
-        if self.is_object and self.key == '"output"':
+        if self.key == '"output"':
             self.output = value
 
 
-@dataclass(slots=True)
-class ObjectScanner:
-    """Well-formed objects of ``text``: one pass, linear in the text, no recursion.
+def last_output(text: str) -> str | None:
+    """Return the JSON text of the value of ``output`` in the last object that has this key, or None.
 
-    ``ends[brace]`` is where one ends, or -1 if it is none. An object that starts inside a failed attempt is either one
-    that the attempt met as a value (then its fate is already known) or one that it took for the inside of a string. So
-    every brace is parsed at most once, and every character is read by at most two attempts.
+    An object inside a well-formed one does not count; one inside a list does. An object that starts inside a failed
+    attempt is either one that the attempt met as a value (then its fate is already known) or one that it took for the
+    inside of a string. So every brace is parsed at most once, and every character is read by at most two attempts.
     """
+    objects: dict[int, tuple[int, str | None]] = {}  # by opening brace: where the object ends (-1: nowhere), its output
+    output, position = None, 0
+    while start := _START.search(text, position):
+        brace = start.start()
+        flat = None if brace in objects else _FLAT.match(text, brace)
+        if flat:
+            output, position = flat[1], flat.end()
+            continue
+        if brace not in objects:
+            _read_object(text, brace, objects)
+        end, value = objects[brace]
+        output = value or output
+        position = end if end >= 0 else brace + 1
+    return output
 
-    text: str
-    ends: dict[int, int] = field(default_factory=dict)
-    outputs: dict[int, str | None] = field(default_factory=dict)
 
-    def last_output(self) -> str | None:
-        """Return the JSON text of the value of ``output`` in the last object that has this key, or None.
-
-        An object inside a well-formed one does not count; one inside a list does.
-        """
-        output, position = None, 0
-        while start := _START.search(self.text, position):
-            brace = start.start()
-            flat = None if brace in self.ends else _FLAT.match(self.text, brace)
-            if flat:
-                output, position = flat[1], flat.end()
-                continue
-            if brace not in self.ends:
-                self._parse(brace)
-            if self.ends[brace] == _FAILED:
-                position = brace + 1
-                continue
-            output = self.outputs[brace] or output
-            position = self.ends[brace]
-        return output
-
-    def _parse(self, brace: int) -> None:
-        frames = [_Frame(brace, True)]
-        position = brace + 1
-        while frames:
-            position = self._step(frames, position)
-            if position == _FAILED:
-                self.ends.update((frame.start, _FAILED) for frame in frames if frame.is_object)
-                return
-
-    def _step(self, frames: list[_Frame], position: int) -> int:
-        """Read one member or one closing bracket of the innermost frame; the next position, or -1."""
-        frame = frames[-1]
-        after = _AFTER_VALUE.match(self.text, position)
-        if after and after[1] != ",":
-            return self._close(frames, after)
-        if frame.has_value:
-            if not after:
-                return _FAILED
-            position = after.end()
-        elif after:
-            return _FAILED
-        if frame.is_object:
-            key = _KEY.match(self.text, position)
+def _read_object(text: str, brace: int, objects: dict[int, tuple[int, str | None]]) -> None:
+    """Add the object at ``brace`` to ``objects``, and all those read on the way; no recursion."""
+    stack = [_Open(brace, "}")]
+    position = brace + 1
+    while stack:
+        top = stack[-1]
+        mark = _AFTER_VALUE.match(text, position)
+        if mark and mark[1] == top.closing:
+            position = mark.end()
+            stack.pop()
+            if top.closing == "}":
+                objects[top.start] = position, top.output
+            if stack:
+                stack[-1].take("{")
+            continue
+        comma = mark if mark and mark[1] == "," else None
+        if bool(comma) != top.has_value:
+            break
+        position = comma.end() if comma else position
+        if top.closing == "}":
+            key = _KEY.match(text, position)
             if not key:
-                return _FAILED
-            frame.key, position = _plain_key(key[1]), key.end()
-        return self._value(frames, position)
-
-    def _value(self, frames: list[_Frame], position: int) -> int:
-        if scalar := _SCALAR.match(self.text, position):
-            frames[-1].take(scalar[1])
-            return scalar.end()
-        opening = _OPEN.match(self.text, position)
+                break
+            top.key, position = _plain_key(key[1]), key.end()
+        if scalar := _SCALAR.match(text, position):
+            top.take(scalar[1])
+            position = scalar.end()
+            continue
+        opening = _OPEN.match(text, position)
         if not opening:
-            return _FAILED
+            break
         start = opening.start(1)
-        if start in self.ends:
-            frames[-1].take("{")
-            return self.ends[start]
-        frames.append(_Frame(start, opening[1] == "{"))
-        return opening.end()
-
-    def _close(self, frames: list[_Frame], bracket: re.Match[str]) -> int:
-        frame = frames[-1]
-        if (bracket[1] == "}") != frame.is_object:
-            return _FAILED
-        frames.pop()
-        if frame.is_object:
-            self.ends[frame.start] = bracket.end()
-            self.outputs[frame.start] = frame.output
-        if frames:
-            frames[-1].take("{")
-        return bracket.end()
+        if start not in objects:
+            stack.append(_Open(start, "}" if opening[1] == "{" else "]"))
+            position = opening.end()
+        elif objects[start][0] < 0:
+            break
+        else:
+            top.take("{")
+            position = objects[start][0]
+    objects.update((top.start, (-1, None)) for top in stack if top.closing == "}")
 
 
 def _plain_key(token: str) -> str:
