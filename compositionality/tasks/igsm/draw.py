@@ -60,8 +60,8 @@ class _Graph:
     def __init__(self, instances: Sequence[Quantity]) -> None:
         self.instances = list(instances)
         self.children = children_of(instances)
-        self.abstract = {one: _parents(one, self.children) for one in _totals(self.children)}
-        self.attached: dict[Quantity, set[Quantity]] = {one: set() for one in instances}
+        self.abstract = {quantity: _parents(quantity, self.children) for quantity in _totals(self.children)}
+        self.attached: dict[Quantity, set[Quantity]] = {quantity: set() for quantity in instances}
         self.order: list[Quantity] = []
         self.operations: dict[Quantity, int] = {}
 
@@ -71,8 +71,8 @@ class _Graph:
         """Choose totals with all that they are made of, the highest levels first, while the operations allow."""
         chosen: set[Quantity] = set()
         while True:
-            for level in sorted({_height(one) for one in self.abstract}, reverse=True):
-                unused = [one for one in self.abstract if _height(one) == level and one not in chosen]
+            for level in sorted(set(map(_height, self.abstract)), reverse=True):
+                unused = [total for total in self.abstract if _height(total) == level and total not in chosen]
                 grown = chosen | self._with_ancestors(draws.choice(unused)) if unused else chosen
                 if grown != chosen and self._cost(grown) <= budget:
                     chosen = grown
@@ -82,14 +82,14 @@ class _Graph:
 
     def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
         """Add instances at random until their operations are used up."""
-        unused = [one for one in self.instances if one not in chosen]
+        unused = [quantity for quantity in self.instances if quantity not in chosen]
         cost = self._cost(chosen)
         while unused and cost < budget:
             chosen.add(unused.pop(draws.below(len(unused))))
             cost += 1
 
-    def _with_ancestors(self, one: Quantity) -> set[Quantity]:
-        ancestors, waiting = {one}, [one]
+    def _with_ancestors(self, quantity: Quantity) -> set[Quantity]:
+        ancestors, waiting = {quantity}, [quantity]
         while waiting:
             fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in ancestors]
             ancestors.update(fresh)
@@ -97,7 +97,7 @@ class _Graph:
         return ancestors
 
     def _cost(self, chosen: Iterable[Quantity]) -> int:
-        return sum(max(1, len(self.abstract.get(one, ())) - 1) for one in chosen)
+        return sum(max(1, len(self.abstract.get(quantity, ())) - 1) for quantity in chosen)
 
     # ---- stage 3: what depends on what, from the question backwards
 
@@ -107,14 +107,14 @@ class _Graph:
         pending: set[Quantity] = set()
         strength = abs(NormalDist().inv_cdf(draws.unit()))
         children = dict.fromkeys(remaining, 0)
-        for one in remaining:
-            for parent in self._parents(one):
+        for quantity in remaining:
+            for parent in self._parents(quantity):
                 children[parent] += 1
         current: Quantity | None = None
         while remaining:
-            free = [one for one in remaining if not children[one]]
+            free = [quantity for quantity in remaining if not children[quantity]]
             if current is not None:
-                wanted = [one for one in free if one in pending]
+                wanted = [quantity for quantity in free if quantity in pending]
                 if not wanted and current.is_abstract:
                     return False
                 if not current.is_abstract and (not wanted or draws.unit() < 0.5):
@@ -122,7 +122,7 @@ class _Graph:
                     if parent not in self.attached[current]:
                         self.attached[current].add(parent)
                     pending.add(parent)
-                    wanted = [one for one in free if one in pending]
+                    wanted = [quantity for quantity in free if quantity in pending]
                 free = wanted
             current = self._choose(draws, free, pending, strength if current else 0.0)
             remaining.remove(current)
@@ -133,47 +133,47 @@ class _Graph:
         self.order.reverse()
         return True
 
-    def _parents(self, one: Quantity) -> Iterable[Quantity]:
-        return self.abstract[one] if one.is_abstract else self.attached[one]
+    def _parents(self, quantity: Quantity) -> Iterable[Quantity]:
+        return self.abstract[quantity] if quantity.is_abstract else self.attached[quantity]
 
     def _choose(self, draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
         """Choose one; totals, and what something waits for already, are preferred."""
-        logits = [strength * (one.is_abstract + (one in pending)) for one in among]
+        logits = [strength * (quantity.is_abstract + (quantity in pending)) for quantity in among]
         return among[draws.weighted([exp(logit - max(logits)) for logit in logits])]
 
     # ---- stage 4: how many operations each takes, and the other parents
 
     def raise_operations(self, draws: Draws, operations: int) -> bool:
         """Give instances more operations until there are ``operations`` in all; False if that cannot be."""
-        self.operations = {one: 1 for one in self.order if not one.is_abstract}
+        self.operations = {quantity: 1 for quantity in self.order if not quantity.is_abstract}
         missing = operations - self._cost(self.order)
-        room = [(one, min(3, max(1, place)) - 1) for place, one in enumerate(self.order) if one in self.operations]
-        if not 0 <= missing <= sum(left for _, left in room):
+        places = {quantity: place for place, quantity in enumerate(self.order)}
+        most = {quantity: min(3, max(1, places[quantity])) for quantity in self.operations}
+        if not 0 <= missing <= sum(most.values()) - len(most):
             return False
-        open_ = [one for one, left in room if left]
-        most = {one: left + 1 for one, left in room}
+        open_ = [quantity for quantity in most if most[quantity] > 1]
         for _ in range(missing):
-            one = draws.choice(open_)
-            self.operations[one] += 1
-            if self.operations[one] == most[one]:
-                open_.remove(one)
+            quantity = draws.choice(open_)
+            self.operations[quantity] += 1
+            if self.operations[quantity] == most[quantity]:
+                open_.remove(quantity)
         return True
 
     def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> QuantityGraph:
         """Draw equations of the necessary instances, then of the others; the order of the text is that of drawing."""
         equations = {}
-        for place, one in enumerate(self.order):
-            if not one.is_abstract:
-                equations[one] = self._equation(draws, one, place, constants)
+        for place, quantity in enumerate(self.order):
+            if not quantity.is_abstract:
+                equations[quantity] = self._equation(draws, quantity, place, constants)
         if redundant:
             self._add_redundant(draws, equations, constants)
         return QuantityGraph(equations, self.order[-1], tuple(self.order), modulus)
 
-    def _equation(self, draws: Draws, one: Quantity, place: int, constants: Constants) -> Equation:
-        operations = self.operations[one]
-        kept = list(self.attached[one])
+    def _equation(self, draws: Draws, quantity: Quantity, place: int, constants: Constants) -> Equation:
+        operations = self.operations[quantity]
+        kept = list(self.attached[quantity])
         size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
-        others = [other for other in self.order[:place] if other not in self.attached[one]]
+        others = [other for other in self.order[:place] if other not in self.attached[quantity]]
         has_constant = size + (operations == 1) > len(kept) and (not others or draws.unit() < 0.5)
         while len(kept) + has_constant < size:
             pick = draws.below(len(others) + (not has_constant))
@@ -187,11 +187,11 @@ class _Graph:
 
     def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], constants: Constants) -> None:
         """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
-        rest = [one for one in self.instances if one not in equations]
+        rest = [quantity for quantity in self.instances if quantity not in equations]
         apart: list[Quantity] = []
         known = list(self.order)
         while rest:
-            one = rest.pop(draws.below(len(rest)))
+            quantity = rest.pop(draws.below(len(rest)))
             is_apart = draws.unit() < 0.5
             pool = list(apart) if is_apart else known + self._computable(known)
             size = 1
@@ -201,15 +201,16 @@ class _Graph:
             parents: list[Quantity] = []
             while pool and len(parents) + has_constant < size:
                 parents.append(pool.pop(draws.below(len(pool))))
-            equations[one] = _combine(draws, parents, has_constant=has_constant or not parents, constants=constants)
-            known.append(one)
+            has_constant |= not parents
+            equations[quantity] = _combine(draws, parents, has_constant=has_constant, constants=constants)
+            known.append(quantity)
             if is_apart:
-                apart.append(one)
+                apart.append(quantity)
 
     def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
         """Return the totals whose parts are all known."""
         solved = set(known)
-        return [one for one, parents in self.abstract.items() if one not in solved and solved.issuperset(parents)]
+        return [total for total, parts in self.abstract.items() if total not in solved and solved.issuperset(parts)]
 
 
 def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
@@ -226,16 +227,16 @@ def _totals(children: Mapping[Item, Sequence[Item]]) -> list[Quantity]:
     return [Quantity(owner, layer) for owner in sorted(children) for layer in range(owner.layer)]
 
 
-def _parents(one: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:
-    return tuple(part for part in expression_of_total(one, children) if isinstance(part, Quantity))
+def _parents(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:
+    return tuple(part for part in expression_of_total(quantity, children) if isinstance(part, Quantity))
 
 
-def _height(one: Quantity) -> int:
-    return one.owner.layer - one.layer
+def _height(quantity: Quantity) -> int:
+    return quantity.owner.layer - quantity.layer
 
 
-def _key(one: Quantity) -> tuple[Item, int, int]:
-    return one.owner, one.layer, -1 if one.number is None else one.number
+def _key(quantity: Quantity) -> tuple[Item, int, int]:
+    return quantity.owner, quantity.layer, -1 if quantity.number is None else quantity.number
 
 
 # ---- stage 0: what holds what
@@ -275,10 +276,10 @@ def _connect(draws: Draws, widths: Sequence[int], edges: int) -> list[Quantity]:
         for item in range(widths[layer])
     ]
     by_owner: dict[Item, list[Quantity]] = {}
-    for one in everything:
-        by_owner.setdefault(one.owner, []).append(one)
+    for quantity in everything:
+        by_owner.setdefault(quantity.owner, []).append(quantity)
     chosen = {draws.choice(held) for held in by_owner.values()}
-    rest = [one for one in everything if one not in chosen]
+    rest = [quantity for quantity in everything if quantity not in chosen]
     while rest and len(chosen) < edges:
         chosen.add(rest.pop(draws.below(len(rest))))
     return sorted(chosen)

@@ -91,39 +91,32 @@ class IgsmItem:
     template: str
 
 
-class IgsmGenerator:
-    """Problems of one set of options. Pure and picklable."""
+def draw_item(options: IgsmOptions, split: str, seed: int, index: int) -> IgsmItem:
+    """Return the problem at ``index`` of the stream (split, seed). UserError where none is found in MAX_DRAWS."""
+    check_split(split, BINS)
+    draws = Draws(f"igsm/{options.content()}/{split}/{seed}/{index}".encode())
+    level = level_at(options, draws, index)
+    kept = answer_shares(options, level)
+    for _ in range(MAX_DRAWS):
+        problem = _draw(draws, options, level)
+        if problem is None or draws.unit() >= kept.get(problem.answer, 1.0):
+            continue
+        template = template_of(problem)
+        if bin_of(problem, level, template) in BINS[split]:
+            layers = 1 + max(quantity.owner.layer for quantity in problem.equations)
+            names = draw_names(draws, read_systems(options.names), layers)
+            return IgsmItem(level, index, problem, names, template)
+    raise UserError(
+        f"no problem of {level} operations found for {split}/{seed}/{index}; choose other levels, more most_edges "
+        f"(now {options.most_edges}) or a larger most_common (now {options.most_common})"
+    )
 
-    def __init__(self, options: IgsmOptions) -> None:
-        self.options = options
 
-    def item(self, split: str, seed: int, index: int) -> IgsmItem:
-        """Return the problem at ``index`` of the stream (split, seed). UserError where none is found in MAX_DRAWS."""
-        check_split(split, BINS)
-        options = self.options
-        draws = Draws(f"igsm/{options.content()}/{split}/{seed}/{index}".encode())
-        level = self.level(draws, index)
-        kept = answer_shares(options, level)
-        for _ in range(MAX_DRAWS):
-            problem = _draw(draws, options, level)
-            if problem is None or draws.unit() >= kept.get(problem.answer, 1.0):
-                continue
-            template = template_of(problem)
-            if bin_of(problem, level, template) in BINS[split]:
-                layers = 1 + max(quantity.owner.layer for quantity in problem.equations)
-                names = draw_names(draws, read_systems(options.names), layers)
-                return IgsmItem(level, index, problem, names, template)
-        raise UserError(
-            f"no problem of {level} operations found for {split}/{seed}/{index}; choose other levels, more most_edges "
-            f"(now {options.most_edges}) or a larger most_common (now {options.most_common})"
-        )
-
-    def level(self, draws: Draws, index: int) -> int:
-        """Return the level by the law: the levels take turns, or the smaller of two draws."""
-        levels = self.options.levels
-        if self.options.law == "equal":
-            return levels[index % len(levels)]
-        return min(draws.between(min(levels), max(levels)) for _ in range(2))
+def level_at(options: IgsmOptions, draws: Draws, index: int) -> int:
+    """Return the level by the law: the levels take turns, or the smaller of two draws."""
+    if options.law == "equal":
+        return options.levels[index % len(options.levels)]
+    return min(draws.between(min(options.levels), max(options.levels)) for _ in range(2))
 
 
 def _draw(draws: Draws, options: IgsmOptions, level: int) -> QuantityGraph | None:
@@ -143,18 +136,18 @@ def bin_of(problem: QuantityGraph, level: int, template: str) -> int:
 def template_of(problem: QuantityGraph) -> str:
     """Return the sha256 of the question's graph: kind and equation of each quantity, sums in any order, no numbers."""
     known: dict[Quantity, str] = {}
-    for one in problem.order:
-        parents = [known[parent] for parent in problem.parents(one)]
-        if one.is_abstract:
-            height = one.owner.layer - one.layer
+    for quantity in problem.order:
+        parents = [known[parent] for parent in problem.parents(quantity)]
+        if quantity.is_abstract:
+            height = quantity.owner.layer - quantity.layer
             pairs = parents if height == 1 else [a + b for a, b in zip(parents[::2], parents[1::2], strict=True)]
             text = f"total{height}:{','.join(sorted(pairs))}"
         else:
-            equation = problem.equations[one]
+            equation = problem.equations[quantity]
             constant = "" if equation.constant is None else "*" if equation.times else "+"
             terms = parents if equation.minus else sorted(parents)
             text = f"{constant}{'-' if equation.minus else ''}:{','.join(terms)}"
-        known[one] = sha256(text.encode()).hexdigest()
+        known[quantity] = sha256(text.encode()).hexdigest()
     return known[problem.asked]
 
 

@@ -49,7 +49,7 @@ class Quantity(NamedTuple):
         return f"{self.owner.code}{LAYERS[self.layer]}{'' if self.number is None else self.number}"
 
 
-def quantity(code: str) -> Quantity | None:
+def read_quantity(code: str) -> Quantity | None:
     """Return the quantity with this code; None if there is none."""
     match = _CODE.fullmatch(code)
     if not match or match[1] <= match[3]:
@@ -100,25 +100,27 @@ class QuantityGraph:
     def __post_init__(self) -> None:
         object.__setattr__(self, "children", children_of(self.equations))
 
-    def parents(self, one: Quantity) -> tuple[Quantity, ...]:
+    def parents(self, quantity: Quantity) -> tuple[Quantity, ...]:
         """Return the quantities that its equation names."""
-        return tuple(part for part in self.expression(one) if isinstance(part, Quantity))
+        return tuple(part for part in self.expression(quantity) if isinstance(part, Quantity))
 
-    def expression(self, one: Quantity) -> Expression:
+    def expression(self, quantity: Quantity) -> Expression:
         """Return the right side of its equation."""
-        return expression_of_total(one, self.children) if one.is_abstract else expression_of(self.equations[one])
+        if quantity.is_abstract:
+            return expression_of_total(quantity, self.children)
+        return expression_of(self.equations[quantity])
 
-    def operations(self, one: Quantity) -> int:
+    def operations(self, quantity: Quantity) -> int:
         """Return the number of binary operations of its equation, at least one."""
-        if one.is_abstract:
-            return max(1, len(self.parents(one)) - 1)
-        return self.equations[one].operations
+        if quantity.is_abstract:
+            return max(1, len(self.parents(quantity)) - 1)
+        return self.equations[quantity].operations
 
     def values(self) -> dict[Quantity, int]:
         """Return the value of every necessary quantity."""
         values: dict[Quantity, int] = {}
-        for one in self.order:
-            values[one] = evaluate(numbers_in(self.expression(one), values), self.modulus)
+        for quantity in self.order:
+            values[quantity] = evaluate(numbers_in(self.expression(quantity), values), self.modulus)
         return values
 
     @property
@@ -134,8 +136,8 @@ class QuantityGraph:
 def children_of(instances: Iterable[Quantity]) -> dict[Item, tuple[Item, ...]]:
     """Return what each item holds directly, in order."""
     held: dict[Item, list[Item]] = {}
-    for one in sorted(instances):
-        held.setdefault(one.owner, []).append(one.item)
+    for quantity in sorted(instances):
+        held.setdefault(quantity.owner, []).append(quantity.item)
     return {owner: tuple(items) for owner, items in held.items()}
 
 
@@ -143,23 +145,20 @@ def expression_of(equation: Equation) -> Expression:
     """Return ``7 * ( p + q )``: the constant, then the parents."""
     sign = "-" if equation.minus else "+"
     parents = [part for parent in equation.parents for part in (sign, parent)][1:]
-    if equation.constant is None or not parents:
-        return tuple(parents) if parents else (_known(equation.constant),)
+    if equation.constant is None:
+        return tuple(parents)
+    if not parents:
+        return (equation.constant,)
     inner = ["(", *parents, ")"] if len(parents) > 1 else parents
     return (equation.constant, "*" if equation.times else "+", *inner)
 
 
-def _known(constant: int | None) -> int:
-    assert constant is not None
-    return constant
-
-
-def expression_of_total(one: Quantity, children: Mapping[Item, Sequence[Item]]) -> Expression:
+def expression_of_total(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> Expression:
     """Return the sum over what the owner holds: of the layer itself, or number times total of a layer further down."""
     parts: list[str | int | Quantity] = []
-    for item in children.get(one.owner, ()):
-        direct = Quantity(one.owner, item.layer, item.number)
-        parts += ["+", direct] if item.layer == one.layer else ["+", direct, "*", Quantity(item, one.layer)]
+    for item in children.get(quantity.owner, ()):
+        direct = Quantity(quantity.owner, item.layer, item.number)
+        parts += ["+", direct] if item.layer == quantity.layer else ["+", direct, "*", Quantity(item, quantity.layer)]
     return tuple(parts[1:])
 
 
@@ -170,51 +169,26 @@ def numbers_in(expression: Expression, values: Mapping[Quantity, int]) -> Expres
 
 def evaluate(expression: Expression, modulus: int = 0) -> int:
     """Return the value of an expression of numbers."""
-    return reductions(expression, modulus)[-1]
-
-
-def reductions(expression: Expression, modulus: int = 0) -> list[int]:
-    """Return the results of its operations one after the other: in parentheses first, then products, then sums."""
-    return [value for _, value in _reduced(expression, modulus)] or [_wrapped(_only(expression), modulus)]
-
-
-def steps_of(expression: Expression, modulus: int = 0) -> list[Expression]:
-    """Return the expression after each operation, down to its value."""
-    return [shorter for shorter, _ in _reduced(expression, modulus)]
-
-
-def _only(expression: Expression) -> int:
-    (value,) = expression
+    (value,) = steps_of(expression, modulus)[-1] if len(expression) > 1 else expression
     assert isinstance(value, int)
-    return value
-
-
-def _wrapped(value: int, modulus: int) -> int:
     return value % modulus if modulus else value
 
 
-def _reduced(expression: Expression, modulus: int) -> list[tuple[Expression, int]]:
-    found, parts = [], list(expression)
+def steps_of(expression: Expression, modulus: int = 0) -> list[Expression]:
+    """Return the expression after each operation, down to its value: in parentheses first, then products, then sums."""
+    steps: list[Expression] = []
+    parts = list(expression)
     while len(parts) > 1:
-        place = _next_operation(parts)
+        start, end = (parts.index("("), parts.index(")")) if "(" in parts else (0, len(parts))
+        signs = [place for place in range(start, end) if parts[place] in ("*", "+", "-")]
+        place = next((place for place in signs if parts[place] == "*"), signs[0])
         left, sign, right = parts[place - 1 : place + 2]
         assert isinstance(left, int)
         assert isinstance(right, int)
-        value = _wrapped(left * right if sign == "*" else left + right if sign == "+" else left - right, modulus)
-        start, end = place - 1, place + 2
-        if start and end < len(parts) and (parts[start - 1], parts[end]) == ("(", ")"):
-            start, end = start - 1, end + 1
-        parts[start:end] = [value]
-        found.append((tuple(parts), value))
-    return found
-
-
-def _next_operation(parts: Sequence[str | int | Quantity]) -> int:
-    """Return where the sign of the operation stands that is due."""
-    start, end = (parts.index("("), parts.index(")")) if "(" in parts else (0, len(parts))
-    inside = range(start, end)
-    return (
-        next((place for place in inside if parts[place] == "*"), -1)
-        if "*" in parts[start:end]
-        else next(place for place in inside if parts[place] in ("+", "-"))
-    )
+        value = left * right if sign == "*" else left + right if sign == "+" else left - right
+        before, after = place - 1, place + 2
+        if before and after < len(parts) and (parts[before - 1], parts[after]) == ("(", ")"):
+            before, after = before - 1, after + 1
+        parts[before:after] = [value % modulus if modulus else value]
+        steps.append(tuple(parts))
+    return steps

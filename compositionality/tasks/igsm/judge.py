@@ -21,7 +21,15 @@ from typing import Any
 from compositionality.errors import UserError
 from compositionality.tasks.answers import CLOSE, OPEN, last_between
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
-from compositionality.tasks.igsm.graph import Equation, Item, Quantity, QuantityGraph, evaluate, numbers_in, quantity
+from compositionality.tasks.igsm.graph import (
+    Equation,
+    Item,
+    Quantity,
+    QuantityGraph,
+    evaluate,
+    numbers_in,
+    read_quantity,
+)
 from compositionality.tasks.igsm.names import LayerNames, Names
 from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations
 from compositionality.types import Reason, Verdict
@@ -71,7 +79,7 @@ def graph_of(problem: QuantityGraph, names: Names | None) -> dict[str, Any]:
     layers = [[layer.noun, layer.plural, *layer.kinds] for layer in names.layers] if names else []
     return {
         "facts": compact_equations(problem),
-        "order": [one.code for one in problem.order],
+        "order": [quantity.code for quantity in problem.order],
         "modulus": problem.modulus,
         **({"names": layers} if layers else {}),
     }
@@ -85,7 +93,7 @@ def read_ground_truth(text: str) -> IgsmTruth:
         truth = IgsmTruth(content["answer"], content["style"], content["asked"], *read_graph(content))
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise UserError(f"ground_truth {text[:80]!r} is damaged ({error!r}); make the problem file again") from error
-    if type(truth.answer) is not int or truth.style not in STYLES or quantity(truth.asked) is None:
+    if type(truth.answer) is not int or truth.style not in STYLES or read_quantity(truth.asked) is None:
         raise UserError(f"ground_truth {text[:80]!r}: needs a whole answer, a style and what is asked for")
     return truth
 
@@ -102,10 +110,10 @@ def read_graph(content: Mapping[str, Any]) -> tuple[QuantityGraph | None, Names 
 
 
 def _quantity(code: str) -> Quantity:
-    one = quantity(code)
-    if one is None:
+    quantity = read_quantity(code)
+    if quantity is None:
         raise ValueError(f"{code} is no quantity")
-    return one
+    return quantity
 
 
 def _equation(line: str) -> tuple[Quantity, Equation]:
@@ -190,7 +198,7 @@ def _compact_line(text: str) -> Line | None:
     if not match:
         return None
     code, sign, rest = match.groups()
-    return Line(quantity(code), code, tuple(rest.split("=" if sign == "=" else ",")), waits=sign == "?")
+    return Line(read_quantity(code), code, tuple(rest.split("=" if sign == "=" else ",")), waits=sign == "?")
 
 
 def _text_line(text: str, items: Mapping[str, Item], categories: Mapping[str, int]) -> Line | None:
@@ -219,32 +227,32 @@ def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping
 
 
 def _fault(line: Line, chain: Chain) -> ChainFault | None:
-    one, problem = line.quantity, chain.problem
-    if one is None or not _is_of(one, problem):
+    quantity, problem = line.quantity, chain.problem
+    if quantity is None or not _is_of(quantity, problem):
         return ChainFault.UNKNOWN
-    known = chain.symbols.setdefault(line.letter, one)
-    if known != one or one in chain.values:
+    known = chain.symbols.setdefault(line.letter, quantity)
+    if known != quantity or quantity in chain.values:
         return ChainFault.AGAIN
-    missing = [parent for parent in problem.parents(one) if parent not in chain.values]
+    missing = [parent for parent in problem.parents(quantity) if parent not in chain.values]
     if line.waits:
         return None if missing else ChainFault.NOT_BLOCKED
     if missing:
         return ChainFault.TOO_EARLY
-    fault = _wrong_forms(line.forms, one, chain)
+    fault = _wrong_forms(line.forms, quantity, chain)
     if fault is None:
-        chain.values[one] = evaluate(numbers_in(problem.expression(one), chain.values), problem.modulus)
-        chain.solved.append(one)
+        chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
+        chain.solved.append(quantity)
     return fault
 
 
-def _is_of(one: Quantity, problem: QuantityGraph) -> bool:
-    return bool(problem.parents(one)) if one.is_abstract else one in problem.equations
+def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
+    return bool(problem.parents(quantity)) if quantity.is_abstract else quantity in problem.equations
 
 
-def _wrong_forms(forms: Sequence[str], one: Quantity, chain: Chain) -> ChainFault | None:
+def _wrong_forms(forms: Sequence[str], quantity: Quantity, chain: Chain) -> ChainFault | None:
     """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value."""
-    problem, parents = chain.problem, set(chain.problem.parents(one))
-    numbers = numbers_in(problem.expression(one), chain.values)
+    problem, parents = chain.problem, set(chain.problem.parents(quantity))
+    numbers = numbers_in(problem.expression(quantity), chain.values)
     value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
     for place, form in enumerate(forms):
         quantities = symbols_in(form, chain.symbols)
@@ -273,8 +281,8 @@ def symbols_in(form: str, symbols: Mapping[str, Quantity]) -> list[Quantity] | N
     """Return the quantities that a form names, by code or by letter; None if one has no meaning yet."""
     codes = _CODE.findall(form)
     if codes:
-        quantities = [quantity(code) for code in codes]
-        return None if None in quantities else [one for one in quantities if one]
+        quantities = [read_quantity(code) for code in codes]
+        return None if None in quantities else [quantity for quantity in quantities if quantity]
     letters = _SYMBOL.findall(form)
     return [symbols[letter] for letter in letters] if all(letter in symbols for letter in letters) else None
 
@@ -283,8 +291,8 @@ def with_values(form: str, chain: Chain) -> str:
     """Return the form with values for quantities, in parentheses."""
 
     def value(symbol: re.Match[str]) -> str:
-        one = quantity(symbol[0]) or chain.symbols[symbol[0]]
-        return f"({chain.values[one]})"
+        quantity = read_quantity(symbol[0]) or chain.symbols[symbol[0]]
+        return f"({chain.values[quantity]})"
 
     return (_CODE if _CODE.search(form) else _SYMBOL).sub(value, form)
 

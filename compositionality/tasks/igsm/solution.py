@@ -57,7 +57,7 @@ def _padded(text: str, length: int, filler: str) -> str:
     slots = min(len(lines) - 1, missing // (1 + _LEAST_FILLER)) or int(missing > 1)
     sizes = [missing * (slot + 1) // slots - missing * slot // slots for slot in range(slots)]
     fillers = [(filler * size)[: size - 1] for size in sizes]
-    between = [part for line, one in zip(lines, fillers, strict=False) for part in (line, one)]
+    between = [part for pair in zip(lines, fillers, strict=False) for part in pair]
     if len(lines) == 1 and fillers:
         return f"{fillers[0]}\n{text}"
     return "\n".join([*between, *lines[len(fillers) :]])
@@ -70,7 +70,7 @@ def compact_solution(problem: QuantityGraph, steps: Sequence["SolutionStep"], *,
     for step in steps:
         code = step.quantity.code
         if step.missing:
-            lines.append(f"{code}?{','.join([one.code for one in step.missing])}")
+            lines.append(f"{code}?{','.join([quantity.code for quantity in step.missing])}")
             continue
         forms = _forms(problem, step.quantity, values, subgoals=subgoals)
         if step.analysed:
@@ -85,7 +85,8 @@ def text_solution(
     """Write one paragraph for each step, with a letter for each quantity, then the answer in a box."""
     values = values_along(problem, steps)
     left = list(ascii_letters)
-    letters = {one: left.pop(draws.below(len(left))) for one in dict.fromkeys(step.quantity for step in steps)}
+    quantities = dict.fromkeys(step.quantity for step in steps)
+    letters = {quantity: left.pop(draws.below(len(left))) for quantity in quantities}
     lines = [_line(problem, names, step, letters, values, draws, subgoals=subgoals) for step in steps]
     asked = problem.asked
     return "\n".join([*lines, f"So {phrase(asked, names)} is \\boxed{{{values[asked]}}}."])
@@ -101,27 +102,27 @@ def _line(
     *,
     subgoals: bool,
 ) -> str:
-    one, letter = step.quantity, letters[step.quantity]
-    said = phrase(one, names)
+    quantity, letter = step.quantity, letters[step.quantity]
+    said = phrase(quantity, names)
     parts = [draws.choice(_AGAIN if step.again else _BEGIN).format(letter=letter, phrase=said, Phrase=capital(said))]
     if step.analysed:
-        parts.append(draws.choice(_SAYS).format(premise=premise(one, problem, names)))
+        parts.append(draws.choice(_SAYS).format(premise=premise(quantity, problem, names)))
     if step.missing:
         missing = [phrase(other, names) for other in step.missing]
         parts.append(draws.choice(_LOCKED).format(missing=" and ".join(missing)))
     else:
-        forms = _forms(problem, one, values, subgoals=subgoals)
-        if problem.parents(one):
-            forms.insert(0, problem.expression(one))
+        forms = _forms(problem, quantity, values, subgoals=subgoals)
+        if problem.parents(quantity):
+            forms.insert(0, problem.expression(quantity))
         parts.append(" = ".join([letter, *[_spaced(form, letters) for form in forms]]) + ".")
     return " ".join(parts)
 
 
 def _forms(
-    problem: QuantityGraph, one: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
+    problem: QuantityGraph, quantity: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
 ) -> list[Expression]:
     """Return the equation with numbers, after each operation (only the last without ``subgoals``)."""
-    numbers = numbers_in(problem.expression(one), values)
+    numbers = numbers_in(problem.expression(quantity), values)
     after = steps_of(numbers, problem.modulus)
     return [numbers, *(after if subgoals else after[-1:])]
 
@@ -162,7 +163,7 @@ def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[
 class _Walk:
     def __init__(self, problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> None:
         self.problem, self.behaviours, self.draws = problem, behaviours, draws
-        self.redundant = [one for one in problem.equations if one not in problem.order]
+        self.redundant = [quantity for quantity in problem.equations if quantity not in problem.order]
         self.solved: set[Quantity] = set()
         self.tried: set[Quantity] = set()
         self.planned: list[SolutionStep] = []
@@ -187,22 +188,22 @@ class _Walk:
 
     def _target(self, place: int) -> Quantity | None:
         """Return what is tried out of turn, never the question; None if nothing is left."""
-        later = [one for one in self.problem.order[place + 1 : -1] if one not in self.solved]
-        beside = [one for one in self.redundant if one not in self.solved]
+        later = [quantity for quantity in self.problem.order[place + 1 : -1] if quantity not in self.solved]
+        beside = [quantity for quantity in self.redundant if quantity not in self.solved]
         if beside and (not later or self.draws.unit() < _TO_REDUNDANT):
             return self.draws.choice(beside)
         return self.draws.choice(later) if later else None
 
-    def _take(self, one: Quantity) -> None:
-        missing = tuple(parent for parent in dict.fromkeys(self.problem.parents(one)) if parent not in self.solved)
-        terms = self.problem.expression(one)
-        eligible = not one.is_abstract and any(isinstance(part, Quantity) for part in terms)
+    def _take(self, quantity: Quantity) -> None:
+        missing = tuple(parent for parent in dict.fromkeys(self.problem.parents(quantity)) if parent not in self.solved)
+        terms = self.problem.expression(quantity)
+        eligible = not quantity.is_abstract and any(isinstance(part, Quantity) for part in terms)
         count = sum(not isinstance(part, str) for part in terms)
         analysed = eligible and self.draws.unit() < self.behaviours.analysis_chance(count)
-        self.planned.append(SolutionStep(one, analysed, missing, again=one in self.tried))
-        self.tried.add(one)
+        self.planned.append(SolutionStep(quantity, analysed, missing, again=quantity in self.tried))
+        self.tried.add(quantity)
         if not missing:
-            self.solved.add(one)
+            self.solved.add(quantity)
 
 
 def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
@@ -210,7 +211,7 @@ def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     left = list(problem.order[:-1])
     order: list[Quantity] = []
     while left:
-        free = [one for one in left if not any(parent in left for parent in problem.parents(one))]
+        free = [quantity for quantity in left if not any(parent in left for parent in problem.parents(quantity))]
         order.append(draws.choice(free))
         left.remove(order[-1])
     return replace(problem, order=(*order, problem.asked))
@@ -218,4 +219,5 @@ def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
 
 def other_premises(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
     """Return the same problem, its premises in another order."""
-    return replace(problem, equations={one: problem.equations[one] for one in draws.shuffled(problem.equations)})
+    order = draws.shuffled(problem.equations)
+    return replace(problem, equations={quantity: problem.equations[quantity] for quantity in order})

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem, IgsmOptions
+from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
 from compositionality.tasks.igsm.judge import (
     ChainFault,
@@ -54,7 +54,7 @@ class IgsmTask(Task):
     )
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        return _row(_generator(options).item(split, seed, index), options, seed)
+        return _row(draw_item(options, split, seed, index), options, seed)
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
         """Return problems with levels evenly filled; with law=min-of-two as often as the law has it."""
@@ -156,11 +156,6 @@ def graph_in(problem: Problem) -> tuple[QuantityGraph, Names | None]:
 def prompt_of(graph: QuantityGraph, names: Names | None) -> str:
     """Return the prompt in English, or without names in the compact style."""
     return text_prompt(graph, names) if names else compact_prompt(graph)
-
-
-@lru_cache(maxsize=64)
-def _generator(options: IgsmOptions) -> IgsmGenerator:
-    return IgsmGenerator(options)
 
 
 def _row(item: IgsmItem, options: IgsmOptions, seed: int) -> Problem:

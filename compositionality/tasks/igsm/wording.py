@@ -19,26 +19,27 @@ _TASK = """
 {question} Work it out step by step, one quantity at a time. Close your answer with the number in \\boxed{{}}."""
 
 
-def phrase(one: Quantity, names: Names) -> str:
+def phrase(quantity: Quantity, names: Names) -> str:
     """Return ``the number of Oak Crates in each Red Ship`` or ``the total number of Crates in each Red Ship``."""
-    counted = (
-        f"total number of {names.layers[one.layer].plural}" if one.is_abstract else f"number of {names.many(one.item)}"
-    )
-    return f"the {counted} in each {names.one(one.owner)}"
+    if quantity.is_abstract:
+        counted = f"total number of {names.layers[quantity.layer].plural}"
+    else:
+        counted = f"number of {names.many(quantity.item)}"
+    return f"the {counted} in each {names.one(quantity.owner)}"
 
 
 def text_prompt(problem: QuantityGraph, names: Names) -> str:
     """Return the whole prompt in English."""
     things = names.layers[-1].plural
     arithmetic = _MODULUS.format(problem.modulus, problem.modulus - 1) if problem.modulus else ""
-    facts = "\n".join([f"{capital(premise(one, problem, names))}." for one in problem.equations])
+    facts = "\n".join([f"{capital(premise(quantity, problem, names))}." for quantity in problem.equations])
     question = f"What is {phrase(problem.asked, names)}?"
     return _INTRO.format(things=things, arithmetic=arithmetic) + facts + _TASK.format(question=question)
 
 
-def premise(one: Quantity, problem: QuantityGraph, names: Names) -> str:
+def premise(quantity: Quantity, problem: QuantityGraph, names: Names) -> str:
     """Return what the text says of an instance, without its full stop."""
-    return f"{phrase(one, names)} equals {_said(problem.equations[one], names)}"
+    return f"{phrase(quantity, names)} equals {_said(problem.equations[quantity], names)}"
 
 
 def capital(text: str) -> str:
@@ -69,7 +70,7 @@ def compact_prompt(problem: QuantityGraph) -> str:
 
 def compact_equations(problem: QuantityGraph) -> list[str]:
     """Return ``b1a0=3*(b0a1+b2a0)`` for each instance, in the order of the text."""
-    return [f"{one.code}={compact(expression_of(equation))}" for one, equation in problem.equations.items()]
+    return [f"{quantity.code}={compact(expression_of(equation))}" for quantity, equation in problem.equations.items()]
 
 
 def compact(expression: Sequence[str | int | Quantity]) -> str:

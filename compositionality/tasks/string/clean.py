@@ -203,21 +203,20 @@ class StringGenerator:
         before = path.steps if path else ()
         for _ in range(OPERATIONS_PER_STEP):
             operation = self._operation(draws)
-            walk = path.walk.step(operation, self.options.max_length) if path else None
-            longer = Path(path.input, (*before, operation), walk) if path and walk else None
-            if longer and self._has_its_order(longer):
-                return longer
+            if path:
+                walk = path.walk.step(operation, self.options.max_length)
+                if walk and self._order_matters((*before, operation), path.input, walk):
+                    return Path(path.input, (*before, operation), walk)
             for _ in range(INPUTS_PER_STEP >> len(before)):
                 text = self._input(draws, owned)
                 walk = self._walk((*before, operation), text)
-                longer = Path(text, (*before, operation), walk) if walk else None
-                if longer and self._has_its_order(longer):
-                    return longer
+                if walk and self._order_matters((*before, operation), text, walk):
+                    return Path(text, (*before, operation), walk)
         return None
 
-    def _has_its_order(self, path: Path) -> bool:
+    def _order_matters(self, chain: Chain, text: str, walk: Walk) -> bool:
         """Return whether the order matters in this beginning of a chain, if it is to."""
-        return not self.options.order_sensitive or not another_order(path.steps, path.input, path.walk.value)
+        return not self.options.order_sensitive or not another_order(chain, text, walk.value)
 
     def _walk(self, chain: Chain, text: str) -> Walk | None:
         walk: Walk | None = Walk(text)
@@ -226,7 +225,9 @@ class StringGenerator:
         return walk
 
     def _input(self, draws: Draws, owned: int) -> str:
-        return draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
+        """Draw a string with the checksum ``owned``: all but the last two characters are free."""
+        free = draws.text(self.options.alphabet, draws.between(*self.options.input_length) - 2)
+        return free + draws.choice(self._pairs[(owned - crc32(free.encode())) % CHECKSUMS])
 
     def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
         expression = self._tree(draws, level)
@@ -354,11 +355,3 @@ def last_pairs(alphabet: str) -> tuple[tuple[str, ...], ...]:
     if not all(pairs):
         raise UserError(f"alphabet={alphabet!r} is too small to keep the splits apart; use at least 8 letters in a row")
     return tuple(tuple(group) for group in pairs)
-
-
-def draw_input(
-    draws: Draws, alphabet: str, lengths: tuple[int, int], pairs: tuple[tuple[str, ...], ...], owned: int
-) -> str:
-    """Draw a random string with the checksum ``owned``: all but the last two characters are free."""
-    free = draws.text(alphabet, draws.between(*lengths) - 2)
-    return free + draws.choice(pairs[(owned - crc32(free.encode())) % CHECKSUMS])
