@@ -36,7 +36,7 @@ class Reading:
     nouns: Nouns
 
     def answer(self) -> int:
-        """Return the value of the quantity in question. UnreadableError where it depends on itself or on what is not said."""
+        """Return the value of the quantity in question. UnreadableError where it depends on itself or the unsaid."""
         return self._value(self.asked, {}, 0)
 
     def _value(self, name: Name, known: dict[Name, int], depth: int) -> int:
