@@ -6,7 +6,7 @@ The project's own tasks are listed here; others are registered by their packages
 
 import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
 from compositionality.errors import UserError
@@ -35,9 +35,12 @@ def all_tasks() -> Mapping[str, Task]:
 
     UserError for a name that is registered twice, and for an entry point that cannot be loaded or is no task.
     """
+    from importlib.metadata import entry_points  # slow to import
+
     tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
-    for name, place in _registered():
+    installed = {(entry.name, entry.value) for entry in entry_points(group=GROUP)}  # twice on the path counts once
+    for name, place in [*BUILT_IN.items(), *sorted(installed)]:
         if name in places:
             raise UserError(
                 f"task {name!r} is registered twice, by {places[name]} and by {place}; rename or uninstall one"
@@ -60,8 +63,9 @@ def task_of(data_source: str) -> Task:
     """Return the task that ``data_source`` belongs to; UserError if that is none, or more than one."""
     claims = [task for task in all_tasks().values() if any(re.fullmatch(one, data_source) for one in task.data_sources)]
     if not claims:
+        known = [pattern for task in all_tasks().values() for pattern in task.data_sources]
         raise UserError(
-            f"unknown data_source {data_source!r}; known: {', '.join(known_data_sources())}; register another "
+            f"unknown data_source {data_source!r}; known: {', '.join(known)}; register another "
             f"task by an entry point of the group {GROUP} (compositionality/tasks/README.md)"
         )
     if len(claims) > 1:
@@ -78,11 +82,6 @@ def known_task(data_source: str) -> Task:
         return _UNKNOWN
 
 
-def known_data_sources() -> list[str]:
-    """Return the patterns of ``data_source`` that have a task."""
-    return [pattern for task in all_tasks().values() for pattern in task.data_sources]
-
-
 class _Unknown(Task):
     name, title, data_sources = "unknown", "Unknown", ()
 
@@ -97,14 +96,6 @@ _UNKNOWN = _Unknown()
 def find_judge(data_source: str) -> Judge:
     """Return the judge of whole responses for ``data_source``; UserError that lists the known ones if unknown."""
     return task_of(data_source).verdict
-
-
-def _registered() -> Iterator[tuple[str, str]]:
-    """Yield name and place of every task; a package that is twice on the path counts once."""
-    from importlib.metadata import entry_points  # slow to import
-
-    yield from BUILT_IN.items()
-    yield from sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)})
 
 
 def _load(name: str, place: str) -> Task:

@@ -22,7 +22,7 @@ def test_both_ways_find_what_trying_all_finds(steps: list[Operation], x: str) ->
 
     answer = run(tuple(steps))
     reducible = answer in {run(some) for size in range(len(steps)) for some in combinations(steps, size)}
-    walk: Walk | None = Walk(x)
+    walk: Walk | None = Walk(x, x)
     for operation in steps:
         walk = walk and walk.step(operation, 10_000)
     assert is_reducible(parse(chain_text(tuple(steps[::-1]))), x) == reducible

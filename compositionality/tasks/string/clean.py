@@ -11,7 +11,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from compositionality.errors import UserError
@@ -139,14 +139,6 @@ class StringItem:
     output: str
 
 
-class Path(NamedTuple):
-    """A chain, innermost first, that is sound on an input."""
-
-    input: str
-    steps: Chain
-    walk: Walk
-
-
 class StringGenerator:
     """Problems of the clean mode. Pure and picklable; ``functions`` replaces the options' choice."""
 
@@ -187,39 +179,36 @@ class StringGenerator:
         )
 
     def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
-        path: Path | None = None
+        walk: Walk | None = None
         for _ in range(level):
-            path = self._extended(draws, path, owned)
-            if path is None:
+            walk = self._extended(draws, walk, owned)
+            if walk is None:
                 return None
-        assert path is not None
-        chain, answer = path.steps[::-1], path.walk.value
-        if all(apply_all(path.steps, other) == answer for other in CONTRASTS):
+        assert walk is not None
+        if all(apply_all(walk.steps, other) == walk.value for other in CONTRASTS):
             return None
-        return StringItem(level, index, chain, None, path.input, answer)
+        return StringItem(level, index, walk.steps[::-1], None, walk.input, walk.value)
 
-    def _extended(self, draws: Draws, path: Path | None, owned: int) -> Path | None:
-        """Return the path with one operation more: on its own input or, where that is not sound, on another one."""
-        before = path.steps if path else ()
+    def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
+        """Return the walk with one operation more: on its own input or, where that is not sound, on another one."""
+        before = walk.steps if walk else ()
         for _ in range(OPERATIONS_PER_STEP):
             operation = self._operation(draws)
-            if path:
-                walk = path.walk.step(operation, self.options.max_length)
-                if walk and self._order_matters((*before, operation), path.input, walk):
-                    return Path(path.input, (*before, operation), walk)
+            longer = walk and walk.step(operation, self.options.max_length)
+            if longer and self._order_matters(longer):
+                return longer
             for _ in range(INPUTS_PER_STEP >> len(before)):
-                text = self._input(draws, owned)
-                walk = self._walk((*before, operation), text)
-                if walk and self._order_matters((*before, operation), text, walk):
-                    return Path(text, (*before, operation), walk)
+                longer = self._walk((*before, operation), self._input(draws, owned))
+                if longer and self._order_matters(longer):
+                    return longer
         return None
 
-    def _order_matters(self, chain: Chain, text: str, walk: Walk) -> bool:
+    def _order_matters(self, walk: Walk) -> bool:
         """Return whether the order matters in this beginning of a chain, if it is to."""
-        return not self.options.order_sensitive or not another_order(chain, text, walk.value)
+        return not self.options.order_sensitive or not another_order(walk.steps, walk.input, walk.value)
 
     def _walk(self, chain: Chain, text: str) -> Walk | None:
-        walk: Walk | None = Walk(text)
+        walk: Walk | None = Walk(text, text)
         for operation in chain:
             walk = walk and walk.step(operation, self.options.max_length)
         return walk

@@ -245,9 +245,11 @@ def _steps(expression: Expression, x: str, numbers: Iterator[int]) -> Generator[
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A string on its way through a chain: its value, and what any shorter subsequence of the steps gives."""
+    """An input on its way through a chain: its value after ``steps``, and what shorter subsequences of them give."""
 
+    input: str
     value: str
+    steps: Chain = ()  # the first one first
     shorter: frozenset[str] = frozenset()
 
     def step(self, operation: Operation, limit: int) -> "Walk | None":
@@ -259,7 +261,9 @@ class Walk:
         if value == self.value or value in self.shorter or not 0 < len(value) <= limit:
             return None
         longer = {operation(text) for text in self.shorter if len(text) <= LONGEST}
-        return None if value in longer else Walk(value, self.shorter | longer | {self.value})
+        if value in longer:
+            return None
+        return Walk(self.input, value, (*self.steps, operation), self.shorter | longer | {self.value})
 
 
 def is_reducible(expression: Expression, x: str) -> bool:
