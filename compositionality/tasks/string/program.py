@@ -89,8 +89,8 @@ def reference(problem: Problem) -> str:
         given = ", ".join(map(json.dumps, step.given))
         parameter = "" if step.node.parameter is None else f", {step.node.parameter!r}"
         lines.append(f"{number}. {step.node.operator}({given}{parameter}) = {json.dumps(step.value)}")
-    head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(program.input)}\nTrue steps, in order:"
-    return "\n".join([head, *lines])
+    head = f"Definitions:\n\n{sources}\n\nInput: {json.dumps(program.input)}\nTrue steps, in order:\n"
+    return head + "\n".join(lines)
 
 
 # ---- what a completion states
