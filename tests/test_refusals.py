@@ -149,8 +149,7 @@ FULL = [  # what the full set-up alone can check
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """What the words in capitals stand for: a model, problems, rows for SFT, rollouts, a model of another family."""
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.options import StringOptions
+    from compositionality.tasks.string.clean import StringGenerator, StringOptions
     from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 

@@ -17,7 +17,7 @@ from compositionality.data.parquet import JSON_LINES, read_table
 from compositionality.errors import UserError
 from compositionality.ranges import NonEmptyStr
 from compositionality.tasks.registry import task_of
-from compositionality.tasks.truth import row_info
+from compositionality.tasks.task import row_info
 from compositionality.types import Problem
 
 COLUMNS = ("data_source", "prompt", "ability", "reward_model", "extra_info")

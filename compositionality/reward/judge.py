@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.registry import Judge, task_of
-from compositionality.tasks.truth import row_info
+from compositionality.tasks.task import row_info
 from compositionality.types import FAILED, LENGTH, STOP, Reason, Verdict
 
 if TYPE_CHECKING:

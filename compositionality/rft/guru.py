@@ -41,7 +41,7 @@ from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.rft.domain_rows import GuruRow, Refused, print_parts, print_sources
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import all_tasks, task_of
-from compositionality.tasks.truth import row_info
+from compositionality.tasks.task import row_info
 from compositionality.types import Message, Problem, Reason
 
 STEP = "prepare_guru"

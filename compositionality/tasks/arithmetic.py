@@ -30,7 +30,7 @@ _HARMLESS_LATEX = {r"\times": "*", r"\cdot": "*", r"\div": "/"}
 
 
 def plain_signs(text: str) -> str:
-    r"""``text`` with × · ⋅ ÷ − \times \cdot \div as the ASCII signs that they stand for."""
+    r"""Return ``text`` with × · ⋅ ÷ − \times \cdot \div as the ASCII signs that they stand for."""
     if "\\" in text:
         for command, sign in _HARMLESS_LATEX.items():
             text = text.replace(command, sign)
@@ -38,14 +38,14 @@ def plain_signs(text: str) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that ``text`` writes in plain digits; None for anything else, leading zeros and over 15 digits."""
+    """Return the number that ``text`` writes in plain digits; None for anything else, leading zeros, over 15 digits."""
     if not text or len(text) > MAX_DIGITS or not _DIGITS.issuperset(text):
         return None
     return None if text[0] == "0" and len(text) > 1 else int(text)
 
 
 def tokenize(text: str) -> list[Token] | None:
-    """Numbers and signs of ``text``, every character accounted for; None if it holds anything else."""
+    """Return numbers and signs of ``text``, every character accounted for; None if it holds anything else."""
     tokens: list[Token] = []
     digits = ""
     for character in text + " ":
@@ -66,7 +66,7 @@ def tokenize(text: str) -> list[Token] | None:
 
 
 def is_legal(tokens: Sequence[Token], operators: str) -> bool:
-    """True if the grammar takes the tokens and all their operators are allowed."""
+    """Return whether the grammar takes the tokens and all their operators are allowed."""
     depth, after_value, signed = 0, False, False
     for token in tokens:
         starts_value = isinstance(token, int) or token == "("
@@ -86,7 +86,7 @@ def is_legal(tokens: Sequence[Token], operators: str) -> bool:
 
 
 def to_postfix(tokens: Sequence[Token]) -> list[Token]:
-    """Legal tokens in postfix order; a minus in front of a value becomes ``0 - …``, a plus there goes."""
+    """Return legal tokens in postfix order; a minus in front of a value becomes ``0 - …``, a plus there goes."""
     output: list[Token] = []
     waiting = ["("]
     after_value = False
@@ -117,7 +117,7 @@ def _release(waiting: list[str], output: list[Token], strength: int) -> None:
 
 
 def value_of(postfix: Sequence[Token]) -> Exact | None:
-    """The exact value; None if there is a division by zero."""
+    """Return the exact value; None if there is a division by zero."""
     values: list[Exact] = []
     for token in postfix:
         if isinstance(token, int):
@@ -132,7 +132,7 @@ def value_of(postfix: Sequence[Token]) -> Exact | None:
 
 
 def apply(sign: str, left: Exact, right: Exact) -> Exact | None:
-    """One exact operation; None if it divides by zero."""
+    """Return the result of one exact operation; None if it divides by zero."""
     if sign == "/":
         return Fraction(left, right) if right else None
     return _WHOLE[sign](left, right)

@@ -41,12 +41,12 @@ class Behaviours:
             raise UserError("padded=true: neutral text in place of behaviours; leave those out")
 
     def analysis_chance(self, terms: int) -> float:
-        """Of a step with so many terms."""
+        """Return the chance of an analysis of a step with so many terms."""
         return self.analysis[min(terms, len(self.analysis) - 1)]
 
 
 def flat(chance: float) -> tuple[float, ...]:
-    """The same chance of an analysis for every step that names a quantity."""
+    """Return the same chance of an analysis for every step that names a quantity."""
     return (0.0, *[chance] * 5)
 
 

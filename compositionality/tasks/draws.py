@@ -1,25 +1,36 @@
-"""Random draws that depend on nothing but their name: counter-based, the same on every machine.
+"""Random draws that depend on nothing but their name, the same on every machine; splits and seeds that share nothing.
 
-``Draws`` is a stream of exact draws for one problem (blake2b); the functions on ``Words`` (the finaliser of splitmix64)
-draw for many problems or tokens at once.
+``Draws`` is a stream of exact draws for one problem (blake2b); the functions on ``Bits`` (the finaliser of splitmix64)
+draw for many problems or tokens at once. A hash of a problem's content assigns it to one (split, seed modulo
+SEED_CLASSES), so streams never overlap (``draw_owned``): half of all problems are for training, a sixth each for
+validation, test and pretraining.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Chosen = TypeVar("Chosen")
+from compositionality.errors import UserError
 
-Words = NDArray[np.uint64]
+Chosen = TypeVar("Chosen")
+Drawn = TypeVar("Drawn")
+
+SHARES = ("train", "train", "train", "validation", "test", "pretrain")
+SPLITS = tuple(dict.fromkeys(SHARES))
+SEED_CLASSES = 4
+MAX_ATTEMPTS = 3000
+
+Bits = NDArray[np.uint64]
 STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 _BLOCK_BITS = 512
 _SPARE_BITS = 64
+_RESOLUTION = 1 << 30
 
 
 @dataclass(slots=True)
@@ -32,10 +43,10 @@ class Draws:
     key: bytes
     _counter: int = 0
     _value: int = 0
-    _bits: int = field(default=0)
+    _bits: int = 0
 
     def below(self, n: int) -> int:
-        """A whole number from 0 to n - 1."""
+        """Return a whole number from 0 to n - 1."""
         bits = n.bit_length()
         if self._bits < bits + _SPARE_BITS:
             self._refill(bits + _SPARE_BITS)
@@ -44,20 +55,33 @@ class Draws:
         return drawn
 
     def between(self, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``, both included."""
+        """Return a whole number from ``low`` to ``high``, both included."""
         return low + self.below(high - low + 1)
 
     def choice(self, items: Sequence[Chosen]) -> Chosen:
-        """One of ``items``."""
         return items[self.below(len(items))]
 
     def shuffled(self, items: Iterable[Chosen]) -> list[Chosen]:
-        """The items in a random order."""
+        """Return the items in a random order."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in range(len(left))]
 
+    def unit(self) -> float:
+        """Return a number in (0, 1)."""
+        return (self.below(_RESOLUTION) + 0.5) / _RESOLUTION
+
+    def weighted(self, weights: Sequence[float]) -> int:
+        """Return an index, with a chance in proportion to its weight."""
+        shares = [max(1, round(weight * _RESOLUTION)) for weight in weights]
+        place = self.below(sum(shares))
+        for index, share in enumerate(shares):
+            place -= share
+            if place < 0:
+                return index
+        raise AssertionError
+
     def text(self, alphabet: str, length: int) -> str:
-        """A string of ``length`` characters of ``alphabet``."""
+        """Return a string of ``length`` characters of ``alphabet``."""
         size = len(alphabet)
         value = self.below(size**length)
         chars = []
@@ -75,23 +99,53 @@ class Draws:
         self._bits = _BLOCK_BITS * len(blocks)
 
 
-def key_word(name: str) -> np.uint64:
-    """64 bits of a name."""
+def owner(content: Hashable) -> tuple[str, int]:
+    """Return the split, and the seed modulo SEED_CLASSES, that may use problems about ``content`` (by its repr)."""
+    word = int.from_bytes(blake2b(repr(content).encode(), digest_size=8).digest(), "big")
+    share, seed = divmod(word % (len(SHARES) * SEED_CLASSES), SEED_CLASSES)
+    return SHARES[share], seed
+
+
+def draw_owned(
+    draw: Callable[[Draws], Drawn], content: Callable[[Drawn], Hashable], split: str, seed: int, name: str
+) -> tuple[Drawn, Draws]:
+    """Return the first thing drawn that the stream (split, seed) owns, and the draws for the rest of its problem.
+
+    ``name`` is that of the draws: all but split and seed that the problem depends on. UserError for an unknown split,
+    and where nothing drawn is owned.
+    """
+    check_split(split, SPLITS)
+    draws = Draws(f"{name}/{split}/{seed}".encode())
+    for _ in range(MAX_ATTEMPTS):
+        drawn = draw(draws)
+        if owner(content(drawn)) == (split, seed % SEED_CLASSES):
+            return drawn, draws
+    raise UserError(f"{split}/{seed}: too few different problems for these options; widen them")
+
+
+def check_split(split: str, splits: Iterable[str]) -> None:
+    """Raise UserError for an unknown split."""
+    if split not in splits:
+        raise UserError(f"split={split}: no such split; known: {', '.join(splits)}")
+
+
+def key_bits(name: str) -> np.uint64:
+    """Return 64 bits of a name."""
     return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 
-def mix(words: Words) -> Words:
-    """Scramble each word; a bijection (Steele, Lea and Flood, 2014)."""
-    words = (words ^ (words >> np.uint64(30))) * _FIRST
-    words = (words ^ (words >> np.uint64(27))) * _SECOND
-    return words ^ (words >> np.uint64(31))
+def scramble(bits: Bits) -> Bits:
+    """Scramble 64 bits each; a bijection (Steele, Lea and Flood, 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    return bits ^ (bits >> np.uint64(31))
 
 
-def chain(words: Words, others: NDArray[np.int64] | Words) -> Words:
-    """Words that depend on ``words`` and ``others``, in this order."""
-    return mix((words ^ others.astype(np.uint64)) + STRIDE)
+def combine(bits: Bits, others: NDArray[np.int64] | Bits) -> Bits:
+    """Return bits that depend on ``bits`` and ``others``, in this order."""
+    return scramble((bits ^ others.astype(np.uint64)) + STRIDE)
 
 
-def below(words: Words, n: int) -> NDArray[np.int64]:
-    """Whole numbers from 0 to n - 1, for n up to 2**31; biased by less than n / 2**32."""
-    return (((words >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+def below(bits: Bits, n: int) -> NDArray[np.int64]:
+    """Return whole numbers from 0 to n - 1, for n up to 2**31; biased by less than n / 2**32."""
+    return (((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)

@@ -6,7 +6,7 @@ The project's own tasks are listed here; others are registered by their packages
 
 import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 
 from compositionality.errors import UserError
@@ -31,24 +31,27 @@ Judge = Callable[[str, str], Verdict]
 
 @cache
 def all_tasks() -> Mapping[str, Task]:
-    """Every registered task by its name, the project's own first.
+    """Return every registered task by its name, the project's own first.
 
     UserError for a name that is registered twice, and for an entry point that cannot be loaded or is no task.
     """
-    found: dict[str, Task] = {}
+    from importlib.metadata import entry_points  # slow to import
+
+    tasks: dict[str, Task] = {}
     places: dict[str, str] = {}
-    for name, place in _registered():
+    installed = {(entry.name, entry.value) for entry in entry_points(group=GROUP)}  # twice on the path counts once
+    for name, place in [*BUILT_IN.items(), *sorted(installed)]:
         if name in places:
             raise UserError(
                 f"task {name!r} is registered twice, by {places[name]} and by {place}; rename or uninstall one"
             )
         places[name] = place
-        found[name] = _load(name, place)
-    return found
+        tasks[name] = _load(name, place)
+    return tasks
 
 
 def find_task(name: str) -> Task:
-    """The task called ``name``; UserError that lists the known ones if there is none."""
+    """Return the task called ``name``; UserError that lists the known ones for an unknown name."""
     task = all_tasks().get(name)
     if task is None:
         raise UserError(f"unknown task {name!r}; known: {', '.join(all_tasks())}")
@@ -57,11 +60,12 @@ def find_task(name: str) -> Task:
 
 @lru_cache(maxsize=4096)
 def task_of(data_source: str) -> Task:
-    """The task that ``data_source`` belongs to; UserError if that is none, or more than one."""
+    """Return the task that ``data_source`` belongs to; UserError if that is none, or more than one."""
     claims = [task for task in all_tasks().values() if any(re.fullmatch(one, data_source) for one in task.data_sources)]
     if not claims:
+        known = [pattern for task in all_tasks().values() for pattern in task.data_sources]
         raise UserError(
-            f"unknown data_source {data_source!r}; known: {', '.join(known_data_sources())}; register another "
+            f"unknown data_source {data_source!r}; known: {', '.join(known)}; register another "
             f"task by an entry point of the group {GROUP} (compositionality/tasks/README.md)"
         )
     if len(claims) > 1:
@@ -71,16 +75,11 @@ def task_of(data_source: str) -> Task:
 
 
 def known_task(data_source: str) -> Task:
-    """As ``task_of``, but where a reward function has judged rows of no task, one that knows nothing of them."""
+    """Return ``task_of``, or for rows of no task (a reward function judges them) one that knows nothing of them."""
     try:
         return task_of(data_source)
     except UserError:
         return _UNKNOWN
-
-
-def known_data_sources() -> list[str]:
-    """The patterns of ``data_source`` that have a task."""
-    return [pattern for task in all_tasks().values() for pattern in task.data_sources]
 
 
 class _Unknown(Task):
@@ -95,16 +94,8 @@ _UNKNOWN = _Unknown()
 
 
 def find_judge(data_source: str) -> Judge:
-    """The judge of whole responses for ``data_source``; UserError that lists the known ones if there is none."""
+    """Return the judge of whole responses for ``data_source``; UserError that lists the known ones if unknown."""
     return task_of(data_source).verdict
-
-
-def _registered() -> Iterator[tuple[str, str]]:
-    """Name and place of every task; a package that is found twice on the path counts once."""
-    from importlib.metadata import entry_points  # slow to import
-
-    yield from BUILT_IN.items()
-    yield from sorted({(entry.name, entry.value) for entry in entry_points(group=GROUP)})
 
 
 def _load(name: str, place: str) -> Task:

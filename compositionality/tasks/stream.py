@@ -11,17 +11,15 @@ from compositionality.types import Problem
 Candidate = tuple[Hashable, Problem]
 MakeChunk = Callable[[range], list[Candidate]]
 CHUNK = 200
-ALONE_S = 1.0
-"""Seconds of work in this process before others help: to start them takes as long."""
-PATIENCE = 20
-BARREN = 40_000
-"""Candidates in a row without a new problem, after which no more are tried."""
+ALONE_S = 1.0  # seconds of work in this process before others help: to start them takes as long
+MAX_CANDIDATES_PER_PROBLEM = 20
+MAX_CANDIDATES_WITHOUT_NEW = 40_000  # in a row
 
 
 def distinct_problems(
     make: MakeChunk, levels: Sequence[int], count: int, workers: int, advice: str, *, evenly: bool = True
 ) -> Iterator[Problem]:
-    """``count`` problems, none twice; the same number at every level, or without ``evenly`` as many as come.
+    """Return ``count`` problems, none twice; the same number at every level, or without ``evenly`` as many as come.
 
     ``make`` (picklable) gives the candidates of a range of indices, each with what makes two of them the same; rows
     keep the index of their candidate. UserError with ``advice`` if a level has too few different ones.
@@ -38,11 +36,12 @@ def _distinct(
 ) -> Iterator[Problem]:
     seen: set[Hashable] = set()
     filled: Counter[int] = Counter()
-    limit, tried, last = PATIENCE * (count + 100), 0, 0
+    limit = MAX_CANDIDATES_PER_PROBLEM * (count + 100)
+    tried = last = 0
     for key, problem in _candidates(make, limit, min(CHUNK, -(-count // workers)), workers):
         tried += 1
         if filled[problem.level] == share or key in seen:
-            if tried - last == BARREN:
+            if tried - last == MAX_CANDIDATES_WITHOUT_NEW:
                 break
             continue
         last = tried
@@ -56,13 +55,13 @@ def _distinct(
 
 
 def check_choice(key: str, value: str, choices: Sequence[str]) -> None:
-    """UserError for a value that is none of the choices."""
+    """Raise UserError for a value that is none of the choices."""
     if value not in choices:
         raise UserError(f"{key}={value}: choose one of {', '.join(choices)}")
 
 
 def check_count(count: int, levels: int) -> None:
-    """UserError for a number of problems that the levels do not share evenly."""
+    """Raise UserError for a number of problems that the levels do not share evenly."""
     if count < 1 or count % levels:
         needed = "a whole number from 1 on" if levels == 1 else f"a multiple of {levels}, the number of levels"
         raise UserError(f"count={count}: give {needed}")
@@ -83,6 +82,6 @@ def _candidates(make: MakeChunk, limit: int, size: int, workers: int) -> Iterato
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         waiting = deque(pool.submit(make, chunk) for chunk in islice(chunks, workers))
         while waiting:
-            found = waiting.popleft().result()
+            candidates = waiting.popleft().result()
             waiting.extend(pool.submit(make, chunk) for chunk in islice(chunks, 1))
-            yield from found
+            yield from candidates

@@ -6,7 +6,9 @@ Importing the package must be cheap: heavy imports belong into the methods that 
 process imports the package too.
 """
 
+import base64
 import json
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +16,9 @@ from functools import partial
 from typing import Any, ClassVar, final
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import after_thought
+from compositionality.tasks.answers import after_thought
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.stream import distinct_problems
-from compositionality.tasks.truth import truth_text
 from compositionality.types import (
     LENGTH,
     NOT_READ,
@@ -32,6 +33,7 @@ from compositionality.types import (
     Verdict,
 )
 
+MAX_UNPACKED = 256 << 20  # bytes of a compressed cell once it is unpacked
 _FAILURES = {
     Reason.CORRECT: Failure.CORRECT,
     Reason.OVERLONG: Failure.OVERLONG,
@@ -70,8 +72,9 @@ class Column:
 
 
 def line_spans(gold: str, mark: str) -> list[Span]:
-    """Return the spans of a solution with a step NAME mark VALUES=RESULT a line; none if a line is none."""
-    spans, start = list[Span](), 0
+    """Return the spans of a solution in lines NAME mark VALUES=RESULT, a step each; none if a line is no step."""
+    spans: list[Span] = []
+    start = 0
     for step, line in enumerate(gold.splitlines(keepends=True)):
         ends = (line.find(mark) + 1, line.rfind("=") + 1, len(line))
         if not 0 < ends[0] <= ends[1]:
@@ -108,17 +111,17 @@ class Task(ABC):
     # ---- problems
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index`` of the stream (options, split, seed). UserError for a split that there is not."""
+        """Return the problem at ``index`` of the stream (options, split, seed). UserError for an unknown split."""
         del options, split, seed, index
         raise UserError(f"task {self.name} makes no problems; give rows made elsewhere")
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
-        """The problems at ``indices``, each with a key that is equal for two that count as the same problem."""
+        """Return the problems at ``indices``, each with a key that is equal for two that count as the same problem."""
         made = [self.problem(options, split, seed, index) for index in indices]
         return [(self.identity(problem).problem, problem) for problem in made]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """``count`` problems of one file, the same number at every level, none twice; ``workers`` processes.
+        """Return ``count`` problems of one file, the same number at every level, none twice; ``workers`` processes.
 
         A problem keeps the index of its candidate, so that ``problem`` gives it again.
         """
@@ -129,7 +132,7 @@ class Task(ABC):
 
     @final
     def verdict(self, response: str, ground_truth: str) -> Verdict:
-        """The verdict on a whole response; here alone its thought is cut off, so that no task pays one.
+        """Return the verdict on a whole response; here alone its thought is cut off, so that no task pays one.
 
         A thought is what stands before the last ``</think>``. A response that opens one and never closes it has no
         answer; one without either tag is judged whole, as the prompt may have opened the thought.
@@ -148,12 +151,12 @@ class Task(ABC):
         """
 
     def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
-        """The verdict on a right answer, after its chain of steps in the whole response; by default none is read."""
+        """Return the verdict on a right answer once the steps in the whole response are read; by default unchanged."""
         del response, ground_truth
         return verdict
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """The text that the judge reads, out of a row's ground truth, and its ``extra_info`` where that holds a part.
+        """Return the text that the judge reads, from a row's ground truth, and ``extra_info`` where it holds a part.
 
         ``ground_truth`` is that text already, or what files of others hold: a struct, or text without that part.
         UserError if it is neither.
@@ -162,7 +165,7 @@ class Task(ABC):
         return truth_text(ground_truth)
 
     def parse_truth(self, ground_truth: str) -> Any:
-        """What the judge reads out of a row's ground truth; any text if the task makes no rows. UserError if bad."""
+        """Return what the judge reads out of a ground truth; any text if the task makes no rows. UserError if bad."""
         if not self.modes:
             return ground_truth
         try:
@@ -171,15 +174,15 @@ class Task(ABC):
             raise UserError(f"ground_truth {ground_truth[:60]!r} is no JSON; make the problem file again") from error
 
     def gold(self, problem: Problem) -> str:
-        """A right completion, in the style that the problem asks for. UserError for a row or a task that has none."""
+        """Return a right completion in the style that the problem asks for. UserError for a row or task without one."""
         raise UserError(f"task {self.name} knows no right completion of {problem.prompt[:60]!r}")
 
     def gold_spans(self, problem: Problem) -> Sequence[Span]:
-        """Step and role of every character of ``gold``, in order: by ``gold_mark``; none if it is not written so."""
+        """Return step and role of every character of ``gold``, in order: by ``gold_mark``; none if not written so."""
         return line_spans(self.gold(problem), self.gold_mark) if self.gold_mark else ()
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
-        """A right completion with behaviours injected, another one for each ``seed``.
+        """Return a right completion with behaviours injected, another one for each ``seed``.
 
         UserError for behaviours that the task does not know; by default it knows none.
         """
@@ -189,18 +192,18 @@ class Task(ABC):
         return self.gold(problem)
 
     def reworded(self, problem: Problem, seed: int) -> Problem:
-        """The same problem in other words or another order, another one for each ``seed``. UserError if it has none."""
+        """Return the problem in other words or another order, by ``seed``. UserError for a task without such forms."""
         del problem, seed
         raise UserError(f"task {self.name} has no other form of its problems")
 
     # ---- what data and evaluation ask
 
     def identity(self, problem: Problem) -> Identity:
-        """What the ledger recognises the problem by. UserError for a row that is none of this task."""
+        """Return what the ledger recognises the problem by. UserError for a row of another task."""
         return Identity(problem.prompt)
 
     def cluster(self, problem: Problem) -> str:
-        """Equal for problems that are hard for the same reason: the composition, or the problem itself if it has none.
+        """Return a name that problems hard for the same reason share: the composition, or else the problem itself.
 
         Intervals over problems count clusters. Never raises.
         """
@@ -210,48 +213,101 @@ class Task(ABC):
             return problem.prompt
 
     def level(self, problem: Problem) -> int:
-        """The level that a problem really has, as far as it can be read off the problem."""
+        """Return the level that can be read off the problem."""
         return problem.level
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
-        """Whether the prompt asks what the ground truth answers; None where that cannot be told, as by default.
+        """Return whether the prompt asks what the ground truth answers; None where that cannot be told, as by default.
 
-        UserError for a row that is none of this task.
+        UserError for a row of another task.
         """
         del problem
         return None
 
     def facts(self, problem: Problem) -> Any:
-        """What the audit finds out about one problem. UserError for a row that is none of this task."""
+        """Return what the audit finds out about one problem. UserError for a row of another task."""
         return {"wrong_gold": self.verdict(self.gold(problem), problem.ground_truth).score < 1}
 
     def figures(self, facts: Sequence[Any]) -> dict[str, Any]:
-        """The facts of all problems of one level in figures: by default sums of ``wrong_…``, which count rows that are
-        not what they say, and means of the rest."""
+        """Return the facts of all problems of one level in figures: sums of ``wrong_…``, which count rows that are not
+        what they say, and means of the rest."""
         sums = {name: sum(fact[name] for fact in facts) for name in facts[0]}
         return {name: total if name.startswith("wrong_") else total / len(facts) for name, total in sums.items()}
 
     def skills(self, problem: Problem) -> Sequence[str]:
-        """Named functions that the problem asks for: accuracy is broken down by them. Default: metadata ``skills``."""
+        """Return named functions that the problem asks for, to break accuracy down. Default: metadata ``skills``."""
         return tuple(problem.metadata.get("skills") or ())
 
     def hide_definitions(self, prompt: str) -> str:
-        """The prompt without the definitions that it may show (Stage 1 trains without them)."""
+        """Return the prompt without the definitions that it may show (Stage 1 trains without them)."""
         return prompt
 
     def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-        """The class of a judged completion; by default only what the verdict says, and *unparsed* for the rest."""
+        """Return the class of a judged completion; by default what the verdict says, and *unparsed* for the rest."""
         del problem
         if verdict.reason is not Reason.CORRECT and completion.finish_reason == LENGTH:
             return Diagnosis(Failure.OVERLONG)
         return Diagnosis(_FAILURES.get(verdict.reason, Failure.UNPARSED))
 
     def read_chain(self, problem: Problem, text: str) -> ReadChain:
-        """``Diagnosis.chain`` alone: what holds of the steps of a completion; by default nothing can be told."""
+        """Return ``Diagnosis.chain``, what holds of the steps of a completion; by default nothing can be told."""
         del problem, text
         return NOT_READ
 
     def reference(self, problem: Problem) -> str | None:
-        """The true steps in words, as a model that judges completions sees them; None if there are none to show."""
+        """Return the true steps in words, as a model that judges completions sees them; None if there are none."""
         del problem
         return None
+
+
+# ---- ground truths and extra information of foreign rows
+
+
+def truth_text(ground_truth: Any) -> str:
+    """Return ``ground_truth`` as JSON text: itself if it is text already, else the struct that other libraries write.
+
+    numpy's arrays and numbers inside it count as lists and numbers; guru's ``{compressed: …}`` is unpacked.
+    UserError for anything else.
+    """
+    if isinstance(ground_truth, str):
+        return ground_truth
+    if isinstance(ground_truth, Mapping) and list(ground_truth) == ["compressed"]:
+        unpacked = _unpacked(ground_truth["compressed"], "ground_truth")
+        return unpacked if isinstance(unpacked, str) else json.dumps(unpacked)
+    try:
+        return json.dumps(ground_truth, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"ground_truth of type {type(ground_truth).__name__}: give JSON text or a struct") from error
+
+
+def row_info(extra_info: Any) -> Mapping[str, Any]:
+    """Return a row's ``extra_info``: a struct, or guru's compressed form of one, ``{part_1: …, part_2: …}``.
+
+    Empty for anything else. UserError for parts that cannot be unpacked.
+    """
+    if not isinstance(extra_info, Mapping):
+        return {}
+    if "part_1" not in extra_info:
+        return extra_info
+    names = [f"part_{number}" for number in range(1, len(extra_info) + 1)]
+    unpacked = _unpacked("".join(extra_info.get(name) or "" for name in names), "extra_info")
+    return unpacked if isinstance(unpacked, Mapping) else {}
+
+
+def _unpacked(packed: Any, name: str) -> Any:
+    """Return the JSON value that guru packs as gzip in base64."""
+    try:
+        raw = base64.b64decode(str(packed).strip() + "===")
+        opened = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        text = opened.decompress(raw, MAX_UNPACKED)
+        if not opened.eof:
+            raise ValueError("cut short, or too large")
+        return json.loads(text)
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise UserError(f"{name}: its compressed text cannot be unpacked ({error}); download the file again") from error
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

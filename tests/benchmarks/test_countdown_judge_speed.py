@@ -11,9 +11,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.library import paper_problems
-from compositionality.tasks.countdown.options import CountdownPaperOptions
-from compositionality.tasks.countdown.prompts import ground_truth
+from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
+from compositionality.tasks.countdown.wording import ground_truth
 
 GOAL = 5.0
 STEPS = "Let me try 3 * 5 = 15 first, then add the rest.\n"
@@ -35,7 +34,7 @@ def fastest(work: Callable[[], object], rounds: int) -> float:
 def test_judged_answers_per_second(benchmark: BenchmarkFixture, level: int) -> None:
     """512 answers to problems of the paper; where a plus can become a minus, every second answer is wrong."""
     countdown = pytest.importorskip("reasoning_gym.games.countdown", reason="the yardstick comes with the full set-up")
-    problems = list(paper_problems(CountdownPaperOptions((level,)), 512))
+    problems = list(TASK.problems(CountdownPaperOptions((level,)), "train", 0, 512))
     golds = [problem.metadata["expression"] for problem in problems]
     answers = [gold.replace(" + ", " - ", 1) if index % 2 else gold for index, gold in enumerate(golds)]
     cases = [

@@ -12,9 +12,8 @@ from collections.abc import Callable
 import pytest
 
 from compositionality.tasks.countdown import TASK
-from compositionality.tasks.countdown.clean import CountdownGenerator
-from compositionality.tasks.countdown.options import CountdownOptions
-from compositionality.tasks.countdown.solver import solve
+from compositionality.tasks.countdown.clean import CountdownOptions
+from compositionality.tasks.countdown.solve import solve
 
 GOAL, SOLVING_GOAL = 100, 1.0
 
@@ -30,8 +29,8 @@ def per_second(count: int, make: Callable[[], object], rounds: int) -> float:
 
 
 def ours(levels: tuple[int, ...], count: int, rounds: int) -> float:
-    task = CountdownGenerator(CountdownOptions(levels=levels))
-    return per_second(count, lambda: list(TASK.problems(task.options, "train", 1, count)), rounds)
+    options = CountdownOptions(levels=levels)
+    return per_second(count, lambda: list(TASK.problems(options, "train", 1, count)), rounds)
 
 
 def library(levels: tuple[int, int], count: int, rounds: int) -> float:

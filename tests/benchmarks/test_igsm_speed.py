@@ -10,7 +10,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.generate import IgsmOptions
 
 GOAL = 300
 COUNT = 200

@@ -13,8 +13,8 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.tasks.string import TASK
+from compositionality.tasks.string.clean import StringOptions
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.options import StringOptions
 from compositionality.tasks.string.paper import PaperFile, paper_problems
 
 ORIGINAL = "the original: 4,500-5,900 rows/s"

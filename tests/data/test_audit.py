@@ -15,8 +15,7 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.tasks.string import TASK
-from compositionality.tasks.string.clean import StringGenerator
-from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.tasks.string.paper import PAPER_FILES, paper_problems
 
 

@@ -11,9 +11,8 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import to_table
 from compositionality.errors import UserError
 from compositionality.tasks.countdown import TASK
-from compositionality.tasks.countdown.clean import CountdownGenerator
-from compositionality.tasks.countdown.library import paper_problems
-from compositionality.tasks.countdown.options import CountdownOptions, CountdownPaperOptions
+from compositionality.tasks.countdown.clean import CountdownOptions, problems
+from compositionality.tasks.countdown.task import CountdownPaperOptions
 
 
 def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
@@ -40,9 +39,9 @@ def test_p03_planted_flaws_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> None:
-    task = CountdownGenerator(CountdownOptions(levels=(2,)))
+    options = CountdownOptions(levels=(2,))
     path = tmp_path / "moved.parquet"
-    table = to_table([task.render(item, 1) for item in task.items("train", 1, range(20))], "test").to_pylist()
+    table = to_table(list(problems(options, "train", 1, range(20))), "test").to_pylist()
     table[3]["extra_info"]["expression"] = "1+1"
     _, (level,) = audit_file(write_rows(path, table))
     assert (level["wrong_gold"], level["wrong_stream"]) == (1, 20)
@@ -50,8 +49,8 @@ def test_a_wrong_gold_answer_and_a_wrong_stream_are_counted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("style", ["text", "compact"])
 def test_prompts_that_are_not_the_truths_are_counted(tmp_path: Path, style: str) -> None:
-    task = CountdownGenerator(CountdownOptions(levels=(3,), style=style))
-    table = to_table([task.render(item, 1) for item in task.items("train", 1, range(20))], "train").to_pylist()
+    options = CountdownOptions(levels=(3,), style=style)
+    table = to_table(list(problems(options, "train", 1, range(20))), "train").to_pylist()
     table[3]["prompt"] = table[5]["prompt"]
     _, (level,) = audit_file(write_rows(tmp_path / "f.parquet", table))
     assert (level["wrong_prompt"], level["wrong_level"], level["prompt_unchecked"]) == (1, 0, 0)
@@ -81,7 +80,7 @@ def test_p03_clean_files_are_sound(tmp_path: Path, options: CountdownOptions) ->
 def test_the_papers_file_repeats_problems(tmp_path: Path) -> None:
     pytest.importorskip("reasoning_gym")
     path = tmp_path / "paper.parquet"
-    write_table(to_table(list(paper_problems(CountdownPaperOptions((2,)), 2000)), "train"), path)
+    write_table(to_table(list(TASK.problems(CountdownPaperOptions((2,)), "train", 0, 2000)), "train"), path)
     _, (level,) = audit_file(path)
     assert (level["rows"], level["duplicates"], level["solvable"], level["wrong_gold"]) == (2000, 141, 1, 0)
 

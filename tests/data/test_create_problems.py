@@ -75,7 +75,7 @@ def test_p18_options_of_countdown_problems(tmp_path: Path, options: dict[str, An
 
 
 def test_levels_that_have_no_more_problems_are_found_out_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compositionality.tasks.stream.BARREN", 100)
+    monkeypatch.setattr("compositionality.tasks.stream.MAX_CANDIDATES_WITHOUT_NEW", 100)
     options = {"levels": [2], "numbers": [1, 2], "target": [1, 3], "count": 10**6}
     told = refused(tmp_path, "countdown", "clean", options)
     found = re.fullmatch(r"level 2 has only (\d+) different problems among (\d+) candidates; .*", told)

@@ -11,7 +11,7 @@ from compositionality.data.problems import RowFormat, read_problems
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.reward.verl_reward import compute_score
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import truth_text
 
 TINYZERO = {"target": 22, "numbers": [3, 5, 7]}
 RIGHT, WRONG = "<think>3*5=15</think>\n<answer>3*5+7</answer>", "<answer>3+5+7</answer>"

@@ -14,7 +14,7 @@ from compositionality.rollout.store import shard_table
 from compositionality.tasks.registry import find_judge
 from compositionality.tasks.string.expression import chain_text, parse_program
 from compositionality.tasks.string.functions import ALIASES, Chain, frozen_operation
-from compositionality.tasks.string.prompts import compact_trace
+from compositionality.tasks.string.wording import compact_trace
 from compositionality.types import Completion
 
 Answer = Callable[[int, int, str], str]

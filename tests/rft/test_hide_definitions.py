@@ -4,10 +4,9 @@ from itertools import islice
 
 import pytest
 
-from compositionality.tasks.string.clean import StringGenerator
-from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.tasks.string.paper import PaperFile, paper_problems
-from compositionality.tasks.string.prompts import hide_definitions, json_prompt, main_solution
+from compositionality.tasks.string.wording import hide_definitions, json_prompt, main_solution
 
 DEFINITION = 'def func_3(s):\n    """Sort the characters."""\n    return "".join(sorted(s))'
 WITH_IMPORT = "import math\n\n" + DEFINITION

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.countdown import TASK
-from compositionality.tasks.countdown.clean import CountdownGenerator
-from compositionality.tasks.countdown.options import CountdownOptions
-from compositionality.tasks.countdown.partition import SEED_CLASSES, SPLITS, owner
-from compositionality.tasks.countdown.solver import Solution, solve
+from compositionality.tasks.countdown.clean import CountdownOptions, owner, problems
+from compositionality.tasks.countdown.solve import Solution, solve
+from compositionality.tasks.draws import SEED_CLASSES, SPLITS
 from compositionality.tasks.registry import find_judge
 from compositionality.types import Problem, Reason
 
@@ -52,8 +51,7 @@ def digest(options: CountdownOptions, workers: int = 1, count: int = 60) -> str:
 
 
 def some(options: CountdownOptions, split: str = "train", seed: int = 1, count: int = 60) -> list[Problem]:
-    task = CountdownGenerator(options)
-    return [task.render(item, seed) for item in task.items(split, seed, range(count))]
+    return list(problems(options, split, seed, range(count)))
 
 
 def asked(problem: Problem) -> tuple[list[int], int]:
@@ -83,15 +81,13 @@ def test_p01_number_of_processes_does_not_matter(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", ALL)
 def test_p01_access_by_index_equals_iteration(name: str) -> None:
-    task = CountdownGenerator(ALL[name])
-    for problem in islice(TASK.problems(task.options, "test", 3, 60), 20):
-        assert task.problem("test", 3, problem.index) == problem
+    for problem in islice(TASK.problems(ALL[name], "test", 3, 60), 20):
+        assert TASK.problem(ALL[name], "test", 3, problem.index) == problem
 
 
 def test_p01_a_batch_in_any_order_gives_the_same() -> None:
-    task = CountdownGenerator(COMPACT)
-    alone = {index: next(task.items("train", 1, [index])) for index in (7, 3, 1000, 8)}
-    assert list(task.items("train", 1, [1000, 8, 7, 3])) == [alone[index] for index in (1000, 8, 7, 3)]
+    alone = {index: TASK.problem(COMPACT, "train", 1, index) for index in (7, 3, 1000, 8)}
+    assert list(problems(COMPACT, "train", 1, [1000, 8, 7, 3])) == [alone[index] for index in (1000, 8, 7, 3)]
 
 
 @settings(max_examples=25, deadline=None)
@@ -114,14 +110,14 @@ def test_p02_every_problem_shows_whose_it_is(split: str, seed: int, name: str) -
 
 
 def test_p02_streams_are_large_in_small_ranges_and_say_when_they_are_empty() -> None:
-    task = CountdownGenerator(CountdownOptions(levels=(2,), numbers=(1, 20), target=(1, 99), style="compact"))
+    options = CountdownOptions(levels=(2,), numbers=(1, 20), target=(1, 99), style="compact")
     sizes = {}
     for split in SPLITS:
         for seed in range(SEED_CLASSES):
             with pytest.raises(
                 UserError, match=r"level 2 has only \d+ different problems among .*; ask for fewer"
             ) as e:
-                list(TASK.problems(task.options, split, seed, 400))
+                list(TASK.problems(options, split, seed, 400))
             sizes[split, seed] = int(str(e.value).split("only ")[1].split()[0])
     every = {(a, b, t) for a in range(1, 21) for b in range(a, 21) for t in (a + b, b - a, a * b, b / a)}
     assert sum(sizes.values()) == sum(1 <= t <= 99 and t == int(t) for _, _, t in every)
@@ -178,19 +174,19 @@ def test_targets_are_spread_over_what_the_numbers_reach() -> None:
 
 
 def test_rows() -> None:
-    problem = CountdownGenerator(replace(COMPACT, levels=(3,), use="any")).problem("train", 1, 4)
+    problem = TASK.problem(replace(COMPACT, levels=(3,), use="any"), "train", 1, 4)
     numbers, target = asked(problem)
     assert (problem.data_source, problem.level) == ("countdown-clean-level3", 3)
     assert problem.prompt == f"+-*/:{'|'.join(map(str, numbers))}>{target}"
     truth = {"target": target, "numbers": numbers, "style": "compact", "use": "any"}
     assert json.loads(problem.ground_truth) == truth
-    text = CountdownGenerator(PLAIN).problem("train", 1, 0)
+    text = TASK.problem(PLAIN, "train", 1, 0)
     assert "<answer>" in text.prompt
     assert "</answer>" not in text.prompt
-    assert "</answer>" not in CountdownGenerator(replace(PLAIN, use="any")).problem("train", 1, 0).prompt
+    assert "</answer>" not in TASK.problem(replace(PLAIN, use="any"), "train", 1, 0).prompt
 
 
 def test_ranges_without_a_sound_problem_are_refused() -> None:
-    task = CountdownGenerator(CountdownOptions(levels=(2,), numbers=(1, 3), target=(7, 9)))
+    options = CountdownOptions(levels=(2,), numbers=(1, 3), target=(7, 9))
     with pytest.raises(UserError, match="no sound problem of level 2"):
-        task.problem("train", 2, 0)
+        TASK.problem(options, "train", 2, 0)

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from compositionality.errors import UserError
 from compositionality.tasks.arithmetic import MAX_DIGITS, MAX_LENGTH, is_legal, to_postfix, tokenize, value_of
 from compositionality.tasks.countdown import judge as judge_module
-from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.prompts import compact_prompt, text_prompt
-from compositionality.tasks.countdown.truth import MAX_NUMBERS
+from compositionality.tasks.countdown.judge import MAX_NUMBERS, judge_countdown
+from compositionality.tasks.countdown.wording import compact_prompt, text_prompt
 from compositionality.tasks.registry import find_judge
 from compositionality.types import Reason
 

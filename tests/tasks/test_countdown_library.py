@@ -15,10 +15,9 @@ pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full s
 
 @pytest.mark.parametrize("level", [2, 3, 4, 5])
 def test_all_gold_answers_of_the_library_are_accepted(level: int) -> None:
-    from compositionality.tasks.countdown.library import paper_problems
-    from compositionality.tasks.countdown.options import CountdownPaperOptions
+    from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
 
-    for problem in paper_problems(CountdownPaperOptions((level,)), 512):
+    for problem in TASK.problems(CountdownPaperOptions((level,)), "train", 0, 512):
         expression = problem.metadata["expression"]
         assert judge_countdown(f"<answer>{expression}</answer>", problem.ground_truth).score == 1, expression
         longer = f"<answer>{expression} + 0</answer>"

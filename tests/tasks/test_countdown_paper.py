@@ -6,10 +6,9 @@ import json
 import pytest
 
 from compositionality.errors import UserError
-from compositionality.tasks.countdown.library import paper_problems
-from compositionality.tasks.countdown.options import CountdownPaperOptions
-from compositionality.tasks.countdown.prompts import text_answer
-from compositionality.tasks.countdown.solver import solve
+from compositionality.tasks.countdown.solve import solve
+from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
+from compositionality.tasks.countdown.wording import text_answer
 from compositionality.tasks.registry import find_judge
 from compositionality.types import Problem, Reason
 
@@ -30,7 +29,7 @@ def digest(problems: list[Problem]) -> str:
 
 @pytest.mark.parametrize(("level", "count"), GOLDEN)
 def test_the_papers_problems_are_solvable_and_their_gold_answers_right(level: int, count: int) -> None:
-    problems = list(paper_problems(CountdownPaperOptions((level,)), count))
+    problems = list(TASK.problems(CountdownPaperOptions((level,)), "train", 0, count))
     assert digest(problems) == GOLDEN[level, count]
     for problem in problems:
         truth = json.loads(problem.ground_truth)
@@ -48,18 +47,18 @@ def test_every_tenth_row_of_the_whole_training_file(monkeypatch: pytest.MonkeyPa
 
     row = CountdownDataset.__getitem__
     monkeypatch.setattr(CountdownDataset, "__getitem__", lambda self, index: row(self, 10 * index))
-    problems = list(paper_problems(CountdownPaperOptions((2,)), 5_000))
+    problems = list(TASK.problems(CountdownPaperOptions((2,)), "train", 0, 5_000))
     assert digest(problems) == EVERY_TENTH
     truths = [json.loads(problem.ground_truth) for problem in problems]
     assert len({(truth["target"], *sorted(truth["numbers"])) for truth in truths}) == 4_067
 
 
 def test_rows_go_level_after_level() -> None:
-    rows = [(problem.level, problem.index) for problem in paper_problems(CountdownPaperOptions((3, 4)), 4)]
+    rows = [(problem.level, problem.index) for problem in TASK.problems(CountdownPaperOptions((3, 4)), "train", 0, 4)]
     assert rows == [(3, 0), (3, 1), (4, 0), (4, 1)]
 
 
 @pytest.mark.parametrize(("levels", "count"), [((), 1), ((1,), 1), ((3, 4), 5), ((3,), 0)])
 def test_bad_options_are_refused(levels: tuple[int, ...], count: int) -> None:
     with pytest.raises(UserError):
-        list(paper_problems(CountdownPaperOptions(levels), count))
+        list(TASK.problems(CountdownPaperOptions(levels), "train", 0, count))

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
+from compositionality.tasks.countdown.clean import whole_values
 from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.options import OPERATOR_SETS
-from compositionality.tasks.countdown.plan import make_plan
-from compositionality.tasks.countdown.prompts import compact_trace, ground_truth, text_answer
-from compositionality.tasks.countdown.search import whole_values
-from compositionality.tasks.countdown.solver import solve
+from compositionality.tasks.countdown.solve import OPERATOR_SETS, make_plan, solve
+from compositionality.tasks.countdown.wording import compact_trace, ground_truth, text_answer
 from compositionality.types import Reason
 
 PRIME = 2**127 - 1

@@ -14,14 +14,12 @@ from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, va
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, BRIDGE, PLAIN, Behaviours, flat
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.behaviours import other_order, other_premises, plan_steps
-from compositionality.tasks.igsm.dependency import MOST_PARENTS
-from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmGenerator, IgsmItem
+from compositionality.tasks.igsm.draw import MAX_PARENTS
+from compositionality.tasks.igsm.generate import BINS, N_BINS, IgsmItem, IgsmOptions, draw_item, level_at
 from compositionality.tasks.igsm.graph import Quantity, QuantityGraph
 from compositionality.tasks.igsm.names import BUILT_IN, read_systems
-from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
-from compositionality.tasks.igsm.solution import write_solution
+from compositionality.tasks.igsm.solution import other_order, other_premises, plan_steps, write_solution
 from compositionality.tasks.igsm.task import graph_in
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 
@@ -36,8 +34,7 @@ NOUNS = nouns_of(*[list(reversed(system)) for system in read_systems("")])
 
 
 def items(options: IgsmOptions, count: int, split: str = "train") -> Iterator[IgsmItem]:
-    generator = IgsmGenerator(options)
-    return (generator.item(split, 1, index) for index in range(count))
+    return (draw_item(options, split, 1, index) for index in range(count))
 
 
 def needed(graph: QuantityGraph) -> set[Quantity]:
@@ -60,7 +57,7 @@ def test_a_problem_is_what_its_level_says(name: str) -> None:
         for place, one in enumerate(graph.order):
             assert set(graph.parents(one)) <= set(graph.order[:place])
         for equation in graph.equations.values():
-            assert 1 <= len(equation.parents) + (equation.constant is not None) <= MOST_PARENTS
+            assert 1 <= len(equation.parents) + (equation.constant is not None) <= MAX_PARENTS
         assert SIZES[name].redundant or set(graph.equations) <= set(graph.order)
 
 
@@ -89,9 +86,8 @@ def test_the_text_alone_determines_the_answer_of_5000_problems() -> None:
 
 def test_the_papers_law_of_operations() -> None:
     """P(15) = 11/36 … P(20) = 1/36: chi-square with 5 degrees of freedom, 99.9 %."""
-    generator = IgsmGenerator(SIZES["paper"])
     count = 3600
-    counts = Counter(generator.level(Draws(f"law {index}".encode()), index) for index in range(count))
+    counts = Counter(level_at(SIZES["paper"], Draws(f"law {index}".encode()), index) for index in range(count))
     expected = {15 + place: count * share / 36 for place, share in enumerate((11, 9, 7, 5, 3, 1))}
     assert sum((counts[level] - wanted) ** 2 / wanted for level, wanted in expected.items()) < 20.5
 

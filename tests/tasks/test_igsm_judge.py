@@ -10,7 +10,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import BRIDGE, PLAIN, Behaviours
 from compositionality.tasks.igsm import TASK
-from compositionality.tasks.igsm.options import IgsmOptions
+from compositionality.tasks.igsm.generate import IgsmOptions
 from compositionality.tasks.igsm.task import graph_in
 from compositionality.types import LENGTH, Completion, Problem
 

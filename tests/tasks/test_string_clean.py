@@ -14,23 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compositionality.errors import UserError
+from compositionality.tasks.draws import SPLITS
 from compositionality.tasks.string import TASK
-from compositionality.tasks.string.clean import StringGenerator
+from compositionality.tasks.string.clean import StringGenerator, StringOptions, checksum, owned_checksum, owner
 from compositionality.tasks.string.expression import (
     Apply,
     Expression,
+    chain_text,
     evaluate,
-    from_chain,
     nodes,
+    parse,
     parse_program,
     uses_input,
 )
+from compositionality.tasks.string.facts import fingerprint
 from compositionality.tasks.string.functions import ATOMS, Operation
-from compositionality.tasks.string.identity import fingerprint
-from compositionality.tasks.string.options import StringOptions
-from compositionality.tasks.string.partition import SPLITS, checksum, owned_checksum, owner
 from compositionality.tasks.string.prior import PRIOR
-from compositionality.tasks.string.prompts import compact_trace
+from compositionality.tasks.string.wording import compact_trace
 from compositionality.types import Problem, Reason
 
 PLAIN = StringOptions(levels=(1, 2, 3))
@@ -134,7 +134,7 @@ def test_p03_depth_is_real(name: str, index: int, split: str, seed: int) -> None
     options = ALL[name]
     task = StringGenerator(options)
     item = task.item(split, seed, index)
-    expression = item.expression or from_chain(item.chain)
+    expression = item.expression or parse(chain_text(item.chain))
     assert depth(expression) == item.level
     for node in nodes(expression):
         if isinstance(node, Apply):

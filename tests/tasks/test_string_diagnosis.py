@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.string import TASK
-from compositionality.tasks.string.diagnosis.classify import applications, classify, read_trace
-from compositionality.tasks.string.diagnosis.program import Program, read_program
-from compositionality.tasks.string.diagnosis.trace import Fault
+from compositionality.tasks.string.diagnose import applications, classify, read_trace
 from compositionality.tasks.string.expression import chain_text, evaluate, parse
-from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation
+from compositionality.tasks.string.functions import ATOMS, Chain, Operation, frozen_operation, run_steps
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.prompts import compact_prompt, compact_trace, ground_truth, main_solution, run_steps
+from compositionality.tasks.string.program import Fault, Program, read_program
+from compositionality.tasks.string.wording import compact_prompt, compact_trace, ground_truth, main_solution
 from compositionality.types import Completion, Diagnosis, Failure, Problem, Reason, Verdict
 
 CHAIN: Chain = tuple(frozen_operation(ATOMS[number]) for number in (2, 14, 16))  # cabbe → cabe → ccaabbee → ccbb

@@ -7,6 +7,7 @@ from itertools import combinations
 import pytest
 
 from compositionality.errors import UserError
+from compositionality.tasks.string.facts import PROBES, fingerprint
 from compositionality.tasks.string.functions import (
     ALIASES,
     ATOMS,
@@ -19,7 +20,6 @@ from compositionality.tasks.string.functions import (
     select_functions,
     side,
 )
-from compositionality.tasks.string.identity import PROBES, fingerprint
 from compositionality.tasks.string.prior import PRIOR, prior_functions
 
 MOST = 210

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from compositionality.errors import UserError
 from compositionality.tasks.string.judge import judge_string
-from compositionality.tasks.string.prompts import json_prompt, main_solution
+from compositionality.tasks.string.wording import json_prompt, main_solution
 from compositionality.types import Reason
 
 GOLD = "abc"

@@ -7,7 +7,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import ANALYSIS_LEVELS, PLAIN, Behaviours
 from compositionality.tasks.string import TASK
-from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.clean import StringOptions
 from compositionality.types import Completion, Problem
 
 OPTIONS = StringOptions(

@@ -12,9 +12,8 @@ def make(folder: Path) -> Path:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.options import StringOptions
-    from compositionality.tasks.string.prompts import compact_trace
+    from compositionality.tasks.string.clean import StringGenerator, StringOptions
+    from compositionality.tasks.string.wording import compact_trace
     from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 

@@ -23,8 +23,7 @@ from own_rows import OWN, write_own_rows
 from compositionality.data.artefact import verify
 from compositionality.data.problems import to_table
 from compositionality.rollout.model_folder import load_tokenizer
-from compositionality.tasks.string.clean import StringGenerator
-from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.metrics import FLOPS, PAPER_FLOPS, read_metrics
 
 SHORT = ["engine=verl", "run.device=cpu", "optim.lr=1e-3", "trainer.save_every=0", "algorithm.kl=k3"]

@@ -94,8 +94,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def two_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.options import StringOptions
+    from compositionality.tasks.string.clean import StringGenerator, StringOptions
 
     folder = tmp_path_factory.mktemp("cluster")
     make_model(folder / "model")

@@ -28,8 +28,7 @@ ASKED, RESPONSE = {"role": "user", "content": "1+1?"}, "one and one\n</think>\n\
 @pytest.fixture(scope="module", params=REASONING)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with model/, rows.parquet and problems.parquet."""
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.options import StringOptions
+    from compositionality.tasks.string.clean import StringGenerator, StringOptions
 
     folder = tmp_path_factory.mktemp(request.param)
     make_reasoning(folder / "model", request.param)

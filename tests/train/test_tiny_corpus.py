@@ -11,7 +11,7 @@ import pytest
 from compositionality.errors import UserError
 from compositionality.tasks.string.functions import ATOMS, TWINS, frozen_operation
 from compositionality.tasks.string.prior import PRIOR, prior_functions
-from compositionality.tasks.string.prompts import compact_trace
+from compositionality.tasks.string.wording import compact_trace
 from compositionality.train.tiny.batches import PackedBatches
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer, definition_names
 from compositionality.train.tiny.settings import Packing

@@ -8,8 +8,7 @@ from compositionality.config.cli import parse
 from compositionality.config.profile import layers_of, load_profile, profile_names
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
-from compositionality.tasks.string.clean import StringGenerator
-from compositionality.tasks.string.options import StringOptions
+from compositionality.tasks.string.clean import StringGenerator, StringOptions
 from compositionality.train.dist import join_mesh
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.grpo_settings import check_settings as check_grpo

@@ -19,7 +19,7 @@ from compositionality.gpus import gpu_share
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick
 from compositionality.rollout.sampler.decoder import Decoder
 from compositionality.rollout.sampler.kv_cache import CachedAttention, CachedBatch, Numbers, concatenate, prefill
-from compositionality.tasks.draws import STRIDE, mix
+from compositionality.tasks.draws import STRIDE, scramble
 from compositionality.types import LENGTH, STOP, Completion
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -209,7 +209,7 @@ def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
 def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> Floats:
     """Numbers in (0, 1) with 32 bits, each a hash (splitmix64) of a seed and a counter."""
     steps = counters.astype(np.uint64) * STRIDE
-    return ((mix(mix(seeds) + steps) >> np.uint64(32)) + 0.5) / 2**32
+    return ((scramble(scramble(seeds) + steps) >> np.uint64(32)) + 0.5) / 2**32
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import truth_text
 
 _CALLS = """import json
 CASES = json.loads({cases!r})

@@ -1,4 +1,4 @@
-"""What Countdown problems really hold: every row is solved again."""
+"""What the audit finds out about Countdown problems: every row is solved again."""
 
 import re
 from collections import Counter
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from compositionality.tasks.countdown.judge import judge_countdown
-from compositionality.tasks.countdown.partition import SEED_CLASSES, owner
-from compositionality.tasks.countdown.prompts import compact_prompt, ground_truth, text_answer, text_prompt
-from compositionality.tasks.countdown.solver import solve
-from compositionality.tasks.countdown.truth import Truth, read_ground_truth
+from compositionality.tasks.countdown.clean import owner
+from compositionality.tasks.countdown.judge import Truth, judge_countdown, read_ground_truth
+from compositionality.tasks.countdown.solve import solve
+from compositionality.tasks.countdown.wording import compact_prompt, ground_truth, text_answer, text_prompt
+from compositionality.tasks.draws import SEED_CLASSES
 from compositionality.types import Problem
 
 _LISTED = re.compile(r"\ACountdown: reach .*\n\nNumbers: (?P<numbers>\d{1,15}(?:, \d{1,15})*)\n")
@@ -31,29 +31,31 @@ class CountdownFacts:
 
 
 def problem_facts(problem: Problem) -> CountdownFacts:
-    """Solve a problem again and see what its row says of it. UserError for one that is too large to solve."""
+    """Solve a problem again and compare it with its row. UserError for one that is too large to solve."""
     truth = read_ground_truth(problem.ground_truth)
-    found = solve(truth.numbers, truth.target, truth.operators, "any")
-    level, gold = len(truth.numbers), problem.metadata.get("expression")
-    allowed = [one for one in found if truth.use == "any" or one.operations == level - 1]
-    said = ground_truth(truth.numbers, truth.target, "text", truth.use, truth.operators)
+    solutions = solve(truth.numbers, truth.target, truth.operators, "any")
+    level = len(truth.numbers)
+    allowed = [solution for solution in solutions if truth.use == "any" or solution.operations == level - 1]
+    gold = problem.metadata.get("expression")
+    text_truth = ground_truth(truth.numbers, truth.target, "text", truth.use, truth.operators)
     return CountdownFacts(
         truth=truth,
         solutions=len(allowed),
-        whole=any(one.whole for one in allowed),
-        fewest=min([one.operations + 1 for one in found], default=level),
-        wrong_gold=gold is not None and judge_countdown(text_answer(gold), said).score < 1,
+        whole=any(solution.whole for solution in allowed),
+        fewest=min([solution.operations + 1 for solution in solutions], default=level),
+        wrong_gold=gold is not None and judge_countdown(text_answer(gold), text_truth).score < 1,
         wrong_stream=_in_wrong_stream(problem, truth),
     )
 
 
 def level_figures(rows: Sequence[CountdownFacts]) -> dict[str, Any]:
-    """Figures of the problems of one level (numbers given); shares are of rows.
+    """Return figures of the problems of one level (numbers given); shares are of rows.
 
     fewer_numbers: trivial rows, whose target some of the numbers reach without the others; target_given: it is even one
     of them.
     """
-    level, solutions = len(rows[0].truth.numbers), [row.solutions for row in rows]
+    level = len(rows[0].truth.numbers)
+    solutions = [row.solutions for row in rows]
     targets = [row.truth.target for row in rows]
     return {
         "wrong_gold": sum(row.wrong_gold for row in rows),
@@ -71,14 +73,14 @@ def level_figures(rows: Sequence[CountdownFacts]) -> dict[str, Any]:
     }
 
 
-def asks_its_truth(problem: Problem) -> bool | None:
-    """Whether the prompt asks for this target with these numbers; None where it writes no digits."""
+def prompt_matches_truth(problem: Problem) -> bool | None:
+    """Return whether the prompt asks for this target with these numbers; None where it writes no digits."""
     truth = read_ground_truth(problem.ground_truth)
-    found = _LISTED.search(problem.prompt) if truth.style == "text" else _COMPACT.fullmatch(problem.prompt)
-    if found is None:  # the words of others
+    match = _LISTED.search(problem.prompt) if truth.style == "text" else _COMPACT.fullmatch(problem.prompt)
+    if match is None:  # the words of others
         digits = Counter(map(int, re.findall(r"\d{1,15}", problem.prompt)))
         return Counter([*truth.numbers, truth.target]) <= digits if digits else None
-    listed = [int(number) for number in re.findall(r"\d+", found["numbers"])]
+    listed = [int(number) for number in re.findall(r"\d+", match["numbers"])]
     rendered = (
         text_prompt(listed, truth.target, truth.operators, truth.use)
         if truth.style == "text"

@@ -6,10 +6,16 @@ Compact style: the whole response is steps, one a line, ``REST,A*B=C``; REST is 
 The numbers are checked before anything is computed, so the size of every value is bounded by the ground truth.
 """
 
+import json
 from collections import Counter
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from compositionality.errors import UserError
+from compositionality.tasks.answers import last_answer
 from compositionality.tasks.arithmetic import (
+    MAX_DIGITS,
     MAX_LENGTH,
     SPACE,
     Token,
@@ -21,11 +27,78 @@ from compositionality.tasks.arithmetic import (
     value_of,
     whole_number,
 )
-from compositionality.tasks.countdown.truth import Truth, read_ground_truth
+from compositionality.tasks.countdown.wording import OPERATORS
 from compositionality.types import Reason, Verdict
 
-_OPEN, _CLOSE = "<answer>", "</answer>"
 _NO_ANSWER = Verdict(0.0, Reason.NO_ANSWER)
+MAX_NUMBERS = 16
+STYLES = ("text", "compact")
+USES = ("all", "any")
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Target, numbers in ascending order, and the rules: style, use ("all" or "any" numbers), allowed operators."""
+
+    target: int
+    numbers: tuple[int, ...]
+    style: str = "text"
+    use: str = "all"
+    operators: str = OPERATORS
+
+
+@lru_cache(maxsize=4096)
+def read_ground_truth(ground_truth: str) -> Truth:
+    """Return the rules in the JSON text of a row; UserError if it is damaged.
+
+    Ours and TinyZero's hold ``target`` and ``numbers`` (columns of others ``nums``), the paper's ``answer`` and
+    ``numbers``; an entry of reasoning-gym holds both under ``metadata``. A value of null is read as an absent one.
+    """
+    try:
+        fields = json.loads(ground_truth)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(ground_truth, "is no JSON text") from error
+    fields = fields.get("metadata", fields) if isinstance(fields, dict) else None
+    if not isinstance(fields, dict):
+        raise _damaged(ground_truth, "is no object with target and numbers")
+    present = {name: value for name, value in fields.items() if value is not None}
+    target: Any = present.get("target", present.get("answer"))
+    numbers: Any = present.get("numbers", present.get("nums"))
+    rules = (present.get("style", STYLES[0]), present.get("use", USES[0]), present.get("operators", OPERATORS))
+    fault = _fault(target, numbers, *rules)
+    if fault:
+        raise _damaged(ground_truth, fault)
+    return Truth(target, tuple(sorted(numbers)), *rules)
+
+
+def _fault(target: Any, numbers: Any, style: Any, use: Any, operators: Any) -> str | None:
+    """Return what is wrong with the fields of a ground truth, or None."""
+    if target is None:
+        return "has no target"
+    if not _is_whole(target):
+        return f"has a target that is no whole number of up to {MAX_DIGITS} digits"
+    if not isinstance(numbers, list):
+        return "has no list of numbers"
+    if not 1 <= len(numbers) <= MAX_NUMBERS:
+        return f"has {len(numbers)} numbers; 1 to {MAX_NUMBERS} are judged"
+    if not all(_is_whole(number) and number > 0 for number in numbers):
+        return f"has numbers that are no positive whole numbers of up to {MAX_DIGITS} digits"
+    if style not in STYLES or use not in USES:
+        return "must have the style text or compact and use all or any"
+    if not isinstance(operators, str) or not operators or not set(operators) <= set(OPERATORS):
+        return f"must have operators out of {OPERATORS}"
+    return None
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and abs(value) < 10**MAX_DIGITS
+
+
+def _damaged(ground_truth: str, fault: str) -> UserError:
+    return UserError(f"ground_truth {ground_truth[:80]!r} {fault}; make the problem file again")
+
+
+# ---- verdicts
 
 
 class _ClaimedStep(NamedTuple):
@@ -44,7 +117,7 @@ def judge_countdown(response: str, ground_truth: str) -> Verdict:
 
 
 def _judge_text(response: str, truth: Truth) -> Verdict:
-    answer = last_answer(response)
+    answer = last_answer(response, SPACE)
     if not answer:
         return _NO_ANSWER
     if len(answer) > MAX_LENGTH:
@@ -52,7 +125,8 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
     expression, equals, claim = plain_signs(answer).partition("=")
     tokens = tokenize(expression)
     claim = claim.strip(SPACE)
-    if tokens is None or not is_legal(tokens, truth.operators) or (equals and not _is_whole(claim)):
+    is_claim = not equals or whole_number(claim.removeprefix("-")) is not None
+    if tokens is None or not is_legal(tokens, truth.operators) or not is_claim:
         return _verdict(Reason.ILLEGAL, answer)
     if not _are_given(tokens, truth):
         return _verdict(Reason.WRONG_NUMBERS, answer)
@@ -61,22 +135,8 @@ def _judge_text(response: str, truth: Truth) -> Verdict:
     return _verdict(Reason.CORRECT, answer)
 
 
-def _is_whole(claim: str) -> bool:
-    return whole_number(claim.removeprefix("-")) is not None
-
-
-def last_answer(response: str) -> str | None:
-    """What the last opening tag that is closed holds, up to its first closing tag; None if there is none."""
-    last_close = response.rfind(_CLOSE)
-    start = response.rfind(_OPEN, 0, last_close) if last_close >= 0 else -1
-    if start < 0:
-        return None
-    start += len(_OPEN)
-    return response[start : response.find(_CLOSE, start)].strip(SPACE)
-
-
 def _are_given(tokens: list[Token], truth: Truth) -> bool:
-    """True if the literals are the given numbers, each as often as given; a part of them with use "any"."""
+    """Return whether the literals are the given numbers, each as often as given; a part of them with use "any"."""
     literals = [token for token in tokens if isinstance(token, int)]
     if truth.use == "any":
         return Counter(literals) <= Counter(truth.numbers)
@@ -96,7 +156,7 @@ def _judge_compact(response: str, truth: Truth) -> Verdict:
 
 
 def _read_step(line: str, operators: str) -> _ClaimedStep | None:
-    """The step behind the last comma of ``line``; None if it is not ``A*B=C`` in plain digits without a space."""
+    """Return the step behind the last comma; None if it is not ``A*B=C`` in plain digits without a space."""
     _, comma, step = line.rpartition(",")
     operation, _, result = step.partition("=")
     sign = next((character for character in operation if character in operators), "")
@@ -110,7 +170,7 @@ def _read_step(line: str, operators: str) -> _ClaimedStep | None:
 
 
 def _follow(steps: list[_ClaimedStep], values: list[int], truth: Truth) -> Reason:
-    """What is wrong first when the steps are carried out on the given values."""
+    """Return what is wrong first when the steps are carried out on the given values."""
     for step in steps:
         for operand in (step.left, step.right):
             if operand not in values:

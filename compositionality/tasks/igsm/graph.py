@@ -22,7 +22,7 @@ class Item(NamedTuple):
 
     @property
     def code(self) -> str:
-        """``b1``: number 1 of layer b."""
+        """Return ``b1``: number 1 of layer b."""
         return f"{LAYERS[self.layer]}{self.number}"
 
 
@@ -39,25 +39,26 @@ class Quantity(NamedTuple):
 
     @property
     def item(self) -> Item:
-        """The item that is counted, of an instance."""
+        """Return the item that is counted, of an instance."""
         assert self.number is not None
         return Item(self.layer, self.number)
 
     @property
     def code(self) -> str:
-        """``b1a0``, of an abstract ``b1a``."""
+        """Return ``b1a0``, of an abstract ``b1a``."""
         return f"{self.owner.code}{LAYERS[self.layer]}{'' if self.number is None else self.number}"
 
 
-def quantity(code: str) -> Quantity | None:
-    """From its code; None if that is none."""
-    found = _CODE.fullmatch(code)
-    if not found or found[1] <= found[3]:
+def read_quantity(code: str) -> Quantity | None:
+    """Return the quantity with this code; None if there is none."""
+    match = _CODE.fullmatch(code)
+    if not match or match[1] <= match[3]:
         return None
-    owner, layer = Item(LAYERS.index(found[1]), int(found[2])), LAYERS.index(found[3])
-    if not found[4]:
+    owner = Item(LAYERS.index(match[1]), int(match[2]))
+    layer = LAYERS.index(match[3])
+    if not match[4]:
         return Quantity(owner, layer)
-    return Quantity(owner, layer, int(found[4])) if layer == owner.layer - 1 else None
+    return Quantity(owner, layer, int(match[4])) if layer == owner.layer - 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Equation:
 
     @property
     def operations(self) -> int:
-        """Binary operations, at least one: the paper's count."""
+        """Return the number of binary operations, at least one: the paper's count."""
         return max(1, len(self.parents) + (self.constant is not None) - 1)
 
 
@@ -99,26 +100,28 @@ class QuantityGraph:
     def __post_init__(self) -> None:
         object.__setattr__(self, "children", children_of(self.equations))
 
-    def parents(self, one: Quantity) -> tuple[Quantity, ...]:
-        """The quantities that its equation names."""
-        return tuple(part for part in self.expression(one) if isinstance(part, Quantity))
+    def parents(self, quantity: Quantity) -> tuple[Quantity, ...]:
+        """Return the quantities that its equation names."""
+        return tuple(part for part in self.expression(quantity) if isinstance(part, Quantity))
 
-    def expression(self, one: Quantity) -> Expression:
-        """The right side of its equation."""
-        return expression_of_total(one, self.children) if one.is_abstract else expression_of(self.equations[one])
+    def expression(self, quantity: Quantity) -> Expression:
+        """Return the right side of its equation."""
+        if quantity.is_abstract:
+            return expression_of_total(quantity, self.children)
+        return expression_of(self.equations[quantity])
 
-    def operations(self, one: Quantity) -> int:
-        """Binary operations of its equation, at least one."""
-        if one.is_abstract:
-            return max(1, len(self.parents(one)) - 1)
-        return self.equations[one].operations
+    def operations(self, quantity: Quantity) -> int:
+        """Return the number of binary operations of its equation, at least one."""
+        if quantity.is_abstract:
+            return max(1, len(self.parents(quantity)) - 1)
+        return self.equations[quantity].operations
 
     def values(self) -> dict[Quantity, int]:
-        """The value of every necessary quantity."""
-        found: dict[Quantity, int] = {}
-        for one in self.order:
-            found[one] = evaluate(numbers_in(self.expression(one), found), self.modulus)
-        return found
+        """Return the value of every necessary quantity."""
+        values: dict[Quantity, int] = {}
+        for quantity in self.order:
+            values[quantity] = evaluate(numbers_in(self.expression(quantity), values), self.modulus)
+        return values
 
     @property
     def answer(self) -> int:
@@ -126,94 +129,66 @@ class QuantityGraph:
 
     @property
     def level(self) -> int:
-        """Operations of all necessary quantities."""
+        """Return the operations of all necessary quantities."""
         return sum(map(self.operations, self.order))
 
 
 def children_of(instances: Iterable[Quantity]) -> dict[Item, tuple[Item, ...]]:
-    """What each item holds directly, in order."""
+    """Return what each item holds directly, in order."""
     held: dict[Item, list[Item]] = {}
-    for one in sorted(instances):
-        held.setdefault(one.owner, []).append(one.item)
+    for quantity in sorted(instances):
+        held.setdefault(quantity.owner, []).append(quantity.item)
     return {owner: tuple(items) for owner, items in held.items()}
 
 
 def expression_of(equation: Equation) -> Expression:
-    """``7 * ( p + q )``: the constant, then the parents."""
+    """Return ``7 * ( p + q )``: the constant, then the parents."""
     sign = "-" if equation.minus else "+"
     parents = [part for parent in equation.parents for part in (sign, parent)][1:]
-    if equation.constant is None or not parents:
-        return tuple(parents) if parents else (_known(equation.constant),)
+    if equation.constant is None:
+        return tuple(parents)
+    if not parents:
+        return (equation.constant,)
     inner = ["(", *parents, ")"] if len(parents) > 1 else parents
     return (equation.constant, "*" if equation.times else "+", *inner)
 
 
-def _known(constant: int | None) -> int:
-    assert constant is not None
-    return constant
-
-
-def expression_of_total(one: Quantity, children: Mapping[Item, Sequence[Item]]) -> Expression:
-    """The sum over what the owner holds: of the layer itself, or number times total of one layer further down."""
+def expression_of_total(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> Expression:
+    """Return the sum over what the owner holds: of the layer itself, or number times total of a layer further down."""
     parts: list[str | int | Quantity] = []
-    for item in children.get(one.owner, ()):
-        direct = Quantity(one.owner, item.layer, item.number)
-        parts += ["+", direct] if item.layer == one.layer else ["+", direct, "*", Quantity(item, one.layer)]
+    for item in children.get(quantity.owner, ()):
+        direct = Quantity(quantity.owner, item.layer, item.number)
+        parts += ["+", direct] if item.layer == quantity.layer else ["+", direct, "*", Quantity(item, quantity.layer)]
     return tuple(parts[1:])
 
 
 def numbers_in(expression: Expression, values: Mapping[Quantity, int]) -> Expression:
-    """The expression with values for quantities. KeyError for one that has none."""
+    """Return the expression with values for quantities. KeyError for one that has none."""
     return tuple(values[part] if isinstance(part, Quantity) else part for part in expression)
 
 
 def evaluate(expression: Expression, modulus: int = 0) -> int:
-    """The value of an expression of numbers."""
-    return reductions(expression, modulus)[-1]
-
-
-def reductions(expression: Expression, modulus: int = 0) -> list[int]:
-    """The results of its operations one after the other: in parentheses first, then products, then sums."""
-    return [value for _, value in _reduced(expression, modulus)] or [_wrapped(_only(expression), modulus)]
-
-
-def steps_of(expression: Expression, modulus: int = 0) -> list[Expression]:
-    """The expression after each operation, down to its value."""
-    return [shorter for shorter, _ in _reduced(expression, modulus)]
-
-
-def _only(expression: Expression) -> int:
-    (value,) = expression
+    """Return the value of an expression of numbers."""
+    (value,) = steps_of(expression, modulus)[-1] if len(expression) > 1 else expression
     assert isinstance(value, int)
-    return value
-
-
-def _wrapped(value: int, modulus: int) -> int:
     return value % modulus if modulus else value
 
 
-def _reduced(expression: Expression, modulus: int) -> list[tuple[Expression, int]]:
-    found, parts = [], list(expression)
+def steps_of(expression: Expression, modulus: int = 0) -> list[Expression]:
+    """Return the expression after each operation, down to its value: in parentheses first, then products, then sums."""
+    steps: list[Expression] = []
+    parts = list(expression)
     while len(parts) > 1:
-        place = _next_operation(parts)
+        start, end = (parts.index("("), parts.index(")")) if "(" in parts else (0, len(parts))
+        signs = [place for place in range(start, end) if parts[place] in ("*", "+", "-")]
+        place = next((place for place in signs if parts[place] == "*"), signs[0])
         left, sign, right = parts[place - 1 : place + 2]
         assert isinstance(left, int)
         assert isinstance(right, int)
-        value = _wrapped(left * right if sign == "*" else left + right if sign == "+" else left - right, modulus)
-        start, end = place - 1, place + 2
-        if start and end < len(parts) and (parts[start - 1], parts[end]) == ("(", ")"):
-            start, end = start - 1, end + 1
-        parts[start:end] = [value]
-        found.append((tuple(parts), value))
-    return found
-
-
-def _next_operation(parts: Sequence[str | int | Quantity]) -> int:
-    """Where the sign of the operation stands that is due."""
-    start, end = (parts.index("("), parts.index(")")) if "(" in parts else (0, len(parts))
-    inside = range(start, end)
-    return (
-        next((place for place in inside if parts[place] == "*"), -1)
-        if "*" in parts[start:end]
-        else next(place for place in inside if parts[place] in ("+", "-"))
-    )
+        value = left * right if sign == "*" else left + right if sign == "+" else left - right
+        before, after = place - 1, place + 2
+        if before and after < len(parts) and (parts[before - 1], parts[after]) == ("(", ")"):
+            before, after = before - 1, after + 1
+        parts[before:after] = [value % modulus if modulus else value]
+        steps.append(tuple(parts))
+    return steps

@@ -3,17 +3,302 @@ r"""Judging a completion: its final answer, and where the row asks for it the ch
 *text*: the number in the last closed ``\boxed{…}`` or ``<answer>…</answer>``. *compact*: the number behind the last
 ``=`` of the last line, which must be about the quantity in question. A number is written in plain digits, perhaps with
 a minus in front.
+
+A chain is right if every quantity that it works out is one of the problem's, not known before, depends on what the
+problem says and on quantities worked out above it, and if every form of its equation has its true value. A quantity
+that is tried in vain must really wait for something.
 """
 
+import json
 import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
 
-from compositionality.tasks.igsm.process import ChainFault, check_chain
-from compositionality.tasks.igsm.truth import IgsmTruth, read_ground_truth
+from compositionality.errors import UserError
+from compositionality.tasks.answers import CLOSE, OPEN, last_between
+from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
+from compositionality.tasks.igsm.graph import (
+    Equation,
+    Item,
+    Quantity,
+    QuantityGraph,
+    evaluate,
+    numbers_in,
+    read_quantity,
+)
+from compositionality.tasks.igsm.names import LayerNames, Names
+from compositionality.tasks.igsm.wording import FILLER, STYLES, compact_equations
 from compositionality.types import Reason, Verdict
 
 MAX_LENGTH = 64_000
-_BOXES = (("\\boxed{", "}"), ("<answer>", "</answer>"))
+MAX_LINES = 200
+LONGEST_LINE = 2000
+_CODE = re.compile(r"[b-d]\d[a-d]\d?")
+_COMPACT = re.compile(r"([b-d]\d[a-d]\d?)(=|\?)(.+)")
+_PHRASE = re.compile(
+    r"the (total )?number of ([A-Z][a-z]+(?: [A-Z][a-z]+)?) in each ([A-Z][a-z]+ [A-Z][a-z]+)", re.IGNORECASE
+)
+_LETTER = re.compile(
+    r"\b(?:Let ([A-Za-z]) be|call it ([A-Za-z])|is called ([A-Za-z])|(?:Back to|Now for|Again) ([A-Za-z]),)"
+)
+_CHAIN = re.compile(r"(?:^|[.:] )([A-Za-z]) = ([^=]+(?: = [^=]+)*)\.$")
+_SYMBOL = re.compile(r"[A-Za-z]")
+_RIGHT = re.compile(r"(?:(\d{1,4})(?:([*+])(?=[(a-d])|$))?\(?((?:[b-d]\d[a-d]\d?[+-]?)*)\)?")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
+
+
+# ---- the ground truth of a row
+
+
+@dataclass(frozen=True)
+class IgsmTruth:
+    """The answer and the quantity in question; for judging the whole chain also the problem and its names."""
+
+    answer: int
+    style: str
+    asked: str
+    problem: QuantityGraph | None = None
+    names: Names | None = None
+
+
+def ground_truth(problem: QuantityGraph, names: Names | None, *, process: bool) -> str:
+    """Return the JSON text that the judge reads; the compact style has no names."""
+    style = "text" if names else "compact"
+    content: dict[str, Any] = {"answer": problem.answer, "asked": problem.asked.code, "style": style}
+    if process:
+        content |= graph_of(problem, names)
+    return json.dumps(content)
+
+
+def graph_of(problem: QuantityGraph, names: Names | None) -> dict[str, Any]:
+    """Return the problem as JSON: equations in the order of the text, the order of the solution, modulus, names."""
+    layers = [[layer.noun, layer.plural, *layer.kinds] for layer in names.layers] if names else []
+    return {
+        "facts": compact_equations(problem),
+        "order": [quantity.code for quantity in problem.order],
+        "modulus": problem.modulus,
+        **({"names": layers} if layers else {}),
+    }
+
+
+@lru_cache(maxsize=4096)
+def read_ground_truth(text: str) -> IgsmTruth:
+    """Return the truth in the JSON text of a row; UserError if it is damaged."""
+    try:
+        content = json.loads(text)
+        truth = IgsmTruth(content["answer"], content["style"], content["asked"], *read_graph(content))
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise UserError(f"ground_truth {text[:80]!r} is damaged ({error!r}); make the problem file again") from error
+    if type(truth.answer) is not int or truth.style not in STYLES or read_quantity(truth.asked) is None:
+        raise UserError(f"ground_truth {text[:80]!r}: needs a whole answer, a style and what is asked for")
+    return truth
+
+
+def read_graph(content: Mapping[str, Any]) -> tuple[QuantityGraph | None, Names | None]:
+    """Read what ``graph_of`` wrote; none where it did not. ValueError, KeyError or the like for what it cannot be."""
+    if "facts" not in content:
+        return None, None
+    order = tuple(_quantity(code) for code in content["order"])
+    facts = dict(_equation(line) for line in content["facts"])
+    problem = QuantityGraph(facts, order[-1], order, int(content["modulus"]))
+    layers = [LayerNames(noun, plural, tuple(kinds)) for noun, plural, *kinds in content.get("names", [])]
+    return problem, Names(tuple(layers)) if layers else None
+
+
+def _quantity(code: str) -> Quantity:
+    quantity = read_quantity(code)
+    if quantity is None:
+        raise ValueError(f"{code} is no quantity")
+    return quantity
+
+
+def _equation(line: str) -> tuple[Quantity, Equation]:
+    left, _, right = line.partition("=")
+    match = _RIGHT.fullmatch(right)
+    if not match or not (match[1] or match[3]):
+        raise ValueError(f"{line} is no equation")
+    parents = tuple(_quantity(code) for code in _CODE.findall(match[3]))
+    return _quantity(left), Equation(int(match[1]) if match[1] else None, parents, match[2] == "*", "-" in right)
+
+
+# ---- the chain
+
+
+class ChainFault(StrEnum):
+    """What is wrong first."""
+
+    UNREADABLE = "unreadable"  # a line is no step
+    UNKNOWN = "unknown_quantity"  # the problem has no such quantity
+    AGAIN = "defined_again"  # it is known already, or its letter stands for another
+    TOO_EARLY = "used_before_known"
+    DEPENDENCIES = "other_dependencies"  # other quantities or numbers than the problem says
+    ARITHMETIC = "wrong_value"
+    NOT_BLOCKED = "not_blocked"  # given up without need
+    UNFINISHED = "question_not_reached"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One step as it was written: ``forms`` of the equation after the quantity, or what it waits for."""
+
+    quantity: Quantity | None
+    letter: str = ""
+    forms: tuple[str, ...] = ()
+    waits: bool = False
+
+
+@dataclass(slots=True)
+class Chain:
+    """What is known while a completion is read."""
+
+    problem: QuantityGraph
+    values: dict[Quantity, int] = field(default_factory=dict)
+    symbols: dict[str, Quantity] = field(default_factory=dict)
+    solved: list[Quantity] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The first fault of a chain, with the number of its line from 1 on and its quantity; no fault: a right chain."""
+
+    fault: ChainFault | None = None
+    line: int = 0
+    quantity: Quantity | None = None
+
+
+def check_chain(text: str, problem: QuantityGraph, names: Names | None) -> Finding:
+    """Return the first fault in the chain of a completion; never raises, linear in its length."""
+    chain = Chain(problem)
+    number = 0
+    for number, line in enumerate(read_lines(text, names), 1):
+        fault = _fault(line, chain) if line and number <= MAX_LINES else ChainFault.UNREADABLE
+        if fault:
+            return Finding(fault, number, line.quantity if line else None)
+    if problem.asked not in chain.values or chain.solved[-1] != problem.asked:
+        return Finding(ChainFault.UNFINISHED, number + 1, problem.asked)
+    return Finding()
+
+
+def read_lines(text: str, names: Names | None) -> Iterator[Line | None]:
+    """Yield the steps of a completion in the compact style (no ``names``) or in English; None for any other line."""
+    if names is None:
+        yield from (_compact_line(line) for line in text.split("\n") if line.strip(FILLER))
+        return
+    items = names.items()
+    categories = {word: place for place, layer in enumerate(names.layers) for word in (layer.noun, layer.plural)}
+    yield from (_text_line(line, items, categories) for line in text.split("\n") if line.startswith("- "))
+
+
+def _compact_line(text: str) -> Line | None:
+    match = _COMPACT.fullmatch(text) if len(text) <= LONGEST_LINE else None
+    if not match:
+        return None
+    code, sign, rest = match.groups()
+    return Line(read_quantity(code), code, tuple(rest.split("=" if sign == "=" else ",")), waits=sign == "?")
+
+
+def _text_line(text: str, items: Mapping[str, Item], categories: Mapping[str, int]) -> Line | None:
+    phrase = _PHRASE.search(text) if len(text) <= LONGEST_LINE else None
+    named = _LETTER.search(text)
+    if not phrase or not named:
+        return None
+    letter = next(filter(None, named.groups()))
+    chain = _CHAIN.search(text)
+    if chain and chain[1] != letter:
+        return None
+    forms = tuple(chain[2].split(" = ")) if chain else ()
+    return Line(_named(phrase, items, categories), letter, forms, waits=not chain)
+
+
+def _named(phrase: re.Match[str], items: Mapping[str, Item], categories: Mapping[str, int]) -> Quantity | None:
+    total, counted, owner = phrase.groups()
+    holder = items.get(owner)
+    if holder is None:
+        return None
+    if total:
+        layer = categories.get(counted)
+        return Quantity(holder, layer) if layer is not None and layer < holder.layer else None
+    item = items.get(counted)
+    return Quantity(holder, *item) if item and item.layer == holder.layer - 1 else None
+
+
+def _fault(line: Line, chain: Chain) -> ChainFault | None:
+    quantity, problem = line.quantity, chain.problem
+    if quantity is None or not _is_of(quantity, problem):
+        return ChainFault.UNKNOWN
+    known = chain.symbols.setdefault(line.letter, quantity)
+    if known != quantity or quantity in chain.values:
+        return ChainFault.AGAIN
+    missing = [parent for parent in problem.parents(quantity) if parent not in chain.values]
+    if line.waits:
+        return None if missing else ChainFault.NOT_BLOCKED
+    if missing:
+        return ChainFault.TOO_EARLY
+    fault = _wrong_forms(line.forms, quantity, chain)
+    if fault is None:
+        chain.values[quantity] = evaluate(numbers_in(problem.expression(quantity), chain.values), problem.modulus)
+        chain.solved.append(quantity)
+    return fault
+
+
+def _is_of(quantity: Quantity, problem: QuantityGraph) -> bool:
+    return bool(problem.parents(quantity)) if quantity.is_abstract else quantity in problem.equations
+
+
+def _wrong_forms(forms: Sequence[str], quantity: Quantity, chain: Chain) -> ChainFault | None:
+    """Check the forms of an equation: symbols, then numbers, then what some operations leave, then the value."""
+    problem, parents = chain.problem, set(chain.problem.parents(quantity))
+    numbers = numbers_in(problem.expression(quantity), chain.values)
+    value, terms = evaluate(numbers, problem.modulus), sizes_of(numbers)
+    for place, form in enumerate(forms):
+        quantities = symbols_in(form, chain.symbols)
+        if quantities is None or any(other not in chain.values for other in quantities):
+            return ChainFault.TOO_EARLY
+        if quantities and (place or set(quantities) != parents):
+            return ChainFault.DEPENDENCIES
+        tokens = tokenize(with_values(form, chain))
+        if tokens is None or not is_legal(tokens, "+-*"):
+            return ChainFault.UNREADABLE
+        is_whole_equation = not place or (place == 1 and bool(symbols_in(forms[0], chain.symbols)))
+        if is_whole_equation and sizes_of(tokens) != terms:
+            return ChainFault.DEPENDENCIES
+        result = value_of(to_postfix(tokens))
+        if result is None or (result % problem.modulus if problem.modulus else result) != value:
+            return ChainFault.ARITHMETIC
+    return None if forms and forms[-1].strip() == str(value) else ChainFault.ARITHMETIC
+
+
+def sizes_of(tokens: Sequence[object]) -> Counter[int]:
+    """Return the numbers among tokens without their signs, each as often as it occurs."""
+    return Counter(abs(token) for token in tokens if isinstance(token, int))
+
+
+def symbols_in(form: str, symbols: Mapping[str, Quantity]) -> list[Quantity] | None:
+    """Return the quantities that a form names, by code or by letter; None if one has no meaning yet."""
+    codes = _CODE.findall(form)
+    if codes:
+        quantities = [read_quantity(code) for code in codes]
+        return None if None in quantities else [quantity for quantity in quantities if quantity]
+    letters = _SYMBOL.findall(form)
+    return [symbols[letter] for letter in letters] if all(letter in symbols for letter in letters) else None
+
+
+def with_values(form: str, chain: Chain) -> str:
+    """Return the form with values for quantities, in parentheses."""
+
+    def value(symbol: re.Match[str]) -> str:
+        quantity = read_quantity(symbol[0]) or chain.symbols[symbol[0]]
+        return f"({chain.values[quantity]})"
+
+    return (_CODE if _CODE.search(form) else _SYMBOL).sub(value, form)
+
+
+# ---- the verdict
+
 _REASONS = {
     ChainFault.UNREADABLE: Reason.MALFORMED,
     ChainFault.ARITHMETIC: Reason.WRONG_VALUE,
@@ -23,7 +308,7 @@ _REASONS = {
 
 
 def judge_igsm(response: str, ground_truth: str) -> Verdict:
-    """Judge a response; never raises on what a model wrote, linear in its length."""
+    """Judge the answer of a response; never raises on what a model wrote, linear in its length."""
     truth = read_ground_truth(ground_truth)
     answer = compact_answer(response, truth) if truth.style == "compact" else boxed_answer(response)
     if answer is None:
@@ -36,7 +321,7 @@ def judge_igsm(response: str, ground_truth: str) -> Verdict:
 
 
 def judge_chain(response: str, ground_truth: str, verdict: Verdict) -> Verdict:
-    """The verdict on a right answer once the chain is read too, where the row asks for it."""
+    """Return the verdict on a right answer once the chain is read too, where the row asks for it."""
     truth = read_ground_truth(ground_truth)
     if truth.problem is None:
         return verdict
@@ -47,21 +332,12 @@ def judge_chain(response: str, ground_truth: str, verdict: Verdict) -> Verdict:
 
 
 def compact_answer(response: str, truth: IgsmTruth) -> str | None:
-    """What stands behind the last ``=`` of the last line; None if that is not about the question."""
+    """Return what stands behind the last ``=`` of the last line; None if that is not about the question."""
     line = response.rpartition("\n")[2]
     return line.rpartition("=")[2] if line.startswith(f"{truth.asked}=") else None
 
 
 def boxed_answer(response: str) -> str | None:
-    """What the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
-    found = max(_last(response, opening, closing) for opening, closing in _BOXES)
-    return found[1].strip(" \n") or None
-
-
-def _last(response: str, opening: str, closing: str) -> tuple[int, str]:
-    """Where the last closed pair begins, and what is in it; -1 if there is none."""
-    start = response.rfind(opening, 0, max(response.rfind(closing), 0))
-    if start < 0:
-        return -1, ""
-    inside = response[start + len(opening) :]
-    return start, inside[: inside.find(closing)]
+    """Return what the last box or answer tag that is closed holds; None if there is none, or nothing in it."""
+    _, answer = max(last_between(response, "\\boxed{", "}"), last_between(response, OPEN, CLOSE))
+    return answer.strip(" \n") or None

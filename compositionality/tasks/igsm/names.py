@@ -41,23 +41,23 @@ class Names:
     layers: tuple[LayerNames, ...]
 
     def one(self, item: Item) -> str:
-        """``Oak Crate``."""
+        """Return ``Oak Crate``."""
         layer = self.layers[item.layer]
         return f"{layer.kinds[item.number]} {layer.noun}"
 
     def many(self, item: Item) -> str:
-        """``Oak Crates``."""
+        """Return ``Oak Crates``."""
         layer = self.layers[item.layer]
         return f"{layer.kinds[item.number]} {layer.plural}"
 
     def items(self) -> dict[str, Item]:
-        """Each item by either of its names."""
+        """Return each item by either of its names."""
         every = [Item(place, number) for place, layer in enumerate(self.layers) for number in range(len(layer.kinds))]
         return {name: item for item in every for name in (self.one(item), self.many(item))}
 
 
 def draw_names(draws: Draws, systems: Sequence[Sequence[Category]], layers: int) -> Names:
-    """A system, neighbouring categories of it, one list of kinds for each, in an order of its own."""
+    """Draw a system, neighbouring categories of it, one list of kinds for each, in an order of its own."""
     system = draws.choice(systems)
     start = draws.below(len(system) - layers + 1)
     return Names(tuple(_layer(draws, one) for one in reversed(system[start : start + layers])))
@@ -70,7 +70,7 @@ def _layer(draws: Draws, category: Category) -> LayerNames:
 
 @lru_cache(maxsize=8)
 def read_systems(path: str) -> tuple[tuple[Category, ...], ...]:
-    """The naming systems of a file, ours for an empty path. UserError that names file and key for what cannot be."""
+    """Read the naming systems of a file, ours for an empty path. UserError that names file and key of a fault."""
     from compositionality.yaml_files import read_yaml_mapping  # slow to import; a judge reads no such file
 
     place = Path(path) if path else BUILT_IN

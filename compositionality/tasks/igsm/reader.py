@@ -36,7 +36,7 @@ class Reading:
     nouns: Nouns
 
     def answer(self) -> int:
-        """The value of the quantity in question. UnreadableError where it depends on itself or on what is not said."""
+        """Return the value of the quantity in question. UnreadableError where it depends on itself or the unsaid."""
         return self._value(self.asked, {}, 0)
 
     def _value(self, name: Name, known: dict[Name, int], depth: int) -> int:
@@ -61,14 +61,15 @@ class Reading:
 
     def _fact(self, name: Name, known: dict[Name, int], depth: int) -> int:
         text = self.facts[name]
-        found = _CONSTANT.match(text)
+        constant = _CONSTANT.match(text)
         values = [self._value(part, known, depth) for part in names_in(text, self.nouns)]
         if not values:
             return int(text)
         value = values[0] - values[1] if "difference" in text or "-" in text else sum(values)
-        if not found:
+        if not constant:
             return value
-        return int(found[1]) * value if (found[2] or found[3]) in ("times", "*") else int(found[1]) + value
+        number = int(constant[1])
+        return number * value if (constant[2] or constant[3]) in ("times", "*") else number + value
 
     def _layer(self, thing: str) -> int:
         return self.nouns[noun_of(thing)][0]
@@ -80,7 +81,7 @@ def read_prompt(prompt: str, nouns: Nouns) -> Reading:
     modulus = int(modulo[1] or modulo[2]) if modulo else 0
     if " " in prompt:
         question = _QUESTION.search(prompt)
-        sides = [(found[1], found[2]) for found in _FACT.finditer(prompt)]
+        sides = [(fact[1], fact[2]) for fact in _FACT.finditer(prompt)]
         asked = names_in(question[1], nouns) if question else []
     else:
         *facts, question_text = prompt.split(";")
@@ -92,14 +93,14 @@ def read_prompt(prompt: str, nouns: Nouns) -> Reading:
 
 
 def names_in(text: str, nouns: Nouns) -> list[Name]:
-    """The quantities that a text names, in order, in the singular."""
+    """Return the quantities that a text names, in order, in the singular."""
     if " " not in text:
         return [(owner, what) for owner, what in _CODE.findall(text)]
     return [(owner, _single(what, nouns)) for what, owner in _PHRASE.findall(text)]
 
 
 def noun_of(thing: str) -> str:
-    """The category of an item, or itself: the last word; in the compact style the letter."""
+    """Return the category of an item, or itself: the last word; in the compact style the letter."""
     return thing.rpartition(" ")[2] if thing[:1].isupper() else thing[0]
 
 
@@ -109,9 +110,9 @@ def _single(thing: str, nouns: Nouns) -> str:
 
 
 def nouns_of(*systems: Sequence[Category | LayerNames]) -> Nouns:
-    """Of naming systems, each from fine to coarse, and of the compact style's letters."""
-    found = {letter: (layer, letter) for layer, letter in enumerate("abcd")}
+    """Return the nouns of naming systems, each from fine to coarse, and the compact style's letters."""
+    nouns = {letter: (layer, letter) for layer, letter in enumerate("abcd")}
     for system in systems:
         for layer, category in enumerate(system):
-            found |= dict.fromkeys((category.noun, category.plural), (layer, category.noun))
-    return found
+            nouns |= dict.fromkeys((category.noun, category.plural), (layer, category.noun))
+    return nouns

@@ -1,16 +1,23 @@
-"""A solution in words, from its steps: one line for each quantity."""
+"""Solutions: which steps they take, plain or with behaviours injected, and their words.
+
+- *subgoals*: an equation is worked out one operation at a time;
+- *analysis*: what the problem says of a quantity is repeated before it is worked out;
+- *reflection*: now and then a quantity is tried that cannot be known yet, noticed, and left for later.
+
+No step states a wrong value. Mechanics are those of the paper's released code (README.md).
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from string import ascii_letters
 
 from compositionality.tasks.behaviours import BRIDGE, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.behaviours import SolutionStep, other_order, plan_steps, values_along
-from compositionality.tasks.igsm.graph import Expression, Quantity, QuantityGraph, numbers_in, steps_of
+from compositionality.tasks.igsm.graph import Expression, Quantity, QuantityGraph, evaluate, numbers_in, steps_of
 from compositionality.tasks.igsm.names import Names
-from compositionality.tasks.igsm.process import FILLER
-from compositionality.tasks.igsm.wording import capital, compact, phrase, premise
+from compositionality.tasks.igsm.wording import FILLER, capital, compact, phrase, premise
 
+_TO_REDUNDANT = 0.3
 _BEGIN = (
     "- Let {letter} be {phrase}.",
     "- Next is {phrase}: call it {letter}.",
@@ -28,7 +35,7 @@ _SAYS = ("It is said that {premise}.", "According to the facts {premise}.")
 
 
 def write_solution(problem: QuantityGraph, names: Names | None, behaviours: Behaviours, key: bytes) -> str:
-    """A whole right completion with these behaviours, all choices drawn from ``key``; in codes without names."""
+    """Return a whole right completion with these behaviours, all choices drawn from ``key``; in codes without names."""
     draws = Draws(key)
     if behaviours.reordered:
         problem = other_order(problem, draws)
@@ -44,24 +51,26 @@ def write_solution(problem: QuantityGraph, names: Names | None, behaviours: Beha
 
 
 def _padded(text: str, length: int, filler: str) -> str:
-    """With lines of neutral text between the steps, as long as ``length`` characters if it is shorter."""
-    lines, missing = text.split("\n"), length - len(text)
+    """Put lines of neutral text between the steps, up to ``length`` characters if it is shorter."""
+    lines = text.split("\n")
+    missing = length - len(text)
     slots = min(len(lines) - 1, missing // (1 + _LEAST_FILLER)) or int(missing > 1)
     sizes = [missing * (slot + 1) // slots - missing * slot // slots for slot in range(slots)]
     fillers = [(filler * size)[: size - 1] for size in sizes]
-    between = [part for line, one in zip(lines, fillers, strict=False) for part in (line, one)]
+    between = [part for pair in zip(lines, fillers, strict=False) for part in pair]
     if len(lines) == 1 and fillers:
         return f"{fillers[0]}\n{text}"
     return "\n".join([*between, *lines[len(fillers) :]])
 
 
-def compact_solution(problem: QuantityGraph, steps: Sequence[SolutionStep], *, subgoals: bool) -> str:
-    """``b1a0=3*(4+5)=27``, analysed ``b1a0=3*(b0a1+b2a0)=3*(4+5)=27``, tried in vain ``b1a0?b2a0``."""
-    values, lines = values_along(problem, steps), []
+def compact_solution(problem: QuantityGraph, steps: Sequence["SolutionStep"], *, subgoals: bool) -> str:
+    """Write ``b1a0=3*(4+5)=27``, analysed ``b1a0=3*(b0a1+b2a0)=3*(4+5)=27``, tried in vain ``b1a0?b2a0``."""
+    values = values_along(problem, steps)
+    lines = []
     for step in steps:
         code = step.quantity.code
         if step.missing:
-            lines.append(f"{code}?{','.join([one.code for one in step.missing])}")
+            lines.append(f"{code}?{','.join([quantity.code for quantity in step.missing])}")
             continue
         forms = _forms(problem, step.quantity, values, subgoals=subgoals)
         if step.analysed:
@@ -71,58 +80,144 @@ def compact_solution(problem: QuantityGraph, steps: Sequence[SolutionStep], *, s
 
 
 def text_solution(
-    problem: QuantityGraph, names: Names, steps: Sequence[SolutionStep], draws: Draws, *, subgoals: bool
+    problem: QuantityGraph, names: Names, steps: Sequence["SolutionStep"], draws: Draws, *, subgoals: bool
 ) -> str:
-    """One paragraph for each step, with a letter for each quantity, then the answer in a box."""
+    """Write one paragraph for each step, with a letter for each quantity, then the answer in a box."""
     values = values_along(problem, steps)
-    letters = _letters(draws, [step.quantity for step in steps])
+    left = list(ascii_letters)
+    quantities = dict.fromkeys(step.quantity for step in steps)
+    letters = {quantity: left.pop(draws.below(len(left))) for quantity in quantities}
     lines = [_line(problem, names, step, letters, values, draws, subgoals=subgoals) for step in steps]
     asked = problem.asked
     return "\n".join([*lines, f"So {phrase(asked, names)} is \\boxed{{{values[asked]}}}."])
 
 
-def _letters(draws: Draws, quantities: Sequence[Quantity]) -> dict[Quantity, str]:
-    """A letter for each, no two the same."""
-    left = list(ascii_letters)
-    return {one: left.pop(draws.below(len(left))) for one in dict.fromkeys(quantities)}
-
-
 def _line(
     problem: QuantityGraph,
     names: Names,
-    step: SolutionStep,
+    step: "SolutionStep",
     letters: Mapping[Quantity, str],
     values: Mapping[Quantity, int],
     draws: Draws,
     *,
     subgoals: bool,
 ) -> str:
-    one, letter = step.quantity, letters[step.quantity]
-    said = phrase(one, names)
+    quantity, letter = step.quantity, letters[step.quantity]
+    said = phrase(quantity, names)
     parts = [draws.choice(_AGAIN if step.again else _BEGIN).format(letter=letter, phrase=said, Phrase=capital(said))]
     if step.analysed:
-        parts.append(draws.choice(_SAYS).format(premise=premise(one, problem, names)))
+        parts.append(draws.choice(_SAYS).format(premise=premise(quantity, problem, names)))
     if step.missing:
         missing = [phrase(other, names) for other in step.missing]
         parts.append(draws.choice(_LOCKED).format(missing=" and ".join(missing)))
     else:
-        forms = _forms(problem, one, values, subgoals=subgoals)
-        if problem.parents(one):
-            forms.insert(0, problem.expression(one))
+        forms = _forms(problem, quantity, values, subgoals=subgoals)
+        if problem.parents(quantity):
+            forms.insert(0, problem.expression(quantity))
         parts.append(" = ".join([letter, *[_spaced(form, letters) for form in forms]]) + ".")
     return " ".join(parts)
 
 
 def _forms(
-    problem: QuantityGraph, one: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
+    problem: QuantityGraph, quantity: Quantity, values: Mapping[Quantity, int], *, subgoals: bool
 ) -> list[Expression]:
-    """The equation with numbers, after each operation (only the last without ``subgoals``), down to the value."""
-    numbers = numbers_in(problem.expression(one), values)
+    """Return the equation with numbers, after each operation (only the last without ``subgoals``)."""
+    numbers = numbers_in(problem.expression(quantity), values)
     after = steps_of(numbers, problem.modulus)
     return [numbers, *(after if subgoals else after[-1:])]
 
 
 def _spaced(expression: Expression, letters: Mapping[Quantity, str]) -> str:
-    """``3 * (p + q)``."""
+    """Write ``3 * (p + q)``."""
     words = [letters[part] if isinstance(part, Quantity) else str(part) for part in expression]
     return " ".join(words).replace("( ", "(").replace(" )", ")")
+
+
+# ---- which steps
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionStep:
+    """One line of a solution: a quantity worked out, or (``missing``) tried though these are not known yet."""
+
+    quantity: Quantity
+    analysed: bool = False
+    missing: tuple[Quantity, ...] = ()
+    again: bool = False  # it was tried before
+
+
+def plan_steps(problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> list[SolutionStep]:
+    """Return the lines of a solution, the question's last."""
+    return _Walk(problem, behaviours, draws).steps()
+
+
+def values_along(problem: QuantityGraph, steps: Sequence[SolutionStep]) -> dict[Quantity, int]:
+    """Return the values of all quantities that the steps work out."""
+    values: dict[Quantity, int] = {}
+    for step in steps:
+        if not step.missing:
+            values[step.quantity] = evaluate(numbers_in(problem.expression(step.quantity), values), problem.modulus)
+    return values
+
+
+class _Walk:
+    def __init__(self, problem: QuantityGraph, behaviours: Behaviours, draws: Draws) -> None:
+        self.problem, self.behaviours, self.draws = problem, behaviours, draws
+        self.redundant = [quantity for quantity in problem.equations if quantity not in problem.order]
+        self.solved: set[Quantity] = set()
+        self.tried: set[Quantity] = set()
+        self.planned: list[SolutionStep] = []
+
+    def steps(self) -> list[SolutionStep]:
+        order = self.problem.order
+        place = 0
+        while place < len(order):
+            if order[place] in self.solved:
+                place += 1
+                continue
+            if self._deviates(place) and (target := self._target(place)) is not None:
+                self._take(target)
+                continue
+            self._take(order[place])
+            place += 1
+        return self.planned
+
+    def _deviates(self, place: int) -> bool:
+        inside = 0 < place < len(self.problem.order) - 1
+        return inside and not self.planned[-1].missing and self.draws.unit() < self.behaviours.reflection
+
+    def _target(self, place: int) -> Quantity | None:
+        """Return what is tried out of turn, never the question; None if nothing is left."""
+        later = [quantity for quantity in self.problem.order[place + 1 : -1] if quantity not in self.solved]
+        beside = [quantity for quantity in self.redundant if quantity not in self.solved]
+        if beside and (not later or self.draws.unit() < _TO_REDUNDANT):
+            return self.draws.choice(beside)
+        return self.draws.choice(later) if later else None
+
+    def _take(self, quantity: Quantity) -> None:
+        missing = tuple(parent for parent in dict.fromkeys(self.problem.parents(quantity)) if parent not in self.solved)
+        terms = self.problem.expression(quantity)
+        eligible = not quantity.is_abstract and any(isinstance(part, Quantity) for part in terms)
+        count = sum(not isinstance(part, str) for part in terms)
+        analysed = eligible and self.draws.unit() < self.behaviours.analysis_chance(count)
+        self.planned.append(SolutionStep(quantity, analysed, missing, again=quantity in self.tried))
+        self.tried.add(quantity)
+        if not missing:
+            self.solved.add(quantity)
+
+
+def other_order(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
+    """Return the same problem, worked out in another order (random topological, the question last)."""
+    left = list(problem.order[:-1])
+    order: list[Quantity] = []
+    while left:
+        free = [quantity for quantity in left if not any(parent in left for parent in problem.parents(quantity))]
+        order.append(draws.choice(free))
+        left.remove(order[-1])
+    return replace(problem, order=(*order, problem.asked))
+
+
+def other_premises(problem: QuantityGraph, draws: Draws) -> QuantityGraph:
+    """Return the same problem, its premises in another order."""
+    order = draws.shuffled(problem.equations)
+    return replace(problem, equations={quantity: problem.equations[quantity] for quantity in order})

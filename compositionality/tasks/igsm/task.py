@@ -3,28 +3,32 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import PLAIN, Behaviours
 from compositionality.tasks.draws import Draws
-from compositionality.tasks.igsm.behaviours import other_premises
+from compositionality.tasks.igsm.generate import IgsmItem, IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import QuantityGraph
-from compositionality.tasks.igsm.judge import judge_chain, judge_igsm
+from compositionality.tasks.igsm.judge import (
+    ChainFault,
+    IgsmTruth,
+    check_chain,
+    graph_of,
+    ground_truth,
+    judge_chain,
+    judge_igsm,
+    read_graph,
+    read_ground_truth,
+)
 from compositionality.tasks.igsm.names import Names
-from compositionality.tasks.igsm.options import IgsmOptions
-from compositionality.tasks.igsm.process import ChainFault, check_chain
 from compositionality.tasks.igsm.reader import UnreadableError, nouns_of, read_prompt
-from compositionality.tasks.igsm.solution import write_solution
-from compositionality.tasks.igsm.truth import IgsmTruth, graph_of, ground_truth, read_graph, read_ground_truth
+from compositionality.tasks.igsm.solution import other_premises, write_solution
 from compositionality.tasks.igsm.wording import compact_prompt, text_prompt
 from compositionality.tasks.stream import distinct_problems
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
-
-if TYPE_CHECKING:
-    from compositionality.tasks.igsm.generate import IgsmGenerator, IgsmItem
 
 _FAILURES = {
     ChainFault.UNREADABLE: Failure.FORMAT,
@@ -50,49 +54,47 @@ class IgsmTask(Task):
     )
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index``."""
-        return _row(_generator(options).item(split, seed, index), options, seed)
+        return _row(draw_item(options, split, seed, index), options, seed)
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """Levels evenly filled; with law=min-of-two as often as the law has it."""
+        """Return problems with levels evenly filled; with law=min-of-two as often as the law has it."""
         make = partial(self.candidates, options, split, seed)
-        evenly = options.law == "equal"
-        return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=evenly)
+        return distinct_problems(make, options.levels, count, workers, self.too_few, evenly=options.law == "equal")
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """The final answer."""
+        """Judge the final answer."""
         return judge_igsm(answer_text, ground_truth)
 
     def judge_chain(self, response: str, ground_truth: str, verdict: Verdict) -> Verdict:
-        """The whole chain where the row asks for it."""
+        """Judge the whole chain where the row asks for it."""
         return judge_chain(response, ground_truth, verdict)
 
     def parse_truth(self, ground_truth: str) -> IgsmTruth:
-        """Answer, style, and the problem where the chain is judged."""
+        """Return answer, style, and the problem where the chain is judged."""
         return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
-        """The plain solution."""
+        """Return the plain solution."""
         return self.solution(problem, PLAIN, 0)
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
-        """A right completion with behaviours injected; the same choices for all behaviours where they have the same."""
+        """Return a right completion with behaviours injected; all behaviours share the choices that they share."""
         graph, names = graph_in(problem)
         return write_solution(graph, names, behaviours, f"igsm/solution/{seed}/{problem.prompt}".encode())
 
     def reworded(self, problem: Problem, seed: int) -> Problem:
-        """The same problem with its premises in another order; none may differ where there are few."""
+        """Return the problem with its premises in another order, which may be the same where there are few."""
         graph, names = graph_in(problem)
         other = other_premises(graph, Draws(f"igsm/premises/{seed}/{problem.prompt}".encode()))
         metadata = {**problem.metadata, "graph": json.dumps(graph_of(other, names))}
         return replace(problem, prompt=prompt_of(other, names), metadata=metadata)
 
     def identity(self, problem: Problem) -> Identity:
-        """The prompt; its template, which no two splits share, is the composition."""
+        """Return the prompt; its template, which no two splits share, is the composition."""
         return Identity(problem.prompt, str(problem.metadata.get("template", "")) or None)
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
-        """The prompt is rendered again from the row's graph, and solved from its words alone."""
+        """Render the prompt again from the row's graph, and solve it from its words alone."""
         graph, names = graph_in(problem)
         truth = read_ground_truth(problem.ground_truth)
         if problem.prompt != prompt_of(graph, names):
@@ -104,7 +106,7 @@ class IgsmTask(Task):
         return answer == truth.answer
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """Sizes, and whether the question's level is right."""
+        """Return sizes, and whether the question's level is right."""
         graph, _ = graph_in(problem)
         return {
             **super().facts(problem),
@@ -115,20 +117,21 @@ class IgsmTask(Task):
         }
 
     def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-        """The first fault of the chain; a right answer is right whatever its chain."""
+        """Return the first fault of the chain; a right answer is right whatever its chain."""
         general = super().diagnose(problem, completion, verdict)
         if general.failure not in (Failure.UNPARSED, Failure.CORRECT) or verdict.reason is Reason.ERROR:
             return general
         graph, names = graph_in(problem)
-        found, right = check_chain(completion.text, graph, names), general.failure is Failure.CORRECT
-        if found.fault is None:
+        finding = check_chain(completion.text, graph, names)
+        if finding.fault is None:
             return replace(general, chain=ReadChain(right_chain=True))
-        failure = Failure.CORRECT if right else _FAILURES.get(found.fault, Failure.INCORRECT)
-        code = found.quantity and found.quantity.code
-        return Diagnosis(failure, found.line, code, found.fault, chain=ReadChain(right_chain=False))
+        is_right = general.failure is Failure.CORRECT
+        failure = Failure.CORRECT if is_right else _FAILURES.get(finding.fault, Failure.INCORRECT)
+        code = finding.quantity and finding.quantity.code
+        return Diagnosis(failure, finding.line, code, finding.fault, chain=ReadChain(right_chain=False))
 
     def read_chain(self, problem: Problem, text: str) -> ReadChain:
-        """Whether every step is right; nothing is told of a row that does not hold its graph."""
+        """Return whether every step is right; nothing can be told of a row that does not hold its graph."""
         try:
             graph, names = graph_in(problem)
         except UserError:
@@ -140,7 +143,7 @@ TASK = IgsmTask()
 
 
 def graph_in(problem: Problem) -> tuple[QuantityGraph, Names | None]:
-    """The graph that a row keeps in its metadata. UserError for a row that is none of this task."""
+    """Return the graph that a row keeps in its metadata. UserError for a row of another task."""
     try:
         graph, names = read_graph(json.loads(problem.metadata["graph"]))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -151,19 +154,12 @@ def graph_in(problem: Problem) -> tuple[QuantityGraph, Names | None]:
 
 
 def prompt_of(graph: QuantityGraph, names: Names | None) -> str:
-    """In English, or without names in the compact style."""
+    """Return the prompt in English, or without names in the compact style."""
     return text_prompt(graph, names) if names else compact_prompt(graph)
 
 
-@lru_cache(maxsize=64)
-def _generator(options: IgsmOptions) -> "IgsmGenerator":
-    from compositionality.tasks.igsm.generate import IgsmGenerator
-
-    return IgsmGenerator(options)
-
-
-def _row(item: "IgsmItem", options: IgsmOptions, seed: int) -> Problem:
-    """An item in words."""
+def _row(item: IgsmItem, options: IgsmOptions, seed: int) -> Problem:
+    """Put an item into words."""
     names = item.names if options.style == "text" else None
     prompt = prompt_of(item.problem, names)
     truth = ground_truth(item.problem, names, process=options.process)

@@ -9,6 +9,7 @@ from compositionality.tasks.igsm.graph import Equation, Quantity, QuantityGraph,
 from compositionality.tasks.igsm.names import Names
 
 STYLES = ("text", "compact")
+FILLER = "~"  # a line of these is neutral: no step of a compact completion
 _INTRO = """Here is what is known of some {things}. What is not mentioned is not there.{arithmetic}
 
 """
@@ -18,35 +19,36 @@ _TASK = """
 {question} Work it out step by step, one quantity at a time. Close your answer with the number in \\boxed{{}}."""
 
 
-def phrase(one: Quantity, names: Names) -> str:
-    """``the number of Oak Crates in each Red Ship``, ``the total number of Crates in each Red Ship``."""
-    counted = (
-        f"total number of {names.layers[one.layer].plural}" if one.is_abstract else f"number of {names.many(one.item)}"
-    )
-    return f"the {counted} in each {names.one(one.owner)}"
+def phrase(quantity: Quantity, names: Names) -> str:
+    """Return ``the number of Oak Crates in each Red Ship`` or ``the total number of Crates in each Red Ship``."""
+    if quantity.is_abstract:
+        counted = f"total number of {names.layers[quantity.layer].plural}"
+    else:
+        counted = f"number of {names.many(quantity.item)}"
+    return f"the {counted} in each {names.one(quantity.owner)}"
 
 
 def text_prompt(problem: QuantityGraph, names: Names) -> str:
-    """The whole prompt in English."""
+    """Return the whole prompt in English."""
     things = names.layers[-1].plural
     arithmetic = _MODULUS.format(problem.modulus, problem.modulus - 1) if problem.modulus else ""
-    facts = "\n".join([f"{capital(premise(one, problem, names))}." for one in problem.equations])
+    facts = "\n".join([f"{capital(premise(quantity, problem, names))}." for quantity in problem.equations])
     question = f"What is {phrase(problem.asked, names)}?"
     return _INTRO.format(things=things, arithmetic=arithmetic) + facts + _TASK.format(question=question)
 
 
-def premise(one: Quantity, problem: QuantityGraph, names: Names) -> str:
-    """What the text says of an instance, without its full stop."""
-    return f"{phrase(one, names)} equals {_said(problem.equations[one], names)}"
+def premise(quantity: Quantity, problem: QuantityGraph, names: Names) -> str:
+    """Return what the text says of an instance, without its full stop."""
+    return f"{phrase(quantity, names)} equals {_said(problem.equations[quantity], names)}"
 
 
 def capital(text: str) -> str:
-    """With a capital at its start."""
+    """Return the text with a capital at its start."""
     return text[:1].upper() + text[1:]
 
 
 def _said(equation: Equation, names: Names) -> str:
-    """``3 times the sum of … and …``."""
+    """Return ``3 times the sum of … and …``."""
     parents = [phrase(parent, names) for parent in equation.parents]
     if len(parents) > 1:
         listed = f"{', '.join(parents[:-1])} and {parents[-1]}"
@@ -61,16 +63,16 @@ def _said(equation: Equation, names: Names) -> str:
 
 
 def compact_prompt(problem: QuantityGraph) -> str:
-    """``MODULUS%`` if there is one, the equations, the quantity in question."""
+    """Return ``%MODULUS`` if there is one, the equations, the quantity in question."""
     modulus = f"%{problem.modulus};" if problem.modulus else ""
     return f"{modulus}{''.join(f'{line};' for line in compact_equations(problem))}{problem.asked.code}?"
 
 
 def compact_equations(problem: QuantityGraph) -> list[str]:
-    """``b1a0=3*(b0a1+b2a0)`` for each instance, in the order of the text."""
-    return [f"{one.code}={compact(expression_of(equation))}" for one, equation in problem.equations.items()]
+    """Return ``b1a0=3*(b0a1+b2a0)`` for each instance, in the order of the text."""
+    return [f"{quantity.code}={compact(expression_of(equation))}" for quantity, equation in problem.equations.items()]
 
 
 def compact(expression: Sequence[str | int | Quantity]) -> str:
-    """An expression without blanks."""
+    """Return an expression without blanks."""
     return "".join([part.code if isinstance(part, Quantity) else str(part) for part in expression])

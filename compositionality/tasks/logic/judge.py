@@ -8,7 +8,7 @@ import re
 from typing import Any, NamedTuple
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import UNREADABLE, last_answer, read_literal
+from compositionality.tasks.answers import UNREADABLE, last_answer, read_literal
 from compositionality.types import Reason, Verdict
 
 MAX_CELL = 200

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from compositionality.tasks.draws import SEED_CLASSES, draw_owned
 from compositionality.tasks.logic.graphs import draw_graph, graph_puzzle
 from compositionality.tasks.logic.grids import arc_puzzle, draw_grids
 from compositionality.tasks.logic.judge import LogicTruth, judge_logic, read_truth
 from compositionality.tasks.logic.options import KINDS, LogicOptions
 from compositionality.tasks.logic.rows import Puzzle, draw_ordering, draw_zebra, ordering_puzzle, zebra_puzzle
-from compositionality.tasks.owners import SEED_CLASSES, draw_owned
-from compositionality.tasks.task import Mode, Task
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
 SOURCES = {

@@ -4,8 +4,7 @@ from fractions import Fraction
 from functools import partial
 from operator import itemgetter
 
-from compositionality.tasks.draws import Draws
-from compositionality.tasks.owners import draw_owned
+from compositionality.tasks.draws import Draws, draw_owned
 
 KINDS = ("fractions", "equation", "interval", "roots")
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import has_box, last_box
+from compositionality.tasks.answers import has_box, last_box
 from compositionality.tasks.math.normal import brackets, normal, split_top, unnamed
 from compositionality.tasks.math.numbers import is_decimal, read_number, same_number
 from compositionality.tasks.math.reading import LONGEST, marked_line

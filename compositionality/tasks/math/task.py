@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.answer_text import last_box
+from compositionality.tasks.answers import last_box
+from compositionality.tasks.draws import SEED_CLASSES
 from compositionality.tasks.math.generate import KINDS, make
 from compositionality.tasks.math.judge import judge_math, read_golds
-from compositionality.tasks.owners import SEED_CLASSES
-from compositionality.tasks.task import Mode, Task
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
 

@@ -127,11 +127,11 @@ TASK = ReasoningGymTask()
 
 def _library_seed(options: ReasoningGymOptions, split: str, seed: int, index: int) -> int:
     """The low bits name the split and the seed modulo 8, the high ones are drawn."""
-    from compositionality.tasks.draws import key_word
+    from compositionality.tasks.draws import key_bits
 
     if split not in SPLITS:
         raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
-    drawn = int(key_word(repr((options.dataset, sorted(options.parameters.items()), split, seed, index)))) % 2**26
+    drawn = int(key_bits(repr((options.dataset, sorted(options.parameters.items()), split, seed, index)))) % 2**26
     return drawn * len(SPLITS) * SEED_CLASSES + SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import truth_text
 
 SIDES = ("output", "input")
 _ASKED = re.compile(r"^assert (f\(.*\)) == (.*?)\s*$", re.MULTILINE)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from compositionality.errors import without_secrets
-from compositionality.tasks.answer_text import last_box, without_styles
+from compositionality.tasks.answers import last_box, without_styles
 from compositionality.tasks.stem.endpoint import EndpointError, ask_judge, can_be_asked
 from compositionality.types import Reason, Verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.owners import SEED_CLASSES, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, draw_owned
 from compositionality.tasks.stem.generate import (
     KINDS,
     OPTIONS,
@@ -17,8 +17,7 @@ from compositionality.tasks.stem.generate import (
     solve_item,
 )
 from compositionality.tasks.stem.judge import LETTERS, ChoiceTruth, FreeTruth, judge_choice, judge_free
-from compositionality.tasks.task import Mode, Task
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
 SOURCES = {"choice": "stem__supergpqa_generated", "free": "stem_web_generated"}

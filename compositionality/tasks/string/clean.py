@@ -2,43 +2,129 @@
 
 A problem is a pure function of (options, split, seed, index). Candidates are drawn until one is sound: no shorter
 subsequence of its functions gives the answer, lengths stay in bounds, and the answer depends on the input.
+
+A checksum of the input, read off the string itself, assigns each problem to one (split, seed modulo SEED_CLASSES), so
+different splits and neighbouring seeds share no input, hence no problem, and any row can be checked.
 """
 
+import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any
+from zlib import crc32
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import Draws
-from compositionality.tasks.string.expression import Expression, chain_text, evaluate, function_names, render
+from compositionality.tasks.draws import SPLITS, Draws, check_split
+from compositionality.tasks.stream import check_choice
+from compositionality.tasks.string.expression import (
+    CONCAT,
+    LONGEST,
+    Apply,
+    Expression,
+    Input,
+    Text,
+    Walk,
+    another_order,
+    chain_text,
+    evaluate,
+    function_names,
+    is_reducible,
+    render,
+    steps,
+)
 from compositionality.tasks.string.functions import (
     PRESETS,
     TEXT_LENGTHS,
     Chain,
     Function,
     Operation,
+    apply_all,
     frozen_operation,
     select_functions,
     side,
 )
-from compositionality.tasks.string.irreducible import Walk, is_reducible
-from compositionality.tasks.string.options import StringOptions
-from compositionality.tasks.string.orders import another_order
-from compositionality.tasks.string.partition import draw_input, last_pairs, owned_checksum
-from compositionality.tasks.string.prompts import compact_prompt, ground_truth, json_prompt, main_solution, sources
-from compositionality.tasks.string.tree import draw_tree, evaluate_soundly
+from compositionality.tasks.string.wording import compact_prompt, ground_truth, json_prompt, main_solution, sources
 from compositionality.types import Problem
 
-CHAINS_PER_PROBLEM = 5_000
-"""Draws before none is thought possible. Of some divisions of the functions one chain of eight in 130 is sound."""
+LETTERS_AND_SOME_DIGITS = string.ascii_lowercase * 2 + "123"
+LEVELS = range(1, 13)  # a chain of n functions has 2^n shorter ones, and all are tried
+SEED_CLASSES = 8
+CHECKSUMS = len(SPLITS) * SEED_CLASSES
+MAX_CHAINS_PER_PROBLEM = 5_000  # of some divisions of the functions one chain of eight in 130 is sound
 OPERATIONS_PER_STEP = 24
-INPUTS_PER_STEP = 32
-"""For the first function of a chain; half as many for each one more."""
-ORDERED = "-ordered"
-"""After the name of the functions: the group of order-sensitive problems."""
-CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")
-"""Inputs that a sound problem must not map all to its own answer."""
+INPUTS_PER_STEP = 32  # for the first function of a chain; half as many for each one more
+LITERAL_LENGTHS = (2, 4)  # in trees
+ORDERED = "-ordered"  # after the name of the functions: the group of order-sensitive problems
+CONTRASTS = ("b", "Zoa2", "ktbdgqmwe7")  # inputs that a sound problem must not map all to its own answer
+_RESERVED = set("=:,;'\"\\{}<>|-_«»") | set(string.whitespace)
+
+
+@dataclass(frozen=True)
+class StringOptions:
+    """Options of the clean mode.
+
+    No problem keeps its answer on its input where functions are left out, their order kept. With shape=tree removing
+    a function replaces it by one of its arguments; of a sub-tree's shorter values the first 1,024 are tried.
+    order_sensitive: chains of 2 to 6 functions are tried in every order, longer ones with any two functions exchanged.
+    """
+
+    functions: str = "trained"  # preset: trained, heldout or all
+    ids: tuple[int, ...] = ()  # these functions instead
+    drop: tuple[int, ...] = ()  # functions to leave out
+    function_split: int = 0  # which functions are held out: 0 the paper's, n a random division drawn from n
+    always_trained: tuple[int, ...] = ()  # functions that no division holds out
+    order_sensitive: bool = False  # only problems that no other order of their functions solves
+    levels: tuple[int, ...] = (1,)  # depths; candidates take turns
+    shape: str = "chain"  # chain, or tree (style=json only)
+    alphabet: str = LETTERS_AND_SOME_DIGITS  # of inputs and literals; what is written twice is drawn twice as often
+    input_length: tuple[int, int] = (3, 10)  # shortest and longest input
+    max_length: int = 100  # longest string at any step
+    frozen_parameters: bool = False  # every function keeps one parameter
+    style: str = "json"  # of the prompt: json or compact
+    show_definitions: bool = False  # in the prompt
+    group: str = ""  # name of this set of problems in tables; empty: that of its functions
+
+    def content(self) -> list[tuple[str, Any]]:
+        """Return the options beside the functions that decide which problems are drawn, where not the defaults."""
+        others = ("style", "show_definitions", "functions", "ids", "drop", "function_split", "always_trained", "group")
+        given = [(entry.name, getattr(self, entry.name), entry.default) for entry in fields(self)]
+        return [(name, value) for name, value, default in given if name not in others and value != default]
+
+    def __post_init__(self) -> None:
+        check_choice("shape", self.shape, ("chain", "tree"))
+        check_choice("style", self.style, ("json", "compact"))
+        if self.shape == "tree" and self.style == "compact":
+            raise UserError("style=compact is for chains; use style=json with shape=tree")
+        if self.order_sensitive and (self.shape == "tree" or 1 in self.levels):
+            raise UserError(
+                f"order_sensitive=true shape={self.shape} levels={list(self.levels)}: only chains of two or more "
+                "functions have an order; use shape=chain and levels from 2 on"
+            )
+        if self.group and not self.group.isidentifier():
+            raise UserError(f"group={self.group}: give a word")
+        if self.function_split < 0:
+            raise UserError(f"function_split={self.function_split}: give 0 (the paper's split) or a number from 1 on")
+        if not self.levels or not all(level in LEVELS for level in self.levels) or _twice(self.levels):
+            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
+        for name, ids in (("ids", self.ids), ("drop", self.drop), ("always_trained", self.always_trained)):
+            if _twice(ids):
+                raise UserError(f"{name}={list(ids)}: give every id once")
+        if len(self.input_length) != 2:
+            raise UserError(f"input_length={list(self.input_length)}: give shortest and longest, as [3,10]")
+        low, high = self.input_length
+        if not 3 <= low <= high <= self.max_length <= LONGEST:
+            raise UserError(
+                f"input_length=[{low},{high}] max_length={self.max_length}: "
+                f"need 3 <= shortest <= longest <= max_length <= {LONGEST}"
+            )
+        reserved = sorted(set(self.alphabet) & _RESERVED)
+        if reserved or not self.alphabet.isascii():
+            raise UserError(f"alphabet={self.alphabet!r}: use ASCII letters and digits; {reserved} are reserved")
+
+
+def _twice(numbers: tuple[int, ...]) -> bool:
+    return len(set(numbers)) < len(numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +137,6 @@ class StringItem:
     expression: Expression | None
     input: str
     output: str
-
-
-class Path(NamedTuple):
-    """A chain, innermost first, that is sound on an input."""
-
-    input: str
-    steps: Chain
-    walk: Walk
 
 
 class StringGenerator:
@@ -78,19 +156,20 @@ class StringGenerator:
         ).digest()
 
     def level(self, index: int) -> int:
-        """The level of the candidate at ``index``: the levels take turns."""
+        """Return the level of the candidate at ``index``: the levels take turns."""
         return self.options.levels[index % len(self.options.levels)]
 
     def problem(self, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index`` of the stream (split, seed)."""
+        """Return the problem at ``index`` of the stream (split, seed)."""
         return self.render(self.item(split, seed, index), seed)
 
     def item(self, split: str, seed: int, index: int) -> StringItem:
-        """The problem at ``index``, not yet put into words."""
-        level, owned = self.level(index), owned_checksum(split, seed)
+        """Return the problem at ``index``, not yet put into words."""
+        level = self.level(index)
+        owned = owned_checksum(split, seed)
         draws = Draws(self._salt + f"{split}/{seed}/{index}".encode())
         attempt = self._chain_item if self.options.shape == "chain" else self._tree_item
-        for _ in range(CHAINS_PER_PROBLEM):
+        for _ in range(MAX_CHAINS_PER_PROBLEM):
             item = attempt(draws, level, index, owned)
             if item is not None:
                 return item
@@ -100,59 +179,83 @@ class StringGenerator:
         )
 
     def _chain_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
-        path: Path | None = None
+        walk: Walk | None = None
         for _ in range(level):
-            path = self._extended(draws, path, owned)
-            if path is None:
+            walk = self._extended(draws, walk, owned)
+            if walk is None:
                 return None
-        assert path is not None
-        chain, answer = path.steps[::-1], path.walk.value
-        if all(_run(chain, other) == answer for other in CONTRASTS):
+        assert walk is not None
+        if all(apply_all(walk.steps, other) == walk.value for other in CONTRASTS):
             return None
-        return StringItem(level, index, chain, None, path.input, answer)
+        return StringItem(level, index, walk.steps[::-1], None, walk.input, walk.value)
 
-    def _extended(self, draws: Draws, path: Path | None, owned: int) -> Path | None:
-        """The path with one operation more: on its own input or, where that is not sound, on another one."""
-        steps = path.steps if path else ()
+    def _extended(self, draws: Draws, walk: Walk | None, owned: int) -> Walk | None:
+        """Return the walk with one operation more: on its own input or, where that is not sound, on another one."""
+        before = walk.steps if walk else ()
         for _ in range(OPERATIONS_PER_STEP):
             operation = self._operation(draws)
-            walk = path.walk.step(operation, self.options.max_length) if path else None
-            longer = Path(path.input, (*steps, operation), walk) if path and walk else None
-            if longer and self._has_its_order(longer):
+            longer = walk and walk.step(operation, self.options.max_length)
+            if longer and self._order_matters(longer):
                 return longer
-            for _ in range(INPUTS_PER_STEP >> len(steps)):
-                text = self._input(draws, owned)
-                walk = self._walk((*steps, operation), text)
-                longer = Path(text, (*steps, operation), walk) if walk else None
-                if longer and self._has_its_order(longer):
+            for _ in range(INPUTS_PER_STEP >> len(before)):
+                longer = self._walk((*before, operation), self._input(draws, owned))
+                if longer and self._order_matters(longer):
                     return longer
         return None
 
-    def _has_its_order(self, path: Path) -> bool:
-        """Where the order is to matter, it does in each beginning of a chain."""
-        return not self.options.order_sensitive or not another_order(path.steps, path.input, path.walk.value)
+    def _order_matters(self, walk: Walk) -> bool:
+        """Return whether the order matters in this beginning of a chain, if it is to."""
+        return not self.options.order_sensitive or not another_order(walk.steps, walk.input, walk.value)
 
-    def _walk(self, steps: Chain, text: str) -> Walk | None:
-        walk: Walk | None = Walk(text)
-        for operation in steps:
+    def _walk(self, chain: Chain, text: str) -> Walk | None:
+        walk: Walk | None = Walk(text, text)
+        for operation in chain:
             walk = walk and walk.step(operation, self.options.max_length)
         return walk
 
     def _input(self, draws: Draws, owned: int) -> str:
-        return draw_input(draws, self.options.alphabet, self.options.input_length, self._pairs, owned)
+        """Draw a string with the checksum ``owned``: all but the last two characters are free."""
+        free = draws.text(self.options.alphabet, draws.between(*self.options.input_length) - 2)
+        return free + draws.choice(self._pairs[(owned - crc32(free.encode())) % CHECKSUMS])
 
     def _tree_item(self, draws: Draws, level: int, index: int, owned: int) -> StringItem | None:
-        expression = draw_tree(draws, level, self.functions, self._parameter, self.options.alphabet)
+        expression = self._tree(draws, level)
         if not function_names(expression):
             return None
         for _ in range(INPUTS_PER_STEP):
             text = self._input(draws, owned)
-            output = evaluate_soundly(expression, text, self.options.max_length)
+            output = sound_value(expression, text, self.options.max_length)
             if output is None or all(evaluate(expression, other) == output for other in CONTRASTS):
                 continue
             if not is_reducible(expression, text):
                 return StringItem(level, index, (), expression, text, output)
         return None
+
+    def _tree(self, draws: Draws, depth: int) -> Expression:
+        """Draw a tree of exactly ``depth``; operators are uniform over the functions and concatenation.
+
+        Every operator has x below it.
+        """
+        if depth == 0:
+            return Input()
+        number = draws.below(len(self.functions) + 1)
+        function = self.functions[number] if number < len(self.functions) else None
+        main = self._tree(draws, depth - 1)
+        if function is not None and not function.binary:
+            return Apply(function.alias, (main,), self._parameter(draws, function))
+        other = self._second_argument(draws, depth - 1, literal=function is not None)
+        arguments = (main, other) if draws.below(2) else (other, main)
+        return Apply(function.alias if function else CONCAT, arguments)
+
+    def _second_argument(self, draws: Draws, depth: int, *, literal: bool) -> Expression:
+        """Draw x, or a tree that is at most ``depth`` deep, or (for interlacing only) a literal.
+
+        Concatenation with a literal would be ``func_5`` or ``func_6`` (held out) under another name.
+        """
+        kind = draws.below(3 if literal else 2)
+        if kind == 2:
+            return Text(draws.text(self.options.alphabet, draws.between(*LITERAL_LENGTHS)))
+        return self._tree(draws, 0 if kind == 0 else draws.below(depth + 1))
 
     def _operation(self, draws: Draws) -> Operation:
         function = draws.choice(self.functions)
@@ -171,9 +274,11 @@ class StringGenerator:
         """Put an item into words: its row."""
         options = self.options
         if item.expression is None:
-            code, names = main_solution(chain_text(item.chain)), [step.function.alias for step in item.chain]
+            code = main_solution(chain_text(item.chain))
+            names = [operation.function.alias for operation in item.chain]
         else:
-            code, names = main_solution(render(item.expression)), function_names(item.expression)
+            code = main_solution(render(item.expression))
+            names = function_names(item.expression)
         if options.style == "compact":
             prompt = compact_prompt(item.chain, item.input, show_definitions=options.show_definitions)
         else:
@@ -185,15 +290,57 @@ class StringGenerator:
         return Problem(source, item.level, self.group, prompt, truth, item.index, metadata)
 
 
-def _run(chain: Chain, text: str) -> str:
-    for operation in reversed(chain):
-        text = operation(text)
-    return text
-
-
 def _set_name(functions: Sequence[Function], options: StringOptions) -> str:
     ids = {function.id for function in functions}
     for name in PRESETS:
         if ids <= side(name, options.function_split, options.drop, options.always_trained):
             return name
     return "mixed" if ids <= set(range(25)) else "prior"
+
+
+def sound_value(expression: Expression, x: str, max_length: int) -> str | None:
+    """Return the value, or None if an operator changes nothing, leaves the bounds, or weaves a string with itself.
+
+    The last would be ``func_14`` (held out) under another name.
+    """
+    value = x
+    for step in steps(expression, x):
+        value = step.value
+        if not 0 < len(value) <= max_length or value in step.given:
+            return None
+        if len(step.given) == 2 and step.node.operator != CONCAT:
+            text, other = step.given
+            if text.startswith(other) or other.startswith(text):
+                return None
+    return value
+
+
+# ---- streams
+
+
+def checksum(text: str) -> int:
+    """Return a number from 0 to 31; for a given start of the text, its last two characters set it."""
+    return (crc32(text[:-2].encode()) + 5 * ord(text[-2]) + ord(text[-1])) % CHECKSUMS
+
+
+def owned_checksum(split: str, seed: int) -> int:
+    """Return the checksum of all inputs of the stream (split, seed)."""
+    check_split(split, SPLITS)
+    return SPLITS.index(split) * SEED_CLASSES + seed % SEED_CLASSES
+
+
+def owner(text: str) -> tuple[str, int]:
+    """Return the split and the seed modulo SEED_CLASSES that may use ``text`` as an input."""
+    split, seed = divmod(checksum(text), SEED_CLASSES)
+    return SPLITS[split], seed
+
+
+def last_pairs(alphabet: str) -> tuple[tuple[str, ...], ...]:
+    """Return for each remainder the pairs of characters that add it to the checksum."""
+    pairs: list[list[str]] = [[] for _ in range(CHECKSUMS)]
+    for first in alphabet:
+        for second in alphabet:
+            pairs[(5 * ord(first) + ord(second)) % CHECKSUMS].append(first + second)
+    if not all(pairs):
+        raise UserError(f"alphabet={alphabet!r} is too small to keep the splits apart; use at least 8 letters in a row")
+    return tuple(tuple(group) for group in pairs)

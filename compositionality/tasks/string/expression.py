@@ -1,17 +1,26 @@
-"""Expressions over the input x: build, render, read back, evaluate, measure. Nothing is ever executed as code."""
+"""Expressions over the input x: build, render, read back, apply step by step; shorter ones and other orders.
+
+Nothing is ever executed as code.
+"""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, count, permutations, product
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter
+from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter, apply_all
 
 METHODS = ("upper", "lower", "capitalize", "swapcase")
 CONCAT = "+"
 MAX_LENGTH = 1_000_000  # characters of a value; the paper's longest have some thousand
+LONGEST = 10_000  # characters of a value from which shorter compositions are followed
 MAX_DEPTH = 200
 MAX_PARAMETER = 1000
+MAX_VALUES = 1024  # shorter values of one sub-expression that are followed: those of every chain of ten operators
+ALL_ORDERS = 6  # functions of the longest chain of which every order is tried
+INPUT = -1  # where a step takes the input x instead of an earlier step's value
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +47,11 @@ class Apply:
 Expression = Input | Text | Apply
 
 
-def from_chain(chain: Chain) -> Expression:
-    """The chain (outermost first) applied to x."""
-    expression: Expression = Input()
-    for operation in reversed(chain):
-        expression = apply_operation(operation, expression)
-    return expression
+# ---- text
 
 
 def chain_text(chain: Chain) -> str:
-    """Python text of ``from_chain(chain)``, without the detour."""
+    """Return the Python text of the chain applied to x."""
     text = "x"
     for operation in reversed(chain):
         parameter = operation.parameter
@@ -56,16 +60,8 @@ def chain_text(chain: Chain) -> str:
     return text
 
 
-def apply_operation(operation: Operation, inner: Expression) -> Apply:
-    """One operation on ``inner``; the second text of an interlacing becomes a literal leaf."""
-    function, parameter = operation.function, operation.parameter
-    if function.binary:
-        return Apply(function.alias, (inner, Text(str(parameter))))
-    return Apply(function.alias, (inner,), parameter)
-
-
 def render(expression: Expression) -> str:
-    """Python text of an expression."""
+    """Return the Python text of an expression."""
     if isinstance(expression, Input):
         return "x"
     if isinstance(expression, Text):
@@ -80,60 +76,15 @@ def render(expression: Expression) -> str:
     return f"{expression.operator}({', '.join(parts)})"
 
 
-def apply_operator(node: Apply, values: list[str]) -> str:
-    """The operator of ``node`` on the values of its arguments."""
-    if node.operator == CONCAT:
-        return values[0] + values[1]
-    if node.operator in METHODS:
-        return str(getattr(str, node.operator)(values[0]))
-    run = ALIASES[node.operator].run
-    return run(*values) if node.parameter is None else run(*values, node.parameter)
-
-
-def apply_bounded(node: Apply, values: list[str]) -> str:
-    """``apply_operator``, or a UserError before a value of over ``MAX_LENGTH`` characters can arise.
-
-    No function writes more than its arguments times its number, or its text behind every character.
-    """
-    times = len(node.parameter) + 1 if isinstance(node.parameter, str) else node.parameter or 1
-    if sum(map(len, values)) * times > MAX_LENGTH:
-        raise UserError(f"{node.operator} would work on over {MAX_LENGTH:,} characters")
-    return apply_operator(node, values)
-
-
-def evaluate(expression: Expression, x: str) -> str:
-    """The value of an expression for the input ``x``. UserError if a value on the way gets too long."""
-    if isinstance(expression, Input):
-        return x
-    if isinstance(expression, Text):
-        return expression.text
-    return apply_bounded(expression, [evaluate(argument, x) for argument in expression.arguments])
-
-
-def nodes(expression: Expression) -> Iterator[Expression]:
-    """All nodes, outermost first."""
-    yield expression
-    if isinstance(expression, Apply):
-        for argument in expression.arguments:
-            yield from nodes(argument)
-
-
-def uses_input(expression: Expression) -> bool:
-    """Whether x occurs in it."""
-    return any(isinstance(node, Input) for node in nodes(expression))
-
-
-def function_names(expression: Expression) -> list[str]:
-    """The ``func_N`` that occur, outermost first, with repetitions."""
-    applied = (node.operator for node in nodes(expression) if isinstance(node, Apply))
-    return [operator for operator in applied if operator != CONCAT and operator not in METHODS]
-
-
+@lru_cache(maxsize=200_000)
 def parse_program(code: str) -> Expression:
-    """The expression that ``main_solution`` returns, from the text of a program (``ref_code``)."""
-    _, found, body = code.rpartition("def main_solution(")
+    """Return the expression that ``main_solution`` returns in the text of a program (``ref_code``).
+
+    UserError for anything else. An audit reads the same program several times.
+    """
+    _, main, body = code.rpartition("def main_solution(")
     _, returns, text = body.partition("return ")
-    if not found or not returns:
+    if not main or not returns:
         raise UserError(f"no main_solution with a return in {code[:60]!r}")
     return parse(text.strip())
 
@@ -178,3 +129,198 @@ def _convert_call(alias: str, arguments: list[ast.expr], depth: int) -> Apply:
                 raise ValueError(f"{alias} with a number over {MAX_PARAMETER}")
             return Apply(alias, (_convert(arguments[0], depth),), parameter)
     raise ValueError(f"{alias} with a parameter that is no {kind.__name__}")
+
+
+def nodes(expression: Expression) -> Iterator[Expression]:
+    """Yield all nodes, outermost first."""
+    yield expression
+    if isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from nodes(argument)
+
+
+def uses_input(expression: Expression) -> bool:
+    """Return whether x occurs in it."""
+    return any(isinstance(node, Input) for node in nodes(expression))
+
+
+def function_names(expression: Expression) -> list[str]:
+    """Return the ``func_N`` that occur, outermost first, with repetitions."""
+    applied = (node.operator for node in nodes(expression) if isinstance(node, Apply))
+    return [operator for operator in applied if operator != CONCAT and operator not in METHODS]
+
+
+def depth(expression: Expression) -> int:
+    """Return the most operators on a path from the root to a leaf."""
+    return 1 + max(map(depth, expression.arguments)) if isinstance(expression, Apply) else 0
+
+
+# ---- values
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator on its way to the value of an expression.
+
+    ``name`` is what traces call it ("" for ``+`` and methods, which have none). ``sources`` has an entry per argument:
+    the number of an earlier step, INPUT, or a literal string; ``given`` are the strings of all arguments.
+    """
+
+    name: str
+    node: Apply
+    sources: tuple[int | str, ...]
+    given: tuple[str, ...]
+    value: str
+
+    @property
+    def open_slots(self) -> tuple[int, ...]:
+        """Return which arguments are not literals."""
+        return tuple([slot for slot, source in enumerate(self.sources) if isinstance(source, int)])
+
+    def apply(self, given: Sequence[str]) -> str:
+        """Return what the operator makes of ``given``, one string per open slot."""
+        strings = iter(given)
+        values = [source if isinstance(source, str) else next(strings) for source in self.sources]
+        return apply_operator(self.node, values)
+
+
+def apply_operator(node: Apply, values: Sequence[str]) -> str:
+    """Return what the operator of ``node`` makes of the values of its arguments."""
+    if node.operator == CONCAT:
+        return values[0] + values[1]
+    if node.operator in METHODS:
+        return str(getattr(str, node.operator)(values[0]))
+    run = ALIASES[node.operator].run
+    return run(*values) if node.parameter is None else run(*values, node.parameter)
+
+
+def apply_bounded(node: Apply, values: Sequence[str]) -> str:
+    """Return ``apply_operator``, or raise UserError before a value of over ``MAX_LENGTH`` characters can arise.
+
+    No function writes more than its arguments times its number, or its text behind every character.
+    """
+    times = len(node.parameter) + 1 if isinstance(node.parameter, str) else node.parameter or 1
+    if sum(map(len, values)) * times > MAX_LENGTH:
+        raise UserError(f"{node.operator} would work on over {MAX_LENGTH:,} characters")
+    return apply_operator(node, values)
+
+
+def evaluate(expression: Expression, x: str) -> str:
+    """Return the value of an expression for the input ``x``. UserError if a value on the way gets too long."""
+    if isinstance(expression, Input):
+        return x
+    if isinstance(expression, Text):
+        return expression.text
+    return apply_bounded(expression, [evaluate(argument, x) for argument in expression.arguments])
+
+
+def steps(expression: Expression, x: str) -> Iterator[Step]:
+    """Yield the operators in the order in which they are applied, with their true strings on the input ``x``.
+
+    UserError before one whose value gets too long.
+    """
+    yield from _steps(expression, x, count())
+
+
+def _steps(expression: Expression, x: str, numbers: Iterator[int]) -> Generator[Step, None, tuple[int | str, str]]:
+    """Yield the steps of an expression, arguments first; return where its value is from and the value."""
+    if isinstance(expression, Text):
+        return expression.text, expression.text
+    if isinstance(expression, Input):
+        return INPUT, x
+    sources: list[int | str] = []
+    given: list[str] = []
+    for argument in expression.arguments:
+        source, text = yield from _steps(argument, x, numbers)
+        sources.append(source)
+        given.append(text)
+    value = apply_bounded(expression, given)
+    name = expression.operator if expression.operator in ALIASES else ""
+    yield Step(name, expression, tuple(sources), tuple(given), value)
+    return next(numbers), value
+
+
+# ---- shorter compositions and other orders
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """An input on its way through a chain: its value after ``steps``, and what shorter subsequences of them give."""
+
+    input: str
+    value: str
+    steps: Chain = ()  # the first one first
+    shorter: frozenset[str] = frozenset()
+
+    def step(self, operation: Operation, limit: int) -> "Walk | None":
+        """Return the walk with one operation more; None if its value is too long or a shorter subsequence gives it.
+
+        A chain is irreducible only if each of its beginnings is. None of over ``LONGEST`` characters is followed.
+        """
+        value = operation(self.value)
+        if value == self.value or value in self.shorter or not 0 < len(value) <= limit:
+            return None
+        longer = {operation(text) for text in self.shorter if len(text) <= LONGEST}
+        if value in longer:
+            return None
+        return Walk(self.input, value, (*self.steps, operation), self.shorter | longer | {self.value})
+
+
+def is_reducible(expression: Expression, x: str) -> bool:
+    """Return whether the expression without some of its operators has the same value on ``x``.
+
+    Removing an operator replaces it by one of its arguments. Of a sub-expression with over ``MAX_VALUES``
+    shorter values only the first are followed.
+    """
+    return _values(expression, x) is None
+
+
+def _values(expression: Expression, x: str) -> tuple[str, dict[str, None]] | None:
+    """Return the value, and those of the shorter expressions in a fixed order; None if a part is reducible."""
+    if not isinstance(expression, Apply):
+        return evaluate(expression, x), {}
+    parts = []
+    for argument in expression.arguments:
+        part = _values(argument, x)
+        if part is None:
+            return None
+        parts.append(part)
+    texts = [isinstance(argument, Text) for argument in expression.arguments]
+    kept = [part for part, text in zip(parts, texts, strict=True) if not text or all(texts)]
+    shorter = dict.fromkeys(text for value, less in kept for text in (value, *less))
+    choices = product(*[(value, *less) for value, less in parts])
+    value = apply_bounded(expression, list(next(choices)))
+    for values in choices:
+        if value in shorter or len(shorter) >= MAX_VALUES:
+            break
+        if sum(map(len, values)) <= LONGEST:
+            shorter[apply_operator(expression, list(values))] = None
+    return None if value in shorter else (value, shorter)
+
+
+def another_order(steps: Chain, x: str, answer: str) -> bool:
+    """Return whether the steps (innermost first) give ``answer`` on ``x`` in another order too; equal steps are one.
+
+    Of a chain longer than ALL_ORDERS every exchange of two functions is tried.
+    """
+    numbers = tuple([steps.index(step) for step in steps])
+    orders = set(permutations(numbers)) if len(steps) <= ALL_ORDERS else set(_exchanges(numbers))
+    return any(apply_all([steps[number] for number in order], x) == answer for order in orders - {numbers})
+
+
+def as_chain(expression: Expression) -> Chain | None:
+    """Return the functions, innermost first, of an expression that is a chain of them on x; else None."""
+    steps: list[Operation] = []
+    while isinstance(expression, Apply):
+        function, (inner, *others) = ALIASES.get(expression.operator), expression.arguments
+        if function is None or not all(isinstance(other, Text) for other in others):
+            return None
+        parameter = next((other.text for other in others if isinstance(other, Text)), expression.parameter)
+        steps.append(Operation(function, parameter))
+        expression = inner
+    return tuple(steps[::-1]) if isinstance(expression, Input) else None
+
+
+def _exchanges(numbers: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    for i, j in combinations(range(len(numbers)), 2):
+        yield (*numbers[:i], numbers[j], *numbers[i + 1 : j], numbers[i], *numbers[j + 1 :])

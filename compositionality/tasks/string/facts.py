@@ -1,31 +1,133 @@
-"""What string problems really hold: unused inputs, no-ops, real depth, steps and orders that do not matter, lengths,
-balance, wrong gold answers.
+"""What the audit and the ledger find out about string problems: every row is evaluated again.
+
+The ledger recognises a problem by its expression and input, and its composition by text and by behaviour. A composition
+is two or more nested operators; parameters and literals aside, it is known by its text, and with them by its behaviour
+on fixed strings. Single functions are no compositions: Stage 1 teaches all of them on purpose.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
 from statistics import fmean, quantiles
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.asked import parsed_program
+from compositionality.tasks.string.clean import SEED_CLASSES, owner
 from compositionality.tasks.string.expression import (
+    INPUT,
+    Apply,
     Expression,
-    Input,
+    Step,
     Text,
-    apply_bounded,
+    another_order,
+    as_chain,
     evaluate,
     function_names,
+    is_reducible,
+    nodes,
+    parse_program,
+    render,
+    steps,
     uses_input,
 )
-from compositionality.tasks.string.identity import PROBES
-from compositionality.tasks.string.irreducible import is_reducible
-from compositionality.tasks.string.orders import another_order, as_chain
-from compositionality.tasks.string.partition import SEED_CLASSES, owner
+from compositionality.tasks.string.wording import compact_prompt, hide_definitions, json_prompt
+from compositionality.tasks.task import Identity
 from compositionality.types import Problem
+
+PROBES = (
+    "abcdefghij",
+    "hello",
+    "Queue7",
+    "aabbccddee",
+    "bookkeeper",
+    "zyxwvu",
+    "A1b2C3d4",
+    "racecar",
+    "e",
+    "xq",
+    "«k»-«m»",
+    "mississippi9",
+    "GHIJklmno",
+    "tt_uu|v",
+    "oiuae3",
+    "dhbfgcjdface",
+)
+_OUR_WORDS = json_prompt("", "").partition("\n")[0]
+_MAIN = re.compile(r"def main_solution\(.*", re.DOTALL)
+
+
+def read_row(problem: Problem) -> tuple[Expression, str, str]:
+    """Return expression, input and output of a row. UserError if it is no row of the string task."""
+    try:
+        truth = json.loads(problem.ground_truth)
+        return parse_program(truth["ref_code"]), truth["ref_input"]["x"], truth["ref_output"]
+    except (KeyError, TypeError, ValueError, UserError) as error:
+        raise UserError(f"is no row of the string task ({error})") from error
+
+
+def prompt_matches_truth(problem: Problem) -> bool:
+    """Return whether the prompt is the one that the truth gives; in the words of others: whether it holds both parts.
+
+    These are program and input. UserError if it is no row of the string task.
+    """
+    try:
+        truth = json.loads(problem.ground_truth)
+        code, x = str(truth["ref_code"]), str(truth["ref_input"]["x"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"is no row of the string task ({error})") from error
+    if truth.get("style") == "compact":
+        chain = as_chain(parse_program(code))
+        if chain is None:
+            return False
+        free = chain[::-1]
+        frozen = tuple([replace(operation, frozen=True) for operation in free])
+        return problem.prompt in {
+            compact_prompt(named, x, show_definitions=shown) for named in (free, frozen) for shown in (False, True)
+        }
+    whole = json_prompt(code, x)
+    if problem.prompt.startswith(_OUR_WORDS):
+        return problem.prompt in (whole, hide_definitions(whole))
+    main = _MAIN.search(code)
+    return main is not None and main[0].strip() in problem.prompt and x in problem.prompt
+
+
+# ---- what the ledger recognises
+
+
+def string_identity(problem: Problem) -> Identity:
+    """Return the keys of a row. UserError if it is no row of the string task."""
+    expression, x, _ = read_row(problem)
+    canonical, text, behaviour = composition_keys(expression)
+    return Identity(f"{canonical} on {x}", text, behaviour)
+
+
+@lru_cache(maxsize=200_000)
+def composition_keys(expression: Expression) -> tuple[str, str | None, str | None]:
+    """Return the canonical text of an expression; the composition's text and fingerprint, or None twice."""
+    operators = sum(isinstance(node, Apply) for node in nodes(expression))
+    if operators < 2 or not uses_input(expression):
+        return render(expression), None, None
+    return render(expression), render(skeleton(expression)), fingerprint(lambda text: evaluate(expression, text))
+
+
+def skeleton(expression: Expression) -> Expression:
+    """Return the expression without its parameters and literals."""
+    if isinstance(expression, Apply):
+        return Apply(expression.operator, tuple(skeleton(argument) for argument in expression.arguments))
+    return Text("") if isinstance(expression, Text) else expression
+
+
+def fingerprint(function: Callable[[str], str]) -> str:
+    """Return a digest of the results on the probes."""
+    results = "\x00".join([function(probe) for probe in PROBES])
+    return blake2b(results.encode(), digest_size=16).hexdigest()
+
+
+# ---- what the audit tabulates
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +135,7 @@ class StringFacts:
     """One problem, evaluated again.
 
     reducible: without some operators the value is the same; other_order: in another order of the functions too (None:
-    no chain). has_its_depth: the real depth (``walk``) is the level; wrong_stream: the input belongs to another split
+    no chain). depth_is_level: the real depth is the level; wrong_stream: the input belongs to another split
     or seed.
     """
 
@@ -41,7 +143,7 @@ class StringFacts:
     length: int
     input_named: bool
     input_matters: bool
-    has_its_depth: bool
+    depth_is_level: bool
     no_ops: int
     constants: int
     reducible: bool
@@ -51,22 +153,20 @@ class StringFacts:
 
 
 def problem_facts(problem: Problem) -> StringFacts:
-    """Evaluate a problem again and see what its parts do. UserError if it is no row of the string task."""
-    try:
-        truth = json.loads(problem.ground_truth)
-        expression, x, output = parsed_program(truth["ref_code"]), truth["ref_input"]["x"], truth["ref_output"]
-    except (KeyError, TypeError, UserError) as error:
-        raise UserError(f"is no row of the string task ({error})") from error
-    value, depth, no_ops, constants = walk(expression, x)
+    """Evaluate a problem again, operator by operator. UserError if it is no row of the string task."""
+    expression, x, output = read_row(problem)
+    applied = list(steps(expression, x))
+    depths = real_depths(applied)
+    value = evaluate(expression, x)
     chain = as_chain(expression)
     return StringFacts(
         names=function_names(expression),
         length=len(output),
         input_named=uses_input(expression),
         input_matters=_input_matters(expression),
-        has_its_depth=depth == problem.level,
-        no_ops=no_ops,
-        constants=constants,
+        depth_is_level=(depths[-1] if depths else 0) == problem.level,
+        no_ops=sum(step.value in step.given for step in applied),
+        constants=sum(depth < 0 for depth in depths),
         reducible=is_reducible(expression, x),
         other_order=None if chain is None else another_order(chain, x, value),
         wrong_gold=value != output,
@@ -75,7 +175,7 @@ def problem_facts(problem: Problem) -> StringFacts:
 
 
 def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
-    """Figures of the problems of one level: shares of rows, ``other_order`` of ``chains``.
+    """Return figures of the problems of one level: shares of rows, ``other_order`` of ``chains``.
 
     ``balance`` is rarest over commonest function.
     """
@@ -90,7 +190,7 @@ def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
         "input_matters": _share(facts, lambda fact: fact.input_matters),
         "with_no_op": _share(facts, lambda fact: fact.no_ops > 0),
         "with_constant": _share(facts, lambda fact: fact.constants > 0),
-        "real_depth": _share(facts, lambda fact: fact.has_its_depth),
+        "real_depth": _share(facts, lambda fact: fact.depth_is_level),
         "reducible": _share(facts, lambda fact: fact.reducible),
         "other_order": _share(chains, lambda fact: bool(fact.other_order)) if chains else None,
         "chains": len(chains),
@@ -103,22 +203,16 @@ def level_figures(facts: Sequence[StringFacts]) -> dict[str, Any]:
     }
 
 
-def walk(expression: Expression, x: str) -> tuple[str, int, int, int]:
-    """Value, real depth, no-ops and constant operators of an expression on ``x``.
+def real_depths(applied: Sequence[Step]) -> list[int]:
+    """Return for each step how many operators on the longest path from x to it change what they are given.
 
-    The real depth counts operators on the longest path from x that change what they are given: a no-op adds
-    nothing, and neither does anything below a constant, which folds into a literal.
+    A no-op adds nothing, and neither does anything below a constant, which folds into a literal: its depth is -1.
     """
-    if isinstance(expression, Input):
-        return x, 0, 0, 0
-    if isinstance(expression, Text):
-        return expression.text, -1, 0, 0
-    parts = [walk(argument, x) for argument in expression.arguments]
-    values = [part[0] for part in parts]
-    value, depth = apply_bounded(expression, values), max(part[1] for part in parts)
-    constant, idle = depth < 0, value in values
-    real = depth if constant or idle else depth + 1
-    return value, real, sum(part[2] for part in parts) + idle, sum(part[3] for part in parts) + constant
+    depths: list[int] = []
+    for step in applied:
+        below = max([-1 if isinstance(s, str) else 0 if s == INPUT else depths[s] for s in step.sources])
+        depths.append(below if below < 0 or step.value in step.given else below + 1)
+    return depths
 
 
 @lru_cache(maxsize=200_000)
@@ -127,7 +221,7 @@ def _input_matters(expression: Expression) -> bool:
 
 
 def _in_wrong_stream(x: str, metadata: Mapping[str, Any]) -> bool:
-    """Whether a clean row's input has a checksum that belongs to another split or seed."""
+    """Return whether a clean row's input has a checksum that belongs to another split or seed."""
     seed = metadata.get("seed")
     return seed is not None and owner(x) != (metadata.get("split"), seed % SEED_CLASSES)
 

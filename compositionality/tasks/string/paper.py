@@ -23,7 +23,7 @@ from compositionality.tasks.string.expression import (
     render,
 )
 from compositionality.tasks.string.functions import ATOMS, PAPER_HELDOUT, PAPER_TRAIN, TEXT_LENGTHS, Function
-from compositionality.tasks.string.prompts import ground_truth, json_prompt, main_solution, sources
+from compositionality.tasks.string.wording import ground_truth, json_prompt, main_solution, sources
 from compositionality.types import Problem
 
 SEED = 42
@@ -32,6 +32,15 @@ PLAIN_ORDER = (0, 2, 3, 4, 9, 10, 12, 14, 15, 16, 17, 21, 22)
 PARAMETRISED_ORDER = (1, 5, 6, 8, 11, 13, 19, 18, 23, 24)
 P_LITERAL_LEAF, P_BINARY, P_CONCAT, P_METHOD, P_PLAIN = 0.5, 0.2, 0.5, 0.02, 0.5
 INPUT_LENGTHS, LITERAL_LENGTHS = (3, 10), (3, 6)
+
+
+@dataclass(frozen=True)
+class StringPaperOptions:
+    """Options of the paper's mode."""
+
+    stage: int = 1  # 1: definitions shown, all functions; 2: hidden
+    min_level: int = 1  # first depth
+    max_level: int = 1  # last depth
 
 
 @dataclass(frozen=True)
@@ -45,19 +54,19 @@ class PaperFile:
     count: int = 50_000
 
     def active(self) -> frozenset[int]:
-        """Ids of the functions that may occur."""
+        """Return the ids of the functions that may occur."""
         if self.stage == 1:
             return frozenset(ATOMS)
         return frozenset(PAPER_TRAIN if self.split == "train" else PAPER_HELDOUT)
 
     def group(self) -> str:
-        """Which set of functions the problems are made of."""
+        """Return which set of functions the problems are made of."""
         if self.stage == 1:
             return "all"
         return "trained" if self.split == "train" else "heldout"
 
     def check(self) -> None:
-        """UserError for options that the original refuses or cannot serve."""
+        """Raise UserError for options that the original refuses or cannot serve."""
         if self.stage not in (1, 2):
             raise UserError(f"stage={self.stage}: choose 1 or 2")
         check_choice("split", self.split, ("train", "test"))
@@ -102,7 +111,7 @@ class PaperSampler:
         self.interlace = ATOMS[7 if 7 in self.active else 20].alias
 
     def items(self, options: PaperFile) -> Iterator[PaperItem]:
-        """Level after level; an expression that was seen before is drawn again."""
+        """Yield level after level; an expression that was seen before is drawn again."""
         seen: set[str] = set()
         levels = range(options.min_level, options.max_level + 1)
         for level in levels:
@@ -110,7 +119,7 @@ class PaperSampler:
                 yield self._unseen(level, seen)
 
     def _unseen(self, level: int, seen: set[str]) -> PaperItem:
-        """The next item with a new text. A rejected one has drawn its input too, as in the original."""
+        """Return the next item with a new text. A rejected one has drawn its input too, as in the original."""
         while True:
             expression = self.expression(level)
             text, x = render(expression), self._letters(INPUT_LENGTHS)
@@ -120,7 +129,7 @@ class PaperSampler:
             self.duplicates += 1
 
     def expression(self, depth: int) -> Expression:
-        """A random expression whose leaves all lie at ``depth``."""
+        """Draw an expression whose leaves all lie at ``depth``."""
         if depth == 0:
             return Input() if self.random.random() < P_LITERAL_LEAF else Text(self._letters(LITERAL_LENGTHS))
         if self.random.random() < P_BINARY:
@@ -144,13 +153,13 @@ class PaperSampler:
 
 
 def paper_items(options: PaperFile) -> Iterator[PaperItem]:
-    """The problems of one file, in the original's order."""
+    """Return the problems of one file, in the original's order."""
     options.check()
     return PaperSampler(options.active()).items(options)
 
 
 def paper_problems(options: PaperFile) -> Iterator[Problem]:
-    """Rows of one file, in the published schema."""
+    """Return rows of one file, in the published schema."""
     items, group = paper_items(options), options.group()
     return (_problem(item, group, show_definitions=options.stage == 1) for item in items)
 

@@ -107,7 +107,7 @@ def _last_is(char: str) -> Edit:
 
 
 def _edits() -> Iterable[Named]:
-    """The prior functions of the tiny profile, in an order that must never change."""
+    """Yield the prior functions of the tiny profile, in an order that must never change."""
     yield from _PLAIN
     yield from ((f"append_{char}", _append(char)) for char in "acdgj")
     yield from ((f"prepend_{char}", _prepend(char)) for char in "befhi")
@@ -172,7 +172,7 @@ def _families() -> Iterator[Iterator[Named]]:
 
 
 def _numbered() -> tuple[Function, ...]:
-    """All of them: the tiny profile's, those with a parameter, then one of each family in turn."""
+    """Return all of them: the tiny profile's, those with a parameter, then one of each family in turn."""
     functions = [Function(id, name, edit) for id, (name, edit) in enumerate(_edits(), FIRST_ID)]
     functions += _free_functions(FIRST_ID + len(functions))
     rest = filter(None, chain.from_iterable(zip_longest(*_families())))
@@ -188,7 +188,7 @@ PRIOR: dict[int, Function] = {function.id: function for function in _ALL[:TINY_C
 
 
 def prior_functions(count: int = TINY_COUNT) -> tuple[Function, ...]:
-    """The first ``count`` prior functions; the first 34 are the tiny profile's."""
+    """Return the first ``count`` prior functions; the first 34 are the tiny profile's."""
     if not 1 <= count <= len(_ALL):
         raise UserError(f"prior_functions={count}: there are {len(_ALL)}; give a number from 1 to {len(_ALL)}")
     return _ALL[:count]

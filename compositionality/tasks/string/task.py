@@ -4,18 +4,27 @@ import json
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from compositionality.errors import UserError
 from compositionality.tasks.behaviours import Behaviours
+from compositionality.tasks.string.clean import SEED_CLASSES, StringGenerator, StringOptions
+from compositionality.tasks.string.diagnose import diagnose, read_chain
+from compositionality.tasks.string.expression import depth
+from compositionality.tasks.string.facts import (
+    StringFacts,
+    level_figures,
+    problem_facts,
+    prompt_matches_truth,
+    read_row,
+    string_identity,
+)
 from compositionality.tasks.string.judge import judge_string, read_ground_truth
-from compositionality.tasks.string.options import StringOptions, StringPaperOptions
+from compositionality.tasks.string.paper import PaperFile, StringPaperOptions, paper_problems
+from compositionality.tasks.string.program import read_program, reference
+from compositionality.tasks.string.wording import hide_definitions, write_solution
 from compositionality.tasks.task import Column, Identity, Mode, Task
 from compositionality.types import Completion, Diagnosis, Problem, ReadChain, Verdict
-
-if TYPE_CHECKING:
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.facts import StringFacts
 
 _FUNCTION = re.compile(r"func_\d+")
 
@@ -33,7 +42,7 @@ class StringTask(Task):
     styles = ("json", "compact")
     gold_mark = ":"
     too_few = "ask for fewer rows, longer inputs or more functions"
-    seed_classes = 8
+    seed_classes = SEED_CLASSES
     columns = (
         Column("x matters", lambda level: f"{level['input_matters']:.1%}"),
         Column("no-op", lambda level: f"{level['with_no_op']:.1%}"),
@@ -47,111 +56,86 @@ class StringTask(Task):
     )
 
     def problem(self, options: Any, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
+        """Return the problem at ``index``; mode=paper is one sequence, which has no random access (UserError)."""
         if isinstance(options, StringPaperOptions):
             raise UserError("mode=paper is one sequence; make its whole file")
         return _generator(options).problem(split, seed, index)
 
     def candidates(self, options: Any, split: str, seed: int, indices: range) -> list[tuple[Hashable, Problem]]:
-        """Two candidates of a level with the same input and the same answer count as the same problem."""
+        """Return the problems at ``indices``; those of a level with the same input and answer count as the same."""
         generator = _generator(options)
         items = [generator.item(split, seed, index) for index in indices]
         return [((item.level, item.input, item.output), generator.render(item, seed)) for item in items]
 
     def problems(self, options: Any, split: str, seed: int, count: int, workers: int = 1) -> Iterator[Problem]:
-        """The problems of a file; in mode=paper those of the original, in its order."""
+        """Return the problems of a file; in mode=paper those of the original, in its order."""
         if isinstance(options, StringPaperOptions):
-            from compositionality.tasks.string.paper import PaperFile, paper_problems
-
-            file = PaperFile(options.stage, split, options.min_level, options.max_level, count)
-            return paper_problems(file)
+            return paper_problems(PaperFile(options.stage, split, options.min_level, options.max_level, count))
         return super().problems(options, split, seed, count, workers)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """The last JSON object with an ``output``, or the text after the last ``=``."""
+        """Judge the last JSON object with an ``output``, or the text after the last ``=``."""
         return judge_string(answer_text, ground_truth)
 
     def parse_truth(self, ground_truth: str) -> tuple[str, str]:
-        """Gold answer and style."""
+        """Return gold answer and style."""
         return read_ground_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
-        """The JSON object with the answer, or the trace of the compact style."""
+        """Return the JSON object with the answer, or the trace of the compact style."""
         answer, style = read_ground_truth(problem.ground_truth)
         if style == "json":
             return json.dumps({"output": answer}, ensure_ascii=False)
-        from compositionality.tasks.string.diagnosis.program import read_program
-
         return read_program(problem.ground_truth, problem.prompt).gold_trace()
 
     def solution(self, problem: Problem, behaviours: Behaviours, seed: int) -> str:
-        """The compact trace with behaviours injected; in the JSON style the gold answer alone."""
+        """Return the compact trace with behaviours injected; in the JSON style the gold answer alone."""
         _, style = read_ground_truth(problem.ground_truth)
         if style == "json":
             return super().solution(problem, behaviours, seed)
-        from compositionality.tasks.string.diagnosis.program import read_program
-        from compositionality.tasks.string.solution import write_solution
-
         program = read_program(problem.ground_truth, problem.prompt)
-        return write_solution(program, behaviours, f"string/solution/{seed}/{problem.prompt}".encode())
+        key = f"string/solution/{seed}/{problem.prompt}".encode()
+        return write_solution(program.names, program.gold_trace(), behaviours, key)
 
     def identity(self, problem: Problem) -> Identity:
-        """Expression and input; the composition's text and its behaviour."""
-        from compositionality.tasks.string.identity import string_identity
-
+        """Return expression and input; the composition's text and its behaviour."""
         return string_identity(problem)
 
     def level(self, problem: Problem) -> int:
-        """How many operators the program nests."""
-        from compositionality.tasks.string.asked import program_level
-
-        return program_level(problem)
+        """Return how many operators the program nests."""
+        return depth(read_row(problem)[0])
 
     def asks_its_truth(self, problem: Problem) -> bool:
-        """The prompt is rendered again; one in the words of others must hold program and input."""
-        from compositionality.tasks.string.asked import asks_its_truth
+        """Render the prompt again; one in the words of others must hold program and input."""
+        return prompt_matches_truth(problem)
 
-        return asks_its_truth(problem)
-
-    def facts(self, problem: Problem) -> "StringFacts":
-        """The problem is evaluated again, operator by operator."""
-        from compositionality.tasks.string.facts import problem_facts
-
+    def facts(self, problem: Problem) -> StringFacts:
+        """Evaluate the problem again, operator by operator."""
         return problem_facts(problem)
 
-    def figures(self, facts: Sequence["StringFacts"]) -> dict[str, Any]:
-        """Shares of rows, lengths, and how evenly the functions are used."""
-        from compositionality.tasks.string.facts import level_figures
-
+    def figures(self, facts: Sequence[StringFacts]) -> dict[str, Any]:
+        """Return shares of rows, lengths, and how evenly the functions are used."""
         return level_figures(facts)
 
     def skills(self, problem: Problem) -> Sequence[str]:
-        """Distinct functions: the row's own list, else the names in the program (of rows made elsewhere)."""
+        """Return the distinct functions: the row's own list, else the names in the program (of rows made elsewhere)."""
         named = problem.metadata.get("functions")
         return tuple(dict.fromkeys(_FUNCTION.findall(_program(problem)) if named is None else named))
 
     def hide_definitions(self, prompt: str) -> str:
-        """The prompt without the functions' definitions."""
-        from compositionality.tasks.string.prompts import hide_definitions
-
+        """Return the prompt without the functions' definitions."""
         return hide_definitions(prompt)
 
     def diagnose(self, problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-        """The first fault of the trace, found by executing the problem's operators on the strings that it states."""
-        from compositionality.tasks.string.diagnosis.classify import diagnose
-
+        """Return the first fault of the trace, by executing the problem's operators on the strings that it states."""
         return diagnose(problem, completion, verdict)
 
     def read_chain(self, problem: Problem, text: str) -> ReadChain:
-        """By the names and strings in the trace; nothing is told of a row that does not hold its program."""
-        from compositionality.tasks.string.diagnosis.classify import read_chain
-
+        """Read names and strings of the trace; nothing can be told of a row that does not hold its program."""
         return read_chain(problem, text)
 
     def reference(self, problem: Problem) -> str | None:
-        """Definitions, input, and the true string after every operator."""
-        from compositionality.tasks.string.diagnosis.program import reference
-
+        """Return definitions, input, and the true string after every operator."""
         return reference(problem)
 
 
@@ -159,14 +143,12 @@ TASK = StringTask()
 
 
 @lru_cache(maxsize=64)
-def _generator(options: StringOptions) -> "StringGenerator":
-    from compositionality.tasks.string.clean import StringGenerator
-
+def _generator(options: StringOptions) -> StringGenerator:
     return StringGenerator(options)
 
 
 def _program(problem: Problem) -> str:
-    """The expression that is asked for, without the definitions before it: from the gold answer, else the prompt."""
+    """Return the expression that is asked for, without definitions before it: from the gold answer, else the prompt."""
     code = json.loads(problem.ground_truth).get("ref_code")
     before, main, after = (code if isinstance(code, str) else problem.prompt).partition("def main_solution")
     return after if main else before

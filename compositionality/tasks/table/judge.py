@@ -5,7 +5,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from compositionality.tasks.answer_text import last_box, without_styles
+from compositionality.tasks.answers import last_box, without_styles
 from compositionality.types import Reason, Verdict
 
 MAX_LENGTH, MAX_ANSWERS = 2000, 100

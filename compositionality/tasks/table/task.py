@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from compositionality.errors import UserError
-from compositionality.tasks.owners import SEED_CLASSES, draw_owned
+from compositionality.tasks.draws import SEED_CLASSES, draw_owned
 from compositionality.tasks.table.generate import TableOptions, ask, draw_table
 from compositionality.tasks.table.judge import MAX_ANSWERS, MAX_LENGTH, judge_table
-from compositionality.tasks.task import Mode, Task
-from compositionality.tasks.truth import truth_text
+from compositionality.tasks.task import Mode, Task, truth_text
 from compositionality.types import Problem, Verdict
 
 _ASK = "Give the answer alone in \\boxed{}; if there are several, put | between them."

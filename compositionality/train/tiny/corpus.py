@@ -46,15 +46,15 @@ from compositionality.tasks.string.functions import (
     Operation,
     Parameter,
     frozen_operation,
+    run_steps,
     select_functions,
 )
 from compositionality.tasks.string.prior import FIRST_ID, TINY_COUNT, prior_functions
-from compositionality.tasks.string.prompts import (
+from compositionality.tasks.string.wording import (
     compact_definitions,
     compact_name,
     compact_prompt,
     compact_trace,
-    run_steps,
 )
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share, pick, text_of
 from compositionality.train.tiny.graphs import GraphText, quantity_tokens

@@ -15,7 +15,7 @@ from itertools import product
 from random import Random
 
 from compositionality.tasks.behaviours import Behaviours
-from compositionality.tasks.igsm.generate import IgsmGenerator
+from compositionality.tasks.igsm.generate import IgsmOptions, draw_item
 from compositionality.tasks.igsm.graph import (
     LAYERS,
     Equation,
@@ -24,10 +24,9 @@ from compositionality.tasks.igsm.graph import (
     evaluate,
     expression_of,
     numbers_in,
-    quantity,
+    read_quantity,
     steps_of,
 )
-from compositionality.tasks.igsm.options import IgsmOptions
 from compositionality.tasks.igsm.solution import write_solution
 from compositionality.tasks.igsm.wording import compact, compact_prompt
 from compositionality.train.tiny.draws import Exchange, Kind, between, by_share
@@ -50,8 +49,8 @@ class GraphText:
     def __init__(self, modulus: int) -> None:
         self.modulus = modulus
         levels = tuple(range(1, DEEPEST + 1))
-        self.problems = IgsmGenerator(
-            IgsmOptions(levels=levels, modulus=modulus, most_edges=8, redundant=False, most_common=1.0, style="compact")
+        self.options = IgsmOptions(
+            levels=levels, modulus=modulus, most_edges=8, redundant=False, most_common=1.0, style="compact"
         )
         self.codes = [
             f"{LAYERS[layer + 1]}{owner}{LAYERS[layer]}{item}"
@@ -93,9 +92,9 @@ class GraphText:
 
     def problem(self, rng: Random) -> Exchange:
         """A whole problem, without premises that it does not need."""
-        found = self.problems.item("train", PROBLEM_SEED, rng.randrange(2**40)).problem
+        graph = draw_item(self.options, "train", PROBLEM_SEED, rng.randrange(2**40)).problem
         behaviours = Behaviours(subgoals=rng.random() < 0.5)
-        return compact_prompt(found), write_solution(found, None, behaviours, rng.randbytes(8))
+        return compact_prompt(graph), write_solution(graph, None, behaviours, rng.randbytes(8))
 
     def step(self, rng: Random) -> Exchange:
         """An equation, the numbers that it needs, and some that it does not."""
@@ -144,9 +143,9 @@ class GraphText:
 
     @staticmethod
     def _quantity(code: str) -> Quantity:
-        found = quantity(code)
-        assert found is not None
-        return found
+        quantity = read_quantity(code)
+        assert quantity is not None
+        return quantity
 
 
 def quantity_tokens() -> list[str]:

@@ -11,7 +11,7 @@
 from collections.abc import Callable
 from random import Random
 
-from compositionality.tasks.countdown.prompts import OPERATORS, compact_line, compact_prompt
+from compositionality.tasks.countdown.wording import OPERATORS, compact_line, compact_prompt
 from compositionality.train.tiny.draws import Exchange, between, by_share, pick
 
 ECHO = 0.05

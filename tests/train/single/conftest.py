@@ -13,8 +13,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from compositionality.data.problems import to_table
-    from compositionality.tasks.string.clean import StringGenerator
-    from compositionality.tasks.string.options import StringOptions
+    from compositionality.tasks.string.clean import StringGenerator, StringOptions
     from compositionality.train.tiny.model import TinyConfig, build_model
     from compositionality.train.tiny.tokenizer import build_tokenizer
 
@@ -41,7 +40,7 @@ def imitate(model: Any, tokenizer: Any, task: Any, steps: int) -> None:
     """Show the model right answers for some seconds."""
     import torch
 
-    from compositionality.tasks.string.prompts import compact_trace
+    from compositionality.tasks.string.wording import compact_trace
     from compositionality.train.policy import Policy
 
     policy, optimizer = Policy(model), torch.optim.AdamW(model.parameters(), 6e-3, fused=True)

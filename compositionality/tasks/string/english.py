@@ -11,8 +11,7 @@ operators, is read by position. One pass, linear in the text; no text is execute
 import re
 from dataclasses import dataclass, field
 
-from compositionality.tasks.string.diagnosis.program import Program
-from compositionality.tasks.string.diagnosis.trace import StatedStep, Trace
+from compositionality.tasks.string.program import Program, StatedStep, Trace
 
 LONGEST_TEXT, LONGEST_CALL, LONGEST_GAP = 40_000, 400, 60
 _SYMBOL = r"==?|→|⇒|->|=>|⟶"
@@ -65,43 +64,43 @@ class _Reader:
 
     def read(self) -> Trace:
         position = 0
-        while found := _TOKEN.search(self.text, position):
-            position = self._take(found)
+        while token := _TOKEN.search(self.text, position):
+            position = self._take(token)
         self._close()
         if not self.steps and len(self.nameless) == len(self.program.named) == len(self.program.steps):
             stated = zip(self.program.names, self.nameless, strict=True)
             return Trace(tuple(StatedStep(name, None, result) for name, result in stated))
         return Trace(tuple(self.steps))
 
-    def _take(self, found: re.Match[str]) -> int:
-        if found["call"]:
-            return self._call(found)
-        if found["line"]:
+    def _take(self, token: re.Match[str]) -> int:
+        if token["call"]:
+            return self._call(token)
+        if token["line"]:
             if self.open:
                 self.open.same_sentence = False
-        elif found["symbol"] or found["word"]:
-            beside = found.start() - self.last[1] <= 2
+        elif token["symbol"] or token["word"]:
+            beside = token.start() - self.last[1] <= 2
             self.before = self.last[0] if beside else None
-            self.link = ("symbol" if found["symbol"] else "word", found.end())
-            if found["bare"] and not found["bare"].startswith("func_"):
-                self._result(found["bare"].rstrip(".:"), found.start())
-        elif found["takes"]:
-            self.link = ("takes", found.end())
+            self.link = ("symbol" if token["symbol"] else "word", token.end())
+            if token["bare"] and not token["bare"].startswith("func_"):
+                self._result(token["bare"].rstrip(".:"), token.start())
+        elif token["takes"]:
+            self.link = ("takes", token.end())
         else:
-            value = found["quoted"] if found["quoted"] is not None else found["single"]
-            self._string(value, found)
-        return found.end()
+            value = token["quoted"] if token["quoted"] is not None else token["single"]
+            self._string(value, token)
+        return token.end()
 
-    def _call(self, found: re.Match[str]) -> int:
-        """A function's name: what was open before is complete."""
+    def _call(self, token: re.Match[str]) -> int:
+        """Take a function's name: what was open before is complete."""
         self._close()
-        inside, end = _arguments(self.text, found.end())
-        whole = self.text[found.start() : end]
+        inside, end = _arguments(self.text, token.end())
+        whole = self.text[token.start() : end]
         self._rewritten(whole)
         inner = _INNER.search(whole, 1)
         self.nested = (whole[: inner.start()], inner[0], whole[inner.end() :]) if inner else None
         if inside is None or "func_" not in inside:
-            self.open = self._opened(found["call"], inside)
+            self.open = self._opened(token["call"], inside)
         self.link = ("", end - LONGEST_GAP - 1)
         return end
 
@@ -121,14 +120,14 @@ class _Reader:
                 self.open.take(middle[1] if middle[1] is not None else middle[2])
                 self._close()
 
-    def _string(self, value: str, found: re.Match[str]) -> None:
+    def _string(self, value: str, token: re.Match[str]) -> None:
         kind, at = self.link
-        near = found.start() - at <= LONGEST_GAP and "\n" not in self.text[at : found.start()]
+        near = token.start() - at <= LONGEST_GAP and "\n" not in self.text[at : token.start()]
         if near and kind == "takes" and self.open and self.open.given is None and self.open.result is None:
             self.open.given = (value,)
         elif near and kind in ("symbol", "word"):
-            self._result(value, found.start())
-        self.last = (value, found.end())
+            self._result(value, token.start())
+        self.last = (value, token.end())
 
     def _result(self, value: str, start: int) -> None:
         if value == self.program.input and _NAMES_INPUT.search(self.text[max(0, start - 20) : start]):
@@ -158,7 +157,7 @@ class _Reader:
         return step.given == old.given if step.given and old.given else self.program.names.count(step.name) < 2
 
     def _full(self, done: _Open) -> tuple[str, ...] | None:
-        """What goes in, if there is a string for every slot of the function."""
+        """Return what goes in, if there is a string for every slot of the function."""
         return done.given if done.given and len(done.given) == len(self._slots(done.name)) else None
 
     def _slots(self, name: str) -> tuple[int, ...]:
@@ -166,7 +165,7 @@ class _Reader:
 
 
 def read_english(response: str, program: Program) -> Trace:
-    """The steps that a text states before its final JSON object."""
+    """Read the steps that a text states before its final JSON object."""
     end = response.rfind("{", 0, max(response.rfind('"output"'), 0))
     text = response[: end if end >= 0 else len(response)][:LONGEST_TEXT]
     text = text.replace("“", '"').replace("”", '"').replace("**", "")
@@ -178,7 +177,7 @@ def _agree(step: StatedStep, old: StatedStep) -> bool:
 
 
 def _arguments(text: str, start: int) -> tuple[str | None, int]:
-    """What stands in the brackets of a call that may begin at ``start``, and where the call ends."""
+    """Return what stands in the brackets of a call that may begin at ``start``, and where the call ends."""
     if text[start : start + 1] != "(":
         return None, start
     depth, quote = 0, ""
@@ -196,13 +195,14 @@ def _arguments(text: str, start: int) -> tuple[str | None, int]:
 
 
 def _literals(inside: str, slots: tuple[int, ...]) -> tuple[str, ...] | None:
-    """The strings in the open slots of a call; strings joined by + are one. None if one of them is no literal."""
-    found, joined, position = [], "", 0
+    """Return the strings in the open slots of a call; strings joined by + are one. None if one is no literal."""
+    literals: list[str] = []
+    joined, position = "", 0
     while piece := _ARGUMENT.match(inside, position):
         joined += piece[1] if piece[1] is not None else piece[2]
         position = piece.end()
         if piece[3] != "+":
-            found.append(joined)
+            literals.append(joined)
             joined = ""
-    strings = [found[slot] for slot in slots if slot < len(found)]
+    strings = [literals[slot] for slot in slots if slot < len(literals)]
     return tuple(strings) if len(strings) == len(slots) else None

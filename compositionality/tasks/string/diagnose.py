@@ -20,10 +20,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from compositionality.errors import UserError
-from compositionality.tasks.string.diagnosis.compact import read_compact
-from compositionality.tasks.string.diagnosis.english import read_english
-from compositionality.tasks.string.diagnosis.program import INPUT, Program, read_program
-from compositionality.tasks.string.diagnosis.trace import Fault, StatedStep, Trace
+from compositionality.tasks.string.english import read_english
+from compositionality.tasks.string.expression import INPUT
+from compositionality.tasks.string.program import Fault, Program, StatedStep, Trace, read_compact, read_program
 from compositionality.types import LENGTH, NOT_READ, Completion, Diagnosis, Failure, Problem, ReadChain, Reason, Verdict
 
 _CLASSES = {
@@ -35,7 +34,7 @@ _UNREADABLE = (Reason.NO_ANSWER, Reason.MALFORMED)
 
 
 def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diagnosis:
-    """The class of a judged completion and its first fault. UserError if the row does not hold its program."""
+    """Return the class of a judged completion and its first fault. UserError if the row does not hold its program."""
     program = read_program(problem.ground_truth, problem.prompt)
     trace = read_trace(program, completion.text)
     return replace(
@@ -47,7 +46,7 @@ def diagnose(problem: Problem, completion: Completion, verdict: Verdict) -> Diag
 
 
 def read_chain(problem: Problem, text: str) -> ReadChain:
-    """``Diagnosis.chain`` alone; nothing is told of a row that does not hold its program."""
+    """Return ``Diagnosis.chain`` alone; nothing is told of a row that does not hold its program."""
     try:
         program = read_program(problem.ground_truth, problem.prompt)
     except UserError:
@@ -56,10 +55,12 @@ def read_chain(problem: Problem, text: str) -> ReadChain:
 
 
 def _chain(program: Program, trace: Trace) -> ReadChain:
-    """What holds of the steps: a step that does not state what goes in is taken to go on from those before it."""
+    """Return what holds of the steps: one that does not state what goes in is taken to go on from those before it."""
     if tuple(stated.name for stated in trace.steps) != program.names:
         return ReadChain(names_in_order=False, handed_on=False, right_chain=False)
-    known, handed_on, right = dict[int, str](), True, trace.broken is None
+    known: dict[int, str] = {}
+    handed_on = True
+    right = trace.broken is None
     for number, stated in zip(program.named, trace.steps, strict=True):
         handed_on &= stated.given is None or stated.given == program.given(number, known)
         right &= stated.result == program.steps[number].value
@@ -68,15 +69,15 @@ def _chain(program: Program, trace: Trace) -> ReadChain:
 
 
 def read_trace(program: Program, text: str) -> Trace:
-    """The steps that a response states, in the problem's style."""
+    """Read the steps that a response states, in the problem's style."""
     return read_compact(text) if program.compact else read_english(text, program)
 
 
 def classify(program: Program, trace: Trace, completion: Completion, verdict: Verdict) -> Diagnosis:
-    """The class of a completion; of a right compact answer with a faulty trace, the fault is kept."""
+    """Return the class of a completion; of a right compact answer with a faulty trace, the fault is kept."""
     if verdict.reason == Reason.CORRECT:
-        found = _walk(program, trace, verdict.answer) if program.compact else Diagnosis(Failure.CORRECT)
-        return replace(found, failure=Failure.CORRECT) if found.fault else Diagnosis(Failure.CORRECT)
+        diagnosis = _walk(program, trace, verdict.answer) if program.compact else Diagnosis(Failure.CORRECT)
+        return replace(diagnosis, failure=Failure.CORRECT) if diagnosis.fault else Diagnosis(Failure.CORRECT)
     if completion.finish_reason == LENGTH:
         return Diagnosis(Failure.OVERLONG)
     if verdict.reason in _UNREADABLE:
@@ -89,14 +90,14 @@ def classify(program: Program, trace: Trace, completion: Completion, verdict: Ve
 
 
 def applications(program: Program, trace: Trace) -> list[tuple[str, bool]]:
-    """Every stated step of a function that the problem asks for: its ``func_N``, and whether the result is wrong."""
+    """Return for every stated step of the problem's functions its ``func_N``, and whether the result is wrong."""
     steps = {step.name: step for step in program.steps if step.name}
-    found = []
+    applied = []
     for stated in trace.steps:
         step = steps.get(stated.name)
         if step is not None and stated.given is not None and len(stated.given) == len(step.open_slots):
-            found.append((step.node.operator, step.apply(stated.given) != stated.result))
-    return found
+            applied.append((step.node.operator, step.apply(stated.given) != stated.result))
+    return applied
 
 
 def _ignores_composition(program: Program, trace: Trace, answer: str | None) -> bool:
@@ -111,7 +112,7 @@ def _ignores_composition(program: Program, trace: Trace, answer: str | None) -> 
 
 
 def _walk(program: Program, trace: Trace, answer: str | None) -> Diagnosis:
-    """The first fault of a trace."""
+    """Return the first fault of a trace."""
     known: dict[int, str] = {}
     left = list(program.named)
     for stated in trace.steps:
@@ -129,18 +130,19 @@ def _walk(program: Program, trace: Trace, answer: str | None) -> Diagnosis:
 
 
 def _next_step(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> int | None:
-    """Which of the steps left a stated one is: the next, or (English) a later one that starts from its true strings."""
+    """Return which of the steps left is stated: the next, or (English) a later one from its true strings."""
     if left and program.steps[left[0]].name == stated.name:
         return left[0]
     if program.compact or stated.given is None:
         return None
-    return next(
-        (n for n in left if program.steps[n].name == stated.name and program.given(n, known) == stated.given), None
-    )
+    for number in left:
+        if program.steps[number].name == stated.name and program.given(number, known) == stated.given:
+            return number
+    return None
 
 
 def _left_out(program: Program, stated: StatedStep, left: Sequence[int], known: dict[int, str]) -> Diagnosis | None:
-    """English: steps done silently before a stated one that starts from a string of their making, a wrong one."""
+    """English: diagnose steps done silently before a stated one that starts from a wrong string of their making."""
     later = [number for number in left if program.steps[number].name == stated.name]
     if program.compact or not later or stated.given is None or stated.given == program.given(left[0], known):
         return None
@@ -161,8 +163,8 @@ def _incorrect(program: Program, trace: Trace, left: Sequence[int]) -> Diagnosis
     step = left[0] if left else None
     function = None if step is None else program.steps[step].node.operator
     place = len(program.steps) + 1 if step is None else step + 1
-    stated = [one.name for one in trace.steps]
-    return Diagnosis(Failure.INCORRECT, place, function, _structural_fault(program.names, stated))
+    names = [stated.name for stated in trace.steps]
+    return Diagnosis(Failure.INCORRECT, place, function, _structural_fault(program.names, names))
 
 
 def _structural_fault(expected: Sequence[str], stated: Sequence[str]) -> Fault:
@@ -176,7 +178,7 @@ def _structural_fault(expected: Sequence[str], stated: Sequence[str]) -> Fault:
 
 
 def _is_within(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether ``part`` is ``whole`` with some left out."""
+    """Return whether ``part`` is ``whole`` with some left out."""
     rest = iter(whole)
     return all(name in rest for name in part)
 
@@ -188,7 +190,7 @@ def _ended_early(program: Program, left: Sequence[int]) -> Diagnosis:
 def _ending(
     program: Program, trace: Trace, left: Sequence[int], known: dict[int, str], answer: str | None
 ) -> Diagnosis:
-    """A trace without a fault: what the answer tells of the steps that are not stated."""
+    """Diagnose a trace without a fault by what the answer tells of the steps that are not stated."""
     last = len(program.steps) - 1
     if last in known:
         fault = None if known[last] == answer else Fault.ANSWER
@@ -201,8 +203,9 @@ def _ending(
 
 
 def _behind(program: Program, known: Iterable[int]) -> set[int]:
-    """The stated steps and all that had to be done before them."""
-    behind, waiting = set(), list(known)
+    """Return the stated steps and all that had to be done before them."""
+    behind: set[int] = set()
+    waiting = list(known)
     while waiting:
         number = waiting.pop()
         behind.add(number)

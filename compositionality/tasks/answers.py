@@ -1,4 +1,4 @@
-r"""Where an answer stands in a response, and reading it as data: ``<answer>``, ``\boxed{}``, JSON and Python literals.
+r"""Finding the answer in a response, and reading it as data: ``<answer>``, ``\boxed{}``, JSON and Python literals.
 
 Everything here is linear in the length of the text, runs nothing of it, and never raises on it.
 """
@@ -12,8 +12,7 @@ from typing import Any
 OPEN, CLOSE = "<answer>", "</answer>"
 THOUGHT_START, THOUGHT_END = "<think>", "</think>"
 MAX_LITERAL, MAX_DEPTH = 20_000, 16
-UNREADABLE = object()
-"""What ``read_literal`` gives for text that is no literal."""
+UNREADABLE = object()  # what read_literal returns for text that is no literal
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BOX_PART = re.compile(_BOX.pattern + r"|\\.|[{}]", re.DOTALL)
@@ -22,7 +21,7 @@ _STYLED = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mbox)\s*\{([^{}]*)\
 
 
 def after_thought(response: str) -> str | None:
-    """What follows the last ``</think>``, all of it without one; None if a thought is opened and never closed.
+    """Return what follows the last ``</think>``, all of it without one; None if a thought is opened and never closed.
 
     The prompt may have opened the thought, so a response without either tag is all answer.
     """
@@ -32,18 +31,26 @@ def after_thought(response: str) -> str | None:
     return answer.lstrip() if end else answer
 
 
-def last_answer(response: str) -> str | None:
-    """What the last ``<answer>`` that is closed holds, over any number of lines, or None."""
-    end = response.rfind(CLOSE)
-    start = response.rfind(OPEN, 0, end) if end >= 0 else -1
+def last_answer(response: str, space: str | None = None) -> str | None:
+    """Return what the last ``<answer>`` that is closed holds, without ``space`` (any) around it, or None."""
+    start, answer = last_between(response, OPEN, CLOSE)
+    return answer.strip(space) if start >= 0 else None
+
+
+def last_between(text: str, opening: str, closing: str) -> tuple[int, str]:
+    """Return where the last ``opening`` with a ``closing`` behind it begins, and what stands up to the first of these.
+
+    (-1, "") if there is none.
+    """
+    start = text.rfind(opening, 0, max(text.rfind(closing), 0))
     if start < 0:
-        return None
-    start += len(OPEN)
-    return response[start : response.find(CLOSE, start)].strip()
+        return -1, ""
+    inside = start + len(opening)
+    return start, text[inside : text.find(closing, inside)]
 
 
 def last_box(response: str) -> str | None:
-    r"""What the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces, or None.
+    r"""Return what the last ``\boxed{`` or ``\fbox{`` that is closed holds, by matching braces, or None.
 
     ``\{`` and ``\}`` are text, so they neither open nor close.
     """
@@ -65,17 +72,17 @@ def last_box(response: str) -> str | None:
 
 
 def has_box(response: str) -> bool:
-    """Whether a box is opened at all."""
+    """Return whether a box is opened at all."""
     return _BOX.search(response) is not None
 
 
 def without_styles(text: str) -> str:
-    r"""``text`` with the content of ``\text{…}``, ``\mathrm{…}`` and their kin in place of them."""
+    r"""Return ``text`` with the content of ``\text{…}``, ``\mathrm{…}`` and their kin in place of them."""
     return _STYLED.sub(r"\1", text).strip()
 
 
 def read_literal(text: str) -> Any:
-    """The value of JSON or of a Python literal, perhaps in one code fence; ``UNREADABLE`` if it is neither.
+    """Return the value of JSON or of a Python literal, perhaps in one code fence; ``UNREADABLE`` if it is neither.
 
     Text over MAX_LITERAL characters or with brackets over MAX_DEPTH deep is not read.
     """
@@ -95,14 +102,14 @@ def read_literal(text: str) -> Any:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in the one code fence that ``text`` is, or ``text``."""
+    """Return what stands in the one code fence that ``text`` is, or ``text``."""
     first, _, rest = text.partition("\n")
     body, _, last = rest.rpartition("\n")
     return body.strip() if _FENCE.fullmatch(first) and last.strip() == "```" else text
 
 
 def _depth(text: str) -> int:
-    """How deep brackets nest at most, those inside quotes counted too."""
+    """Return how deep brackets nest at most, those inside quotes counted too."""
     depth = deepest = 0
     for character in text:
         if character in "[{(":

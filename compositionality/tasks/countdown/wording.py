@@ -29,7 +29,7 @@ class Operation(NamedTuple):
 
     @property
     def result(self) -> int:
-        """The value that takes the place of both."""
+        """Return the value that takes the place of both."""
         if self.operator == "+":
             return self.left + self.right
         if self.operator == "-":
@@ -38,33 +38,33 @@ class Operation(NamedTuple):
 
 
 def text_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS, use: str = "all") -> str:
-    """The text style's prompt. It has no closing tag, so echoing it is not an answer."""
+    """Return the text style's prompt. It has no closing tag, so echoing it is not an answer."""
     given, allowed = ", ".join(map(str, numbers)), ", ".join(operators)
     return _TASK.format(target=target, numbers=given, operators=allowed, use=_USE[use])
 
 
 def text_answer(expression: str) -> str:
-    """The shortest response of the text style."""
+    """Return the shortest response of the text style."""
     return f"<answer>{expression}</answer>"
 
 
 def short_name(numbers: Sequence[int], target: int) -> str:
-    """A problem in short: ``3|5|7>22``."""
+    """Return a problem in short: ``3|5|7>22``."""
     return f"{'|'.join(map(str, numbers))}>{target}"
 
 
 def compact_prompt(numbers: Sequence[int], target: int, operators: str = OPERATORS) -> str:
-    """The compact style's prompt: the operators allowed, then the problem, ``+-*/:3|5|7>22``."""
+    """Return the compact style's prompt: the operators allowed, then the problem, ``+-*/:3|5|7>22``."""
     return f"{operators}:{short_name(numbers, target)}"
 
 
 def compact_line(rest: Sequence[int], a: int, operator: str, b: int, c: int) -> str:
-    """One step of the compact style: the values still there besides ``a`` and ``b``, then the operation."""
+    """Return one step of the compact style: the values still there besides ``a`` and ``b``, then the operation."""
     return f"{'|'.join(map(str, rest))},{a}{operator}{b}={c}"
 
 
 def compact_trace(numbers: Sequence[int], steps: Sequence[Operation]) -> str:
-    """The gold response of the compact style: a line per step; results join the end of the row of values."""
+    """Return the gold response of the compact style: a line per step; results join the end of the row of values."""
     values, lines = list(numbers), []
     for step in steps:
         values.remove(step.left)
@@ -77,7 +77,7 @@ def compact_trace(numbers: Sequence[int], steps: Sequence[Operation]) -> str:
 def ground_truth(
     numbers: Sequence[int], target: int, style: str = "text", use: str = "all", operators: str = OPERATORS
 ) -> str:
-    """The JSON text that the judge reads: target and numbers, and what differs from text, all and ``+-*/``."""
+    """Return the JSON text that the judge reads: target and numbers, and what differs from text, all and ``+-*/``."""
     rules = ("" if style == "text" else f', "style": "{style}"') + ("" if use == "all" else f', "use": "{use}"')
     rules += "" if operators == OPERATORS else f', "operators": "{operators}"'
     return f'{{"target": {target}, "numbers": [{", ".join(map(str, numbers))}]{rules}}}'

@@ -1,0 +1,285 @@
+"""Drawing one problem: which item holds which, which quantities it needs, what each depends on, what it states beside.
+
+These are stage 0 (iGSM's structure graph) and stages 1 to 5. The law is that of iGSM as the paper on behaviour
+injection uses it; differences are in README.md.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp
+from statistics import NormalDist
+
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.igsm.graph import (
+    Equation,
+    Item,
+    Quantity,
+    QuantityGraph,
+    children_of,
+    expression_of_total,
+)
+
+SIZES = (2, 3, 4)  # layers, and items in a layer
+MAX_PARENTS = 4  # of an instance, a constant among them
+MAX_STAGE_3_TRIES = 50
+
+
+class Constants:
+    """Which constants may be drawn: 0 to 9, or with a modulus 0 to modulus − 1, as factors not 0."""
+
+    def __init__(self, modulus: int) -> None:
+        self.size, self.least_factor = modulus or 10, 1 if modulus else 0
+
+    def draw(self, draws: Draws, *, factor: bool) -> int:
+        return draws.between(self.least_factor if factor else 0, self.size - 1)
+
+
+def draw_problem(
+    draws: Draws, operations: int, most_edges: int, modulus: int, *, redundant: bool
+) -> QuantityGraph | None:
+    """Draw a problem with exactly so many operations; None where the draw comes to nothing (one in four or so)."""
+    first = max(draws.between(1, operations), draws.between(1, operations))
+    second = draws.between(first, operations)
+    for _ in range(MAX_STAGE_3_TRIES):
+        instances = draw_structure(draws, operations, most_edges)
+        graph = _Graph(instances)
+        chosen = graph.totals(draws, first)
+        graph.add_instances(draws, chosen, second)
+        if graph.arrange(draws, chosen):
+            break
+    else:
+        return None
+    if not graph.raise_operations(draws, operations):
+        return None
+    return graph.finish(draws, Constants(modulus), modulus, redundant=redundant)
+
+
+class _Graph:
+    """A problem while it is drawn: ``parents`` so far, and ``order``, first the last quantity, then reversed."""
+
+    def __init__(self, instances: Sequence[Quantity]) -> None:
+        self.instances = list(instances)
+        self.children = children_of(instances)
+        self.abstract = {quantity: _parents(quantity, self.children) for quantity in _totals(self.children)}
+        self.attached: dict[Quantity, set[Quantity]] = {quantity: set() for quantity in instances}
+        self.order: list[Quantity] = []
+        self.operations: dict[Quantity, int] = {}
+
+    # ---- stages 1 and 2: what is needed
+
+    def totals(self, draws: Draws, budget: int) -> set[Quantity]:
+        """Choose totals with all that they are made of, the highest levels first, while the operations allow."""
+        chosen: set[Quantity] = set()
+        while True:
+            for level in sorted(set(map(_height, self.abstract)), reverse=True):
+                unused = [total for total in self.abstract if _height(total) == level and total not in chosen]
+                grown = chosen | self._with_ancestors(draws.choice(unused)) if unused else chosen
+                if grown != chosen and self._cost(grown) <= budget:
+                    chosen = grown
+                    break
+            else:
+                return chosen
+
+    def add_instances(self, draws: Draws, chosen: set[Quantity], budget: int) -> None:
+        """Add instances at random until their operations are used up."""
+        unused = [quantity for quantity in self.instances if quantity not in chosen]
+        cost = self._cost(chosen)
+        while unused and cost < budget:
+            chosen.add(unused.pop(draws.below(len(unused))))
+            cost += 1
+
+    def _with_ancestors(self, quantity: Quantity) -> set[Quantity]:
+        ancestors, waiting = {quantity}, [quantity]
+        while waiting:
+            fresh = [parent for parent in self.abstract.get(waiting.pop(), ()) if parent not in ancestors]
+            ancestors.update(fresh)
+            waiting += fresh
+        return ancestors
+
+    def _cost(self, chosen: Iterable[Quantity]) -> int:
+        return sum(max(1, len(self.abstract.get(quantity, ())) - 1) for quantity in chosen)
+
+    # ---- stage 3: what depends on what, from the question backwards
+
+    def arrange(self, draws: Draws, chosen: set[Quantity]) -> bool:
+        """Put the chosen quantities in order so that the last needs all others; False if that fails."""
+        remaining = sorted(chosen, key=_key)
+        pending: set[Quantity] = set()
+        strength = abs(NormalDist().inv_cdf(draws.unit()))
+        children = dict.fromkeys(remaining, 0)
+        for quantity in remaining:
+            for parent in self._parents(quantity):
+                children[parent] += 1
+        current: Quantity | None = None
+        while remaining:
+            free = [quantity for quantity in remaining if not children[quantity]]
+            if current is not None:
+                wanted = [quantity for quantity in free if quantity in pending]
+                if not wanted and current.is_abstract:
+                    return False
+                if not current.is_abstract and (not wanted or draws.unit() < 0.5):
+                    parent = self._choose(draws, remaining if wanted else free, pending, strength)
+                    if parent not in self.attached[current]:
+                        self.attached[current].add(parent)
+                    pending.add(parent)
+                    wanted = [quantity for quantity in free if quantity in pending]
+                free = wanted
+            current = self._choose(draws, free, pending, strength if current else 0.0)
+            remaining.remove(current)
+            for parent in self._parents(current):
+                children[parent] -= 1
+                pending.add(parent)
+            self.order.append(current)
+        self.order.reverse()
+        return True
+
+    def _parents(self, quantity: Quantity) -> Iterable[Quantity]:
+        return self.abstract[quantity] if quantity.is_abstract else self.attached[quantity]
+
+    def _choose(self, draws: Draws, among: Sequence[Quantity], pending: set[Quantity], strength: float) -> Quantity:
+        """Choose one; totals, and what something waits for already, are preferred."""
+        logits = [strength * (quantity.is_abstract + (quantity in pending)) for quantity in among]
+        return among[draws.weighted([exp(logit - max(logits)) for logit in logits])]
+
+    # ---- stage 4: how many operations each takes, and the other parents
+
+    def raise_operations(self, draws: Draws, operations: int) -> bool:
+        """Give instances more operations until there are ``operations`` in all; False if that cannot be."""
+        self.operations = {quantity: 1 for quantity in self.order if not quantity.is_abstract}
+        missing = operations - self._cost(self.order)
+        places = {quantity: place for place, quantity in enumerate(self.order)}
+        most = {quantity: min(3, max(1, places[quantity])) for quantity in self.operations}
+        if not 0 <= missing <= sum(most.values()) - len(most):
+            return False
+        open_ = [quantity for quantity in most if most[quantity] > 1]
+        for _ in range(missing):
+            quantity = draws.choice(open_)
+            self.operations[quantity] += 1
+            if self.operations[quantity] == most[quantity]:
+                open_.remove(quantity)
+        return True
+
+    def finish(self, draws: Draws, constants: Constants, modulus: int, *, redundant: bool) -> QuantityGraph:
+        """Draw equations of the necessary instances, then of the others; the order of the text is that of drawing."""
+        equations = {}
+        for place, quantity in enumerate(self.order):
+            if not quantity.is_abstract:
+                equations[quantity] = self._equation(draws, quantity, place, constants)
+        if redundant:
+            self._add_redundant(draws, equations, constants)
+        return QuantityGraph(equations, self.order[-1], tuple(self.order), modulus)
+
+    def _equation(self, draws: Draws, quantity: Quantity, place: int, constants: Constants) -> Equation:
+        operations = self.operations[quantity]
+        kept = list(self.attached[quantity])
+        size = operations + 1 if operations > 1 else max(draws.between(1, min(2, place + 1)), len(kept))
+        others = [other for other in self.order[:place] if other not in self.attached[quantity]]
+        has_constant = size + (operations == 1) > len(kept) and (not others or draws.unit() < 0.5)
+        while len(kept) + has_constant < size:
+            pick = draws.below(len(others) + (not has_constant))
+            if pick == len(others):
+                has_constant = True
+            else:
+                kept.append(others.pop(pick))
+        return _combine(draws, kept, has_constant=has_constant, constants=constants)
+
+    # ---- stage 5: what is stated though nothing needs it
+
+    def _add_redundant(self, draws: Draws, equations: dict[Quantity, Equation], constants: Constants) -> None:
+        """Draw an equation for every other instance: half apart from the necessary ones, half depending on them."""
+        rest = [quantity for quantity in self.instances if quantity not in equations]
+        apart: list[Quantity] = []
+        known = list(self.order)
+        while rest:
+            quantity = rest.pop(draws.below(len(rest)))
+            is_apart = draws.unit() < 0.5
+            pool = list(apart) if is_apart else known + self._computable(known)
+            size = 1
+            while size < MAX_PARENTS and draws.unit() < 0.5:
+                size += 1
+            has_constant = not pool or draws.unit() < 0.5
+            parents: list[Quantity] = []
+            while pool and len(parents) + has_constant < size:
+                parents.append(pool.pop(draws.below(len(pool))))
+            has_constant |= not parents
+            equations[quantity] = _combine(draws, parents, has_constant=has_constant, constants=constants)
+            known.append(quantity)
+            if is_apart:
+                apart.append(quantity)
+
+    def _computable(self, known: Sequence[Quantity]) -> list[Quantity]:
+        """Return the totals whose parts are all known."""
+        solved = set(known)
+        return [total for total, parts in self.abstract.items() if total not in solved and solved.issuperset(parts)]
+
+
+def _combine(draws: Draws, parents: list[Quantity], *, has_constant: bool, constants: Constants) -> Equation:
+    """Draw an equation of these parents: a sum, of two also a difference; a constant is added or multiplied."""
+    ordered = draws.shuffled(parents)
+    minus = len(ordered) == 2 and draws.unit() < 0.5
+    times = has_constant and bool(ordered) and draws.unit() < 0.5
+    constant = constants.draw(draws, factor=times) if has_constant else None
+    return Equation(constant, tuple(ordered), times, minus)
+
+
+def _totals(children: Mapping[Item, Sequence[Item]]) -> list[Quantity]:
+    """Every total that there is: of each layer below an owner."""
+    return [Quantity(owner, layer) for owner in sorted(children) for layer in range(owner.layer)]
+
+
+def _parents(quantity: Quantity, children: Mapping[Item, Sequence[Item]]) -> tuple[Quantity, ...]:
+    return tuple(part for part in expression_of_total(quantity, children) if isinstance(part, Quantity))
+
+
+def _height(quantity: Quantity) -> int:
+    return quantity.owner.layer - quantity.layer
+
+
+def _key(quantity: Quantity) -> tuple[Item, int, int]:
+    return quantity.owner, quantity.layer, -1 if quantity.number is None else quantity.number
+
+
+# ---- stage 0: what holds what
+
+
+def draw_structure(draws: Draws, operations: int, most_edges: int) -> list[Quantity]:
+    """Draw the instances (owner, item) of one problem: every item above the finest layer holds at least one.
+
+    More operations make more layers and wider ones a little more likely, as in iGSM.
+    """
+    logits = [-(((operations - 1) / 19 - centre) ** 2) for centre in (0.2, 0.5, 0.8)]
+    weights = [exp(logit) for logit in logits]
+    layers = SIZES[draws.weighted(weights)]
+    narrow, wide = sorted((SIZES[draws.weighted(weights)], SIZES[draws.weighted(weights)]))
+    least, most = (layers - 1) * narrow, (layers - 1) * wide * wide
+    edges = min(most, *(draws.between(least, max(least, most_edges)) for _ in range(2)))
+    return _connect(draws, _widths(draws, layers, narrow, wide, edges), edges)
+
+
+def _widths(draws: Draws, layers: int, narrow: int, wide: int, edges: int) -> list[int]:
+    """Draw how many items each layer has: grown from ``narrow`` until the edges fit, and on while a coin allows."""
+    widths, coin = [narrow] * layers, draws.unit()
+    while min(widths) < wide and sum(widths[1:]) < edges:
+        room = sum(low * high for low, high in itertools.pairwise(widths))
+        if room >= edges and draws.unit() >= coin:
+            break
+        widths[draws.choice([layer for layer in range(layers) if widths[layer] < wide])] += 1
+    return widths
+
+
+def _connect(draws: Draws, widths: Sequence[int], edges: int) -> list[Quantity]:
+    """Draw one item for each owner, then others up to ``edges``."""
+    everything = [
+        Quantity(Item(layer + 1, owner), layer, item)
+        for layer in range(len(widths) - 1)
+        for owner in range(widths[layer + 1])
+        for item in range(widths[layer])
+    ]
+    by_owner: dict[Item, list[Quantity]] = {}
+    for quantity in everything:
+        by_owner.setdefault(quantity.owner, []).append(quantity)
+    chosen = {draws.choice(held) for held in by_owner.values()}
+    rest = [quantity for quantity in everything if quantity not in chosen]
+    while rest and len(chosen) < edges:
+        chosen.add(rest.pop(draws.below(len(rest))))
+    return sorted(chosen)

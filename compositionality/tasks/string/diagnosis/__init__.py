@@ -1,1 +1,0 @@
-"""What went wrong in a completion to a string problem, found by executing the problem's own operators."""

@@ -1,0 +1,131 @@
+"""How a problem is put to a model and solved: the JSON style (English around code), the compact style (tiny models).
+
+Behaviours that can be injected into compact solutions:
+
+- *analysis*: the functions that are left and the string so far are written before the step (``func_3func_1:CBH``), the
+  more often the more are left;
+- *reflection*: a later function is tried although the string that it takes is not known (``func_3?func_1``).
+
+A step is one call of a function: it has no subgoals.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring as _quote
+
+from compositionality.errors import UserError
+from compositionality.tasks.behaviours import BRIDGE, Behaviours
+from compositionality.tasks.draws import Draws
+from compositionality.tasks.string.functions import ALIASES, Chain, Operation, run_steps
+
+_TASK = """Below is a Python program.
+
+{code}
+
+What does `main_solution` return for the input "{text}"? Work it out by reasoning, step by step; do not write code.
+Close your answer with a JSON object that has one key, "output", and the returned string as its value."""
+
+_MAIN = "def main_solution("
+_CODE_BEGINS = re.compile(r"^(?:@\w|import \w|from \w+ import |class \w)|\bdef \w+\(", re.MULTILINE)
+FILLER = "~"
+_RESOLUTION = 1 << 30
+_COMPACT_DEFINITION = re.compile(r"func_\d+=\w+;")
+
+
+def main_solution(expression: str) -> str:
+    """Return the program whose result is asked for."""
+    return f"def main_solution(x):\n    return {expression}"
+
+
+def json_prompt(code: str, text: str) -> str:
+    """Return the JSON style's prompt. It holds no JSON object itself, so echoing it is not an answer."""
+    return _TASK.format(code=code, text=text)
+
+
+def ground_truth(x: str, output: str, code: str, style: str = "json") -> str:
+    """Return the JSON text that the judge reads: the published keys, and the style unless it is "json"."""
+    words = f'{{"ref_input": {{"x": {_quote(x)}}}, "ref_output": {_quote(output)}, "ref_code": {_quote(code)}'
+    tail = "" if style == "json" else f', "style": {_quote(style)}'
+    return f'{words}, "funcname": "main_solution"{tail}}}'
+
+
+def compact_name(operation: Operation) -> str:
+    """Return ``func_3``, with its parameter in brackets unless that is frozen."""
+    if operation.parameter is None or operation.frozen:
+        return operation.function.alias
+    return f"{operation.function.alias}[{operation.parameter}]"
+
+
+def compact_definitions(chain: Iterable[Operation]) -> str:
+    """Return ``func_3=recursive_reverse;`` for each distinct function, in order of first use."""
+    distinct = dict.fromkeys(operation.function for operation in chain)
+    return "".join([f"{function.alias}={function.name};" for function in distinct])
+
+
+def compact_prompt(chain: Chain, text: str, *, show_definitions: bool = False) -> str:
+    """Return the compact style's prompt: names, outermost first, a colon, the input."""
+    shown = compact_definitions(chain) if show_definitions else ""
+    return shown + "".join([compact_name(operation) for operation in chain]) + ":" + text
+
+
+def compact_trace(chain: Chain, text: str) -> str:
+    """Return the gold response of the compact style for a chain."""
+    names = [compact_name(operation) for operation in reversed(chain)]
+    return trace_of(names, [text, *run_steps(chain, text)])
+
+
+def trace_of(names: Sequence[str], strings: Sequence[str]) -> str:
+    """Return a line ``REST,CALL:before=after`` per step: names in order of application, strings from the input on."""
+    lines = []
+    for step, name in enumerate(names):
+        rest = "".join(reversed(names[step + 1 :]))
+        lines.append(f"{rest},{name}:{strings[step]}={strings[step + 1]}")
+    return "\n".join(lines)
+
+
+def write_solution(names: Sequence[str], trace: str, behaviours: Behaviours, key: bytes) -> str:
+    """Return the ``trace`` of steps with these ``names`` and behaviours injected, all choices drawn from ``key``.
+
+    UserError for what such traces cannot hold.
+    """
+    if behaviours.subgoals or behaviours.reordered:
+        raise UserError("the steps of string problems have no subgoals and no other order; leave both out")
+    draws = Draws(key)
+    lines: list[str] = []
+    for number, line in enumerate(trace.split("\n")):
+        left = names[number:]
+        if len(left) > 1 and _happens(draws, behaviours.reflection):
+            later = draws.between(1, len(left) - 1)
+            lines.append(f"{left[later]}?{left[later - 1]}")
+        if _happens(draws, behaviours.analysis_chance(len(left))):
+            given = line.rpartition("=")[0].rpartition(":")[2]
+            lines.append(f"{''.join(reversed(left))}:{given}")
+        lines.append(line)
+    text = "\n".join(lines)
+    if not behaviours.padded:
+        return text
+    whole = Behaviours(analysis=BRIDGE.analysis, reflection=BRIDGE.reflection)
+    missing = len(write_solution(names, trace, whole, key)) - len(text)
+    return f"{FILLER * (missing - 1)}\n{text}" if missing > 1 else text
+
+
+def _happens(draws: Draws, chance: float) -> bool:
+    return chance > 0 and draws.below(_RESOLUTION) < chance * _RESOLUTION
+
+
+def sources(names: Iterable[str]) -> str:
+    """Return definitions of the named functions, once each, in order of first use, to stand before the program."""
+    return "".join([ALIASES[name].source() + "\n\n" for name in dict.fromkeys(names)])
+
+
+def hide_definitions(prompt: str) -> str:
+    """Return a prompt of either style without the definitions that it shows (as the paper does before Stage-1 SFT).
+
+    Imports and definitions before ``main_solution`` go, the words before the code stay; so the paper's published
+    prompts are served too. A prompt that shows no definition stays as it is.
+    """
+    program = prompt.find(_MAIN)
+    if program < 0:
+        return prompt.rpartition(";")[2] if _COMPACT_DEFINITION.match(prompt) else prompt
+    code = _CODE_BEGINS.search(prompt, 0, program)
+    return prompt if code is None else prompt[: code.start()] + prompt[program:]
