@@ -10,9 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import described_scorers
 import pytest
 
-from compositionality.domains.stem import TASK, endpoint
-from compositionality.domains.stem import judge as stem_judge
-from compositionality.domains.stem.generate import StemOptions, draw_item, solve_item
+from compositionality.domains.stem import TASK, judge
+from compositionality.domains.stem.task import StemOptions, draw_item, solve_item
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.reward.pool import JudgeInput, JudgePool
@@ -211,10 +210,10 @@ def server(monkeypatch: pytest.MonkeyPatch):
     played = PlayedEndpoint()
     thread = threading.Thread(target=played.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    monkeypatch.setenv(endpoint.URL, f"http://127.0.0.1:{played.server_port}/v1")
-    monkeypatch.delenv(endpoint.MODEL, raising=False)
-    monkeypatch.delenv(endpoint.KEY, raising=False)
-    stem_judge._warn_once.cache_clear()
+    monkeypatch.setenv(judge.URL, f"http://127.0.0.1:{played.server_port}/v1")
+    monkeypatch.delenv(judge.MODEL, raising=False)
+    monkeypatch.delenv(judge.KEY, raising=False)
+    judge._warn_once.cache_clear()
     yield played
     played.shutdown()
     played.server_close()
@@ -226,7 +225,7 @@ def free(box: str):
 
 @pytest.mark.parametrize("box", ["19.6 m/s", "19.6 \\text{ m/s}", "$19.6\\ m/s$", " 19.6  m/s. "])
 def test_the_reference_answer_itself_needs_no_endpoint(box, monkeypatch):
-    monkeypatch.delenv(endpoint.URL, raising=False)
+    monkeypatch.delenv(judge.URL, raising=False)
     assert free(box).reason is Reason.CORRECT
 
 
@@ -238,8 +237,8 @@ def test_another_answer_is_not_taken_for_the_reference(box, server):
 
 
 def test_the_endpoint_is_asked_greedily_with_question_reference_and_answer(server, monkeypatch):
-    monkeypatch.setenv(endpoint.MODEL, "some-judge")
-    monkeypatch.setenv(endpoint.KEY, "a-key-of-ours")
+    monkeypatch.setenv(judge.MODEL, "some-judge")
+    monkeypatch.setenv(judge.KEY, "a-key-of-ours")
     server.play = "The units agree.\n\nFinal Decision: Yes"
     assert free("70.56 km/h").reason is Reason.CORRECT
     (seen,) = server.seen
@@ -251,7 +250,7 @@ def test_the_endpoint_is_asked_greedily_with_question_reference_and_answer(serve
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
 def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch):
-    monkeypatch.setenv(endpoint.URL, f"http://127.0.0.1:{server.server_port}{suffix}")
+    monkeypatch.setenv(judge.URL, f"http://127.0.0.1:{server.server_port}{suffix}")
     assert free("70.56 km/h").score == 1
     assert server.seen[0]["path"] == "/v1/chat/completions"
 
@@ -278,7 +277,7 @@ def test_the_address_may_be_given_in_any_usual_form(suffix, server, monkeypatch)
     ],
 )
 def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, monkeypatch, caplog):
-    monkeypatch.setattr(endpoint, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(judge, "TIMEOUT_S", 0.5)
     server.play = play
     started = time.monotonic()
     assert [free("70.56 km/h").reason for _ in range(2)] == [Reason.ERROR] * 2
@@ -290,16 +289,16 @@ def test_p05_trouble_with_the_endpoint_is_an_error_with_one_line(play, server, m
 def test_p05_an_endpoint_that_is_down_or_not_set_is_an_error_that_says_what_to_do(server, monkeypatch, caplog):
     with socket.socket() as free_port:
         free_port.bind(("127.0.0.1", 0))
-        monkeypatch.setenv(endpoint.URL, f"http://127.0.0.1:{free_port.getsockname()[1]}")
+        monkeypatch.setenv(judge.URL, f"http://127.0.0.1:{free_port.getsockname()[1]}")
         assert free("1").reason is Reason.ERROR
     assert "cannot be reached" in caplog.text
     for value in ("", "ftp://host", "host:80", "http://", "http://host:port"):
         caplog.clear()
-        monkeypatch.setenv(endpoint.URL, value)
-        stem_judge._warn_once.cache_clear()
+        monkeypatch.setenv(judge.URL, value)
+        judge._warn_once.cache_clear()
         assert free("1").reason is Reason.ERROR
-        assert endpoint.URL in caplog.text
-    monkeypatch.delenv(endpoint.URL)
+        assert judge.URL in caplog.text
+    monkeypatch.delenv(judge.URL)
     assert free("1").reason is Reason.ERROR
 
 
@@ -340,7 +339,7 @@ def test_p04_an_answer_stays_inside_its_quotes_on_its_line(box, server):
     (line,) = [line for line in lines if line.startswith("STUDENT'S ANSWER: ")]
     assert json.loads(line.removeprefix("STUDENT'S ANSWER: ")) == " ".join(box.split())
     assert sum(line.startswith("REFERENCE ANSWER: ") for line in lines) == 1
-    assert len(lines) == len(endpoint._ASK.split("\n"))
+    assert len(lines) == len(judge._ASK.split("\n"))
 
 
 def test_p04_an_endpoint_that_repeats_its_prompt_decides_nothing(server):
@@ -412,7 +411,7 @@ def test_generated_answers_follow_from_the_given_numbers():
 
 
 def test_free_answers_of_our_own_need_no_endpoint(monkeypatch):
-    monkeypatch.delenv(endpoint.URL, raising=False)
+    monkeypatch.delenv(judge.URL, raising=False)
     problem = TASK.problem(StemOptions(kind="free"), "test", 0, 0)
     truth = json.loads(problem.ground_truth)
     assert TASK.verdict(f"\\boxed{{{truth['answer']} {truth['unit']}}}", problem.ground_truth).score == 1
