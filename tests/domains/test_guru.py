@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from compositionality.config.cli import parse
-from compositionality.data.domain_sample import DOMAINS, DomainSampleSettings, make_domain_sample
 from compositionality.data.problems import read_problems
+from compositionality.domains.guru import PrepareGuruSettings, prepare_guru
+from compositionality.domains.sample import DOMAINS, DomainSampleSettings, make_domain_sample
 from compositionality.errors import UserError
 from compositionality.reward.verl_reward import compute_score
-from compositionality.rft.guru import PrepareGuruSettings, prepare_guru
 from compositionality.rft.solutions import SolutionSettings, write_solutions
 
 RATE = "qwen2.5_7b_pass_rate"

@@ -25,6 +25,7 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table, write_table
 from compositionality.data.problems import MESSAGES, level_and_group, to_table
+from compositionality.domains.guru_rows import GuruRow, Refused, print_parts, print_sources
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
@@ -38,7 +39,6 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.rft.domain_rows import GuruRow, Refused, print_parts, print_sources
 from compositionality.tasks.draws import Draws
 from compositionality.tasks.registry import all_tasks, task_of
 from compositionality.tasks.truth import row_info
@@ -46,8 +46,7 @@ from compositionality.types import Message, Problem, Reason
 
 STEP = "prepare_guru"
 COLUMNS = ("data_source", "prompt", "reward_model")
-OF_GOLD = ("program", "reference", "answer")
-"""Of extra_info: what gold answers are made of, where that is not the ground truth."""
+OF_GOLD = ("program", "reference", "answer")  # of extra_info: what gold answers are made of, if not of the ground truth
 BOX = " Give the final answer in \\boxed{}."
 
 
@@ -88,18 +87,22 @@ class PrepareGuruSettings:
 
 
 def prepare_guru(settings: PrepareGuruSettings) -> Path:
-    """Write the folder ``output`` and print what it holds. UserError for too many unreadable or too few good rows."""
-    if settings.report_only:
-        return _report(settings)
+    """Write the folder ``output`` and print what it holds.
+
+    Raise UserError for too many unreadable or too few good rows.
+    """
     check(settings)
-    files, output, recipe = named_files(settings.files), Path(settings.output), _recipe(settings)
+    files, output, counts = named_files(settings.files), Path(settings.output), Counter[str]()
+    if settings.report_only:
+        print_sources(*read_rows(files, replace(settings, max_refused=1.0), counts))
+        return output
+    recipe = _recipe(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
             return output
-        counts = Counter[str]()
         rows, refused = read_rows(files, settings, counts)
-        parts = _parts(_kept(rows, settings, counts), settings)
+        parts = _parts(_wanted(rows, settings, counts), settings)
         facts = {"rows": {name: len(part) for name, part in parts.items()}, **counts}
         with new_artefact(output, recipe, facts) as partial:
             partial.mkdir()
@@ -111,10 +114,15 @@ def prepare_guru(settings: PrepareGuruSettings) -> Path:
 
 
 def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
-    """UserError for settings that fit nothing; in a dry run also for what is wrong with the files that are there."""
+    """Raise UserError for settings that fit nothing; in a dry run also for what is wrong with files that exist."""
     check_ranges(settings)
-    _check_domains("domains", settings.domains, list(all_tasks()))
-    _check_domains("train_domains", settings.train_domains, settings.domains or list(all_tasks()))
+    known = list(all_tasks())
+    for key, names, choices in (
+        ("domains", settings.domains, known),
+        ("train_domains", settings.train_domains, settings.domains or known),
+    ):
+        if unknown := [name for name in names if name not in choices]:
+            raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(choices)}")
     if not settings.files:
         raise UserError("files: give one file or more, as files=[A.parquet,B.parquet]")
     if settings.report_only:
@@ -133,45 +141,36 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
     if dry:
         counts = Counter[str]()
         rows, _ = read_rows(named_files(settings.files), replace(settings, check_gold=False), counts)
-        _parts(_kept(rows, settings, counts), settings)
+        _parts(_wanted(rows, settings, counts), settings)
 
 
 def _recipe(settings: PrepareGuruSettings) -> Recipe:
-    free, files = ("files", "output", "workers", "force"), named_files(settings.files)
-    shown = {key: value for key, value in asdict(settings).items() if key not in free}
+    without_effect, files = ("files", "output", "workers", "force"), named_files(settings.files)
+    shown = {key: value for key, value in asdict(settings).items() if key not in without_effect}
     names = name_inputs("files", files)
     return Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
 
 
-def _report(settings: PrepareGuruSettings) -> Path:
-    """Print what the files hold."""
-    check(settings)
-    print_sources(*read_rows(named_files(settings.files), replace(settings, max_refused=1.0), Counter()))
-    return Path(settings.output)
-
-
-def _check_domains(key: str, given: Sequence[str], known: Sequence[str]) -> None:
-    if unknown := [name for name in given if name not in known]:
-        raise UserError(f"{key}: no domain {unknown[0]!r}; there are: {', '.join(known)}")
-
-
 def named_files(places: Sequence[str]) -> list[Path]:
-    """The files, and those of the folders in the order of their names. UserError for a folder without any."""
+    """Return the files, and those of the folders by name. Raise UserError for a folder without any."""
     files: list[Path] = []
     for place in map(Path, places):
-        found = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
-        if not found:
+        inside = sorted(place.glob("*.parquet")) if place.is_dir() else [place]
+        if not inside:
             raise UserError(f"{place}: no parquet file in it; correct the path or download the files")
-        files += found
+        files += inside
     return files
+
+
+# ---- reading rows
 
 
 def read_rows(
     files: Sequence[Path], settings: PrepareGuruSettings, counts: Counter[str]
 ) -> tuple[list[GuruRow], list[Refused]]:
-    """All rows that can be asked and judged, and the others with what is wrong with them.
+    """Return all rows that can be asked and judged, and the others with what is wrong with them.
 
-    UserError if more than ``max_refused`` of them cannot, or for a file without a column.
+    Raise UserError if more than ``max_refused`` of them cannot, or for a file without a column.
     """
     rows: list[GuruRow] = []
     refused: list[Refused] = []
@@ -184,12 +183,12 @@ def read_rows(
             except UserError as error:
                 refused.append(Refused(str(path), number, str(error), str(cells["data_source"])))
                 continue
-            if not settings.domains or row.problem.group in settings.domains:
+            if not settings.domains or row.domain in settings.domains:
                 rows.append(row)
             else:
                 counts["other_domain"] += 1
     for domain in settings.domains:
-        if not any(row.problem.group == domain for row in rows):
+        if not any(row.domain == domain for row in rows):
             raise UserError(f"domains: no row of {domain} in {', '.join(map(str, files))}; leave it out")
     if settings.check_gold:
         rows = _with_right_gold(rows, refused, settings.workers, counts)
@@ -204,7 +203,7 @@ def read_rows(
 
 
 def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> GuruRow:
-    """UserError for what cannot be asked or judged."""
+    """Read a row. Raise UserError for what cannot be asked or judged."""
     if not cells["data_source"]:
         raise UserError("no data_source, which says of what domain a row is; give it one")
     task = task_of(str(cells["data_source"]))
@@ -229,7 +228,7 @@ def _row(cells: dict[str, Any], number: int, path: Path, pass_rate: str) -> Guru
 
 
 def _turns(prompt: Any) -> list[Message]:
-    """The turns of a prompt, which may be one text. UserError if there is none."""
+    """Return the turns of a prompt, which may be one text. Raise UserError if there is none."""
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     good = isinstance(turns, list) and all(
         isinstance(turn, dict) and isinstance(turn.get("role"), str) and isinstance(turn.get("content"), str)
@@ -243,7 +242,7 @@ def _turns(prompt: Any) -> list[Message]:
 def _with_right_gold(
     rows: Sequence[GuruRow], refused: list[Refused], workers: int, counts: Counter[str]
 ) -> list[GuruRow]:
-    """The rows without those whose own gold answer is judged wrong; one that has none is kept and counted."""
+    """Return the rows without those whose own gold answer is judged wrong; one that has none is kept and counted."""
     golds: dict[int, JudgeInput] = {}
     for place, row in enumerate(rows):
         try:
@@ -254,22 +253,24 @@ def _with_right_gold(
         golds[place] = JudgeInput(row.problem.data_source, gold, row.problem.ground_truth)
     with JudgePool(workers, max_error_rate=1.0) as pool:
         verdicts = dict(zip(golds, pool.judge(list(golds.values())), strict=True))
-    kept = []
+    right = []
     for place, row in enumerate(rows):
         verdict = verdicts.get(place)
         if verdict is None or verdict.reason is Reason.CORRECT:
-            kept.append(row._replace(score=verdict.score if verdict else None))
+            right.append(row._replace(score=verdict.score if verdict else None))
         else:
-            said, origin = f"its own gold answer is judged {verdict.reason}", row.problem.metadata
-            source = row.problem.data_source
-            refused.append(Refused(origin["file"], origin["row"], said, source, verdict.score))
-    return kept
+            reason, origin = f"its own gold answer is judged {verdict.reason}", row.problem.metadata
+            refused.append(Refused(origin["file"], origin["row"], reason, row.problem.data_source, verdict.score))
+    return right
 
 
-def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
-    """Without prompts that are there already or too long, and without pass rates out of bounds."""
+# ---- dividing rows among files
+
+
+def _wanted(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counter[str]) -> list[GuruRow]:
+    """Return the rows without repeated or too long prompts, and without pass rates out of bounds."""
     bounded = settings.min_pass_rate > 0 or settings.max_pass_rate < 1
-    seen, kept = set[bytes](), list[GuruRow]()
+    seen, wanted = set[bytes](), list[GuruRow]()
     for row in rows:
         key = blake2b(repr(row.prompt).encode(), digest_size=16).digest()
         if key in seen:
@@ -281,31 +282,28 @@ def _kept(rows: Sequence[GuruRow], settings: PrepareGuruSettings, counts: Counte
         elif row.pass_rate is not None and not settings.min_pass_rate <= row.pass_rate <= settings.max_pass_rate:
             counts["pass_rate_out_of_bounds"] += 1
         else:
-            kept.append(row)
+            wanted.append(row)
         seen.add(key)
-    if not kept:
+    if not wanted:
         raise UserError(
             f"no row is left of {counts['read']:,}; widen min_pass_rate and max_pass_rate, raise max_prompt_characters"
         )
-    return kept
+    return wanted
 
 
 def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list[GuruRow]]:
-    """The files by name. UserError where there are too few rows."""
-    draws = Draws(f"{STEP}/{settings.seed}".encode())
-    drawn = draws.shuffled(range(len(rows)))
-    held = _balanced(rows, drawn, settings) if settings.balance else _stratified(rows, drawn, settings.holdout)
+    """Return the files by name. Raise UserError where there are too few rows."""
+    drawn = Draws(f"{STEP}/{settings.seed}".encode()).shuffled(range(len(rows)))
+    held = _held_out(rows, drawn, settings)
     if settings.holdout >= len(rows):
         raise UserError(f"holdout={settings.holdout}: there are {len(rows):,} rows in all; leave some to train on")
-    wanted = settings.train_domains or {row.problem.group for row in rows}
-    left = [place for place in drawn if place not in held and rows[place].problem.group in wanted]
+    wanted = settings.train_domains or {row.domain for row in rows}
+    left = [place for place in drawn if place not in held and rows[place].domain in wanted]
     if not left:
         raise UserError(f"train_domains: no row of {', '.join(wanted)} is left to train on; lower holdout")
     if settings.rows_per_domain:
         left = _mixed(rows, left, settings.rows_per_domain)
     parts = {"train": left}
-    if held:
-        parts["holdout"] = sorted(held)
     start = 0
     for size in settings.subsets:
         parts[f"subset-{size}"] = part = left[start : start + size]
@@ -319,66 +317,61 @@ def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list
         if not 0 < cut < len(left):
             raise UserError(f"first_share={settings.first_share:g} of {len(left):,} rows leaves a part empty")
         parts |= {"first": left[:cut], "rest": left[cut:]}
-    return {
-        name: [rows[place] for place in (part if name == "holdout" else _ordered(rows, part, settings.order))]
-        for name, part in parts.items()
-    }
+    ordered = {name: _ordered(rows, part, settings.order) for name, part in parts.items()}
+    if held:
+        ordered = {"train": ordered.pop("train"), "holdout": sorted(held), **ordered}
+    return {name: [rows[place] for place in part] for name, part in ordered.items()}
 
 
-def _stratified(rows: Sequence[GuruRow], drawn: Sequence[int], size: int) -> set[int]:
-    """``size`` places with the shares of domains and difficulties of all rows (largest remainders)."""
-    strata: dict[tuple[str, float], list[int]] = {}
+def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGuruSettings) -> set[int]:
+    """Return ``holdout`` places with the shares of domains and difficulties of all rows (largest remainders).
+
+    With ``balance`` half of them easy, half hard, rows without a pass rate too. Raise UserError for too few of one.
+    """
+    size, strata = settings.holdout, dict[Any, list[int]]()
     for place in drawn:
-        strata.setdefault(rows[place].stratum, []).append(place)
-    exact = {name: size * len(places) / len(rows) for name, places in strata.items()}
-    given = {name: int(share) for name, share in exact.items()}
-    by_remainder = sorted(strata, key=lambda name: (given[name] - exact[name], name))
-    for name in by_remainder[: size - sum(given.values())]:
-        given[name] += 1
-    return {place for name, places in strata.items() for place in places[: given[name]]}
-
-
-def _balanced(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGuruSettings) -> set[int]:
-    """Half easy, half hard (those without a pass rate are hard). UserError where there are too few of one."""
-    held: set[int] = set()
-    for easy, size in ((True, settings.holdout // 2), (False, settings.holdout - settings.holdout // 2)):
-        places = [place for place in drawn if ((rows[place].pass_rate or 0.0) >= settings.easy_from) == easy]
-        if len(places) < size:
-            kind = "easy" if easy else "hard"
-            raise UserError(f"holdout={settings.holdout} balance=true: only {len(places):,} rows are {kind}; lower it")
-        held.update(places[:size])
-    return held
+        row = rows[place]
+        easy = (row.pass_rate or 0.0) >= settings.easy_from
+        strata.setdefault(easy if settings.balance else row.stratum, []).append(place)
+    if settings.balance:
+        sizes = {True: size // 2, False: size - size // 2}
+        for easy, needed in sizes.items():
+            if (there := len(strata.get(easy, ()))) < needed:
+                kind = "easy" if easy else "hard"
+                raise UserError(f"holdout={size} balance=true: only {there:,} rows are {kind}; lower it")
+    else:
+        exact = {name: size * len(places) / len(rows) for name, places in strata.items()}
+        sizes = {name: int(share) for name, share in exact.items()}
+        by_remainder = sorted(strata, key=lambda name: (sizes[name] - exact[name], name))
+        for name in by_remainder[: size - sum(sizes.values())]:
+            sizes[name] += 1
+    return {place for name, places in strata.items() for place in places[: sizes[name]]}
 
 
 def _mixed(rows: Sequence[GuruRow], places: Sequence[int], size: int) -> list[int]:
-    """The first ``size`` places of each domain, in the order given. UserError where a domain has fewer."""
-    there = Counter(rows[place].problem.group for place in places)
-    domain, fewest = min(there.items(), key=lambda item: item[1])
-    if fewest < size:
-        raise UserError(f"rows_per_domain={size}: {domain} has {fewest:,} rows; lower it or leave that domain out")
-    taken, mixed = Counter[str](), list[int]()
+    """Return the first ``size`` places of each domain, in the order given. Raise UserError for a domain with fewer."""
+    by_domain: dict[str, list[int]] = {}
     for place in places:
-        domain = rows[place].problem.group
-        if taken[domain] < size:
-            taken[domain] += 1
-            mixed.append(place)
-    return mixed
+        by_domain.setdefault(rows[place].domain, []).append(place)
+    domain, fewest = min(by_domain.items(), key=lambda item: len(item[1]))
+    if len(fewest) < size:
+        raise UserError(f"rows_per_domain={size}: {domain} has {len(fewest):,} rows; lower it or leave that domain out")
+    taken = {place for chosen in by_domain.values() for place in chosen[:size]}
+    return [place for place in places if place in taken]
 
 
 def _ordered(rows: Sequence[GuruRow], places: Sequence[int], order: str) -> list[int]:
+    def hardness(place: int) -> tuple[float, int, int]:
+        row = rows[place]
+        return (2.0 if row.pass_rate is None else 1 - row.pass_rate), row.problem.level, place
+
     if order == Order.SHUFFLED:
         return list(places)
-    if order == Order.AS_READ:
-        return sorted(places)
-    return sorted(places, key=lambda place: _hardness(rows[place], place))
-
-
-def _hardness(row: GuruRow, place: int) -> tuple[float, int, int]:
-    return (2.0 if row.pass_rate is None else 1 - row.pass_rate), row.problem.level, place
+    return sorted(places, key=hardness if order == Order.EASY_TO_HARD else None)
 
 
 def _table(rows: Sequence[GuruRow], split: str) -> pa.Table:
-    """verl's schema with level and group; the group is the domain."""
+    """Return verl's schema with level and group; the group is the domain."""
     problems = [replace(row.problem, index=number) for number, row in enumerate(rows)]
     table = to_table(problems, split)
     prompts = pa.array([row.prompt for row in rows], MESSAGES)

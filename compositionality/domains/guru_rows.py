@@ -10,27 +10,29 @@ import pandas as pd
 from compositionality.console import new_console, new_table
 from compositionality.types import Message, Problem
 
-BANDS = (0.2, 0.4, 0.6, 0.8)
-"""Between the bands of difficulty; pass rates of 0 and 1, and rows without one, are bands of their own."""
+BANDS = (0.2, 0.4, 0.6, 0.8)  # of difficulty; pass rates of 0 and 1, and none, are bands of their own
 
 
 class GuruRow(NamedTuple):
-    """A row that was read: its problem, all turns of its prompt, its pass rate (None: not known), its extra_info, the
-    score of its own gold answer (None: it has none, or was not asked for it)."""
+    """A row that was read; ``info`` is its extra_info."""
 
     problem: Problem
-    prompt: list[Message]
-    pass_rate: float | None
+    prompt: list[Message]  # all turns
+    pass_rate: float | None  # None: not known
     info: Mapping[str, Any]
-    score: float | None = None
+    score: float | None = None  # of its own gold answer; None: it has none, or was not asked for it
+
+    @property
+    def domain(self) -> str:
+        return self.problem.group
 
     @property
     def stratum(self) -> tuple[str, float]:
         """Its domain and band of difficulty."""
         if self.pass_rate is None:
-            return self.problem.group, -1.0
+            return self.domain, -1.0
         inner = 0 < self.pass_rate < 1
-        return self.problem.group, sum(self.pass_rate >= edge for edge in BANDS) + 1.0 if inner else self.pass_rate * 9
+        return self.domain, sum(self.pass_rate >= edge for edge in BANDS) + 1.0 if inner else self.pass_rate * 9
 
     @property
     def length(self) -> int:
@@ -51,9 +53,9 @@ class Refused(NamedTuple):
 def print_parts(
     output: Path, parts: Mapping[str, Sequence[GuruRow]], counts: Mapping[str, int], refused: Sequence[Refused]
 ) -> None:
-    """How many rows of each domain the files hold, what was left out, and a row of each domain."""
+    """Print how many rows of each domain the files hold, what was left out, and a row of each domain."""
     for name, part in parts.items():
-        domains = Counter(row.problem.group for row in part)
+        domains = Counter(row.domain for row in part)
         print(f"{output}/{name}.parquet: {len(part):,} rows ({', '.join(f'{k} {v:,}' for k, v in domains.items())})")
     print(", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items()))
     if refused:
@@ -62,25 +64,34 @@ def print_parts(
 
 
 def print_sources(rows: Sequence[GuruRow], refused: Sequence[Refused]) -> None:
-    """By data source: rows, those that cannot be used, the mean score of gold answers in their own judge, repeated
-    prompts, lengths in characters; then the first row of each domain, and the first refused one of each source."""
-    cells: list[tuple[Any, ...]] = [(one.data_source, True, one.score, None, None) for one in refused]
+    """Print what the files hold, by data source.
+
+    Rows, those that cannot be used, the mean score of gold answers in their own judge, repeated prompts, lengths in
+    characters; then the first row of each domain, and the first refused one of each source.
+    """
+    cells: list[tuple[Any, ...]] = [(row.data_source, True, row.score, None, None) for row in refused]
     cells += [(row.problem.data_source, False, row.score, str(row.prompt), row.length) for row in rows]
     frame = pd.DataFrame(cells, columns=["source", "refused", "score", "prompt", "length"])
     frame["repeated"] = frame["prompt"].notna() & frame["prompt"].duplicated()
-    sums = {"rows": ("refused", "size"), "refused": ("refused", "sum"), "gold judged": ("score", "count")}
-    means = {"mean score": ("score", "mean"), "repeated": ("repeated", "sum")}
-    lengths = {f"prompt {of}": ("length", of) for of in ("median", "max")}
-    table = new_table("data source", *sums, *means, *lengths)
-    for source, found in frame.groupby("source").agg(**sums, **means, **lengths).iterrows():
-        table.add_row(str(source), *(f"{value:g}" for value in found))
+    figures = {
+        "rows": ("refused", "size"),
+        "refused": ("refused", "sum"),
+        "gold judged": ("score", "count"),
+        "mean score": ("score", "mean"),
+        "repeated": ("repeated", "sum"),
+        "prompt median": ("length", "median"),
+        "prompt max": ("length", "max"),
+    }
+    table = new_table("data source", *figures)
+    for source, values in frame.groupby("source").agg(**figures).iterrows():
+        table.add_row(str(source), *(f"{value:g}" for value in values))
     new_console().print(table)
-    for first in {one.data_source: one for one in reversed(refused)}.values():
+    for first in {row.data_source: row for row in reversed(refused)}.values():
         print(f"refused: {first.file}: row {first.row}: {first.reason}")
     _print_first(rows)
 
 
 def _print_first(rows: Sequence[GuruRow]) -> None:
-    for domain, row in {one.problem.group: one for one in reversed(rows)}.items():
+    for domain, row in {row.domain: row for row in reversed(rows)}.items():
         print(f"\n{domain}, {row.problem.data_source}: {row.prompt[-1]['content'][:300]!r}")
         print(f"its ground truth: {row.problem.ground_truth[:200]!r}")

@@ -31,7 +31,7 @@ class DomainSampleSettings:
 
 
 def make_domain_sample(settings: DomainSampleSettings) -> Path:
-    """Write the folder ``output``, one file in guru's columns for each domain; its path."""
+    """Write the folder ``output``, one file in guru's columns for each domain."""
     output, recipe = Path(settings.output), check(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
@@ -50,8 +50,10 @@ def make_domain_sample(settings: DomainSampleSettings) -> Path:
 
 
 def check(settings: DomainSampleSettings) -> Recipe:
-    """What the sample is made from. UserError for an unknown split, or too few problems to have one of each kind and
-    level."""
+    """Return what the sample is made from.
+
+    Raise UserError for an unknown split, or for too few problems to have one of each kind and level.
+    """
     check_ranges(settings)
     for domain in DOMAINS:
         task = find_task(domain)
@@ -66,7 +68,7 @@ def check(settings: DomainSampleSettings) -> Recipe:
 
 
 def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
-    """Of each kind the same number, at each of its levels the same number."""
+    """Draw of each kind the same number, at each of its levels the same number."""
     task = find_task(domain)
     mode = next(iter(task.modes.values()))
     for kind in task.kinds or (None,):
@@ -77,7 +79,7 @@ def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
 
 
 def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:
-    """guru's columns but its pass rates, which nobody has measured of these problems; the level beside them."""
+    """Return guru's columns but its pass rates, which nobody has measured of these problems, and the level."""
     names = dict.fromkeys(name for problem in problems for name in problem.metadata)
     filled = [replace(one, metadata={name: one.metadata.get(name) for name in names}) for one in problems]
     table = to_table(filled, split).drop_columns(["group", "ability"])
