@@ -1,5 +1,5 @@
 """Mathematics with a final answer in a box."""
 
-from compositionality.domains.math.task import MathTask
+from compositionality.domains.math.task import TASK
 
-TASK = MathTask()
+__all__ = ["TASK"]
