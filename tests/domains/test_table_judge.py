@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compositionality.domains.table import TASK
-from compositionality.domains.table.generate import REGIONS, TableOptions
+from compositionality.domains.table.task import REGIONS, TableOptions
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.types import Reason

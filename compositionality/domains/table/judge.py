@@ -3,6 +3,7 @@ r"""Judging answers about tables: the last closed ``\boxed{}``, several answers 
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from compositionality.tasks.answer_text import last_box, without_styles
@@ -10,9 +11,9 @@ from compositionality.types import Reason, Verdict
 
 MAX_LENGTH, MAX_ANSWERS = 2000, 100
 TOLERANCE = 1e-3
-_CURRENCY, _PERCENT = "$€£¥", "%"
+_PERCENT = "%"
 _NUMBER = re.compile(
-    rf"(?P<sign>[+-]?)\s*(?P<currency>[{_CURRENCY}]?)\s*"
+    r"(?P<sign>[+-]?)\s*(?P<currency>[$€£¥]?)\s*"
     r"(?P<digits>(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?P<decimals>\.[0-9]*)?|(?P<point>\.[0-9]+))"
     r"(?P<power>e[+-]?[0-9]{1,3})?(?P<unit>\s*%|\s+[^\W\d_][^\d]*)?"
 )
@@ -23,8 +24,7 @@ _SCALES = {
 _CURRENCIES = {
     "dollar": "$", "dollars": "$", "usd": "$", "euro": "€", "euros": "€", "eur": "€", "gbp": "£", "yen": "¥",
 }  # fmt: skip
-_AMBIGUOUS = "m"
-"""Metres, or millions."""
+_AMBIGUOUS = "m"  # metres, or millions
 _FRACTION = re.compile(r"(-?)\\[dt]?frac\{([0-9]{1,9})\}\{([1-9][0-9]{0,8})\}")
 
 
@@ -51,15 +51,22 @@ def judge_table(response: str, answers: tuple[str, ...]) -> Verdict:
         return Verdict(0.0, Reason.NO_ANSWER)
     if len(box) > MAX_LENGTH:
         return Verdict(0.0, Reason.MALFORMED, box[:MAX_LENGTH])
-    given = [one.strip() for one in without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")]
-    right = len(given) == len(answers) and all(
-        is_same(read_entry(truth), read_entry(one)) for truth, one in zip(_sorted(answers), _sorted(given), strict=True)
-    )
+    given = without_styles(box).replace("\\|", "|").replace("\\mid", "|").split("|")
+    right = len(given) == len(answers) and all(map(_is_same, _entries(answers), _entries(given)))
     return Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, box)
 
 
-def read_entry(text: str) -> TableEntry:
-    """Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
+def _entries(answers: Sequence[str]) -> list[TableEntry]:
+    """Return numbers by value, then texts; two lists that agree pairwise in any order agree in this one."""
+
+    def key(entry: TableEntry) -> tuple[bool, float, str]:
+        return entry.amount is None, entry.amount.value if entry.amount else 0.0, entry.text
+
+    return sorted(map(_entry, answers), key=key)
+
+
+def _entry(text: str) -> TableEntry:
+    """Read one answer. Case, spaces, quotes, a last full stop and signs of LaTeX do not count."""
     text = unicodedata.normalize("NFC", without_styles(text)).replace("−", "-").replace("{,}", ",")
     text = re.sub(r"\\([%$&_#])", r"\1", text)
     text = re.sub(r"\\[,;! ]", " ", text)
@@ -70,18 +77,37 @@ def read_entry(text: str) -> TableEntry:
     return TableEntry(text, _amount(text))
 
 
-def is_same(truth: TableEntry, given: TableEntry) -> bool:
+def _amount(text: str) -> Amount | None:
+    """Return the number that a text is, with or without thousands separators, currency, unit."""
+    if fraction := _FRACTION.fullmatch(text):
+        return Amount(float(fraction[1] + "1") * int(fraction[2]) / int(fraction[3]), False, "", "")
+    number = _NUMBER.fullmatch(text)
+    if not number:
+        return None
+    value = float(number["sign"] + number["digits"].replace(",", "") + (number["power"] or ""))
+    whole = value.is_integer() and abs(value) < 2**53
+    unit = (number["unit"] or "").strip()
+    scale, _, rest = unit.partition(" ")
+    if scale in _SCALES:
+        value, unit = value * _SCALES[scale], rest
+    currency = number["currency"]
+    if not currency and unit in _CURRENCIES:
+        currency, unit = _CURRENCIES[unit], ""
+    return Amount(value, whole, currency, "%" if unit == "percent" else unit) if math.isfinite(value) else None
+
+
+def _is_same(truth: TableEntry, given: TableEntry) -> bool:
     """Equal text; or numbers within TOLERANCE of the truth, whole numbers exactly, in units that do not differ."""
     if truth.text == given.text:
         return bool(truth.text)
-    ours, theirs = truth.amount, given.amount
-    if ours is None or theirs is None or not _is_same_unit(ours, theirs):
+    right, amount = truth.amount, given.amount
+    if right is None or amount is None or not _is_same_unit(right, amount):
         return False
-    if ours.whole and theirs.whole:
-        return ours.value == theirs.value
-    if ours.whole and abs(theirs.value - ours.value) > 0.5:
+    if right.whole and amount.whole:
+        return right.value == amount.value
+    if right.whole and abs(amount.value - right.value) > 0.5:
         return False
-    return abs(theirs.value - ours.value) <= TOLERANCE * abs(ours.value)
+    return abs(amount.value - right.value) <= TOLERANCE * abs(right.value)
 
 
 def _is_same_unit(truth: Amount, given: Amount) -> bool:
@@ -93,32 +119,3 @@ def _is_same_unit(truth: Amount, given: Amount) -> bool:
     if _AMBIGUOUS in (truth.unit, given.unit):
         return False
     return not given.unit or (given.unit == _PERCENT and not truth.unit)
-
-
-def _amount(text: str) -> Amount | None:
-    """The number that a text is, with or without thousands separators, currency, unit."""
-    if fraction := _FRACTION.fullmatch(text):
-        return Amount(float(fraction[1] + "1") * int(fraction[2]) / int(fraction[3]), False, "", "")
-    found = _NUMBER.fullmatch(text)
-    if not found:
-        return None
-    value = float(found["sign"] + found["digits"].replace(",", "") + (found["power"] or ""))
-    whole = value.is_integer() and abs(value) < 2**53
-    unit = (found["unit"] or "").strip()
-    first, _, rest = unit.partition(" ")
-    if first in _SCALES:
-        value, unit = value * _SCALES[first], rest
-    currency = found["currency"]
-    if not currency and unit in _CURRENCIES:
-        currency, unit = _CURRENCIES[unit], ""
-    return Amount(value, whole, currency, "%" if unit == "percent" else unit) if math.isfinite(value) else None
-
-
-def _sorted(answers: tuple[str, ...] | list[str]) -> list[str]:
-    """Numbers by value, then texts; two lists that agree pairwise in any order agree in this one."""
-
-    def key(answer: str) -> tuple[bool, float, str]:
-        text, amount = read_entry(answer)
-        return amount is None, amount.value if amount else 0.0, text
-
-    return sorted(answers, key=key)
