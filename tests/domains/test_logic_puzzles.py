@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from compositionality.domains.logic import TASK
-from compositionality.domains.logic.options import LogicOptions
-from compositionality.domains.logic.rows import ATTRIBUTES
+from compositionality.domains.logic.puzzles import ATTRIBUTES, LogicOptions
 from compositionality.errors import UserError
 
 BETWEEN = (
