@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from compositionality.domains.code import TASK, judge, sandbox
-from compositionality.domains.code.judge import judge_code, last_program, same_output
+from compositionality.domains.code.judge import judge_code, last_program, read_truth, row_text, same_output
 from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
-from compositionality.domains.code.options import KINDS, CodeOptions
-from compositionality.domains.code.truth import read_truth, row_text
+from compositionality.domains.code.task import KINDS, CodeOptions
 from compositionality.errors import UserError
 from compositionality.reward import judge_response
 from compositionality.tasks import task_of

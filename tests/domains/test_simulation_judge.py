@@ -8,7 +8,7 @@ import pytest
 
 from compositionality.domains.simulation import TASK
 from compositionality.domains.simulation.judge import judge_simulation, last_object, normal, same
-from compositionality.domains.simulation.options import KINDS, SimulationOptions
+from compositionality.domains.simulation.task import KINDS, SimulationOptions
 from compositionality.errors import UserError
 from compositionality.tasks import task_of
 from compositionality.types import Reason

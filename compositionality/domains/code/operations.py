@@ -78,43 +78,40 @@ class ProgramChain:
 
     @property
     def on_lists(self) -> bool:
-        """Lists of whole numbers, else strings."""
+        """Return True for lists of whole numbers, False for strings."""
         return self.steps[0][0] in LISTS
 
     @property
     def outputs(self) -> list[Any]:
-        """The results on the inputs."""
         return [apply_all(self.steps, value) for value in self.inputs]
 
     @property
     def name(self) -> str:
-        """What two chains share if they do the same by their text."""
+        """Return what two chains share if they do the same by their text."""
         return " ".join(f"{operation.name}({k})" for operation, k in self.steps)
 
     @property
     def skills(self) -> list[str]:
-        """The operations by name."""
         return [operation.name for operation, _ in self.steps]
 
     def words(self) -> str:
-        """The steps in English, one a line."""
+        """Return the steps in English, one a line."""
         return "\n".join(f"{n}. {step.words.format(k=k)}" for n, (step, k) in enumerate(self.steps, 1))
 
     def function(self, name: str) -> str:
-        """A Python function of one argument."""
+        """Return a Python function of one argument."""
         lines = [f"    x = {step.line.format(k=k)}" for step, k in self.steps]
         return "\n".join([f"def {name}(x):", *lines, "    return x"])
 
 
 def apply_all(steps: Sequence[tuple[CodeOperation, int]], value: Any) -> Any:
-    """The value after all steps."""
     for operation, k in steps:
         value = operation.apply(value, k)
     return value
 
 
 def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[int]) -> tuple[int, ProgramChain]:
-    """Level and chain at ``index``. No two splits, nor seeds that differ modulo 8, share a chain."""
+    """Draw level and chain at ``index``. No two splits, nor seeds that differ modulo 8, share a chain."""
     if split not in SPLITS:
         raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
     level = levels[index % len(levels)]
@@ -132,7 +129,7 @@ def draw_chain(task: str, split: str, seed: int, index: int, levels: Sequence[in
 
 
 def check_chains(levels: Sequence[int], group: str) -> None:
-    """UserError for levels that there are not, and a group whose name is no word."""
+    """Raise UserError for unknown levels, and for a group whose name is no word."""
     if not levels or len(set(levels)) < len(levels) or not all(type(n) is int and 1 <= n <= 12 for n in levels):
         raise UserError(f"levels={list(levels)}: give different whole numbers from 1 to 12, how many operations")
     if not group.isidentifier():
@@ -150,7 +147,7 @@ def _input(draws: Draws, numbers: bool) -> Any:
 
 
 def _all_matter(chain: ProgramChain) -> bool:
-    """Leaving out any step is seen on the inputs; results differ, and most are not empty."""
+    """Return whether leaving out any step is seen on the inputs; results differ, and most are not empty."""
     outputs, steps = chain.outputs, chain.steps
     others = [steps[:n] + steps[n + 1 :] for n in range(len(steps))]
     if any([apply_all(other, value) for value in chain.inputs] == outputs for other in others):

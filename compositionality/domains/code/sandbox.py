@@ -1,7 +1,7 @@
 """Runs programs that nobody has read: with bubblewrap where it works, else with what the kernel gives any process.
 
-``python -m compositionality.domains.code.sandbox`` prints which of the two this machine has, the limits, and what is not
-contained. README.md describes both.
+``python -m compositionality.domains.code.sandbox`` prints which of the two this machine has, the limits, and what is
+not contained. README.md describes both.
 """
 
 import contextlib

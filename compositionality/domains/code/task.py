@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, draw_chain
-from compositionality.domains.code.options import KINDS, CodeOptions
-from compositionality.domains.code.truth import CodeTruth, read_truth, row_text
+from compositionality.domains.code.judge import CodeTruth, judge_code, read_truth, row_text
+from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, check_chains, draw_chain
 from compositionality.errors import UserError
+from compositionality.tasks.stream import check_choice
 from compositionality.tasks.task import Identity, Mode, Task
 from compositionality.types import Problem, Verdict
 
+KINDS = ("functional", "stdio", "pytest")
 _ASK = "\n\nThink first. Then give the whole {what} in one fenced block that is marked as python."
 _FUNCTION = """Write a Python function `transform(x)`. It takes {of} and returns the {of_result} that these steps \
 give, each applied to the result of the step before it:
@@ -32,6 +34,19 @@ gives the output
     {result}"""
 
 
+@dataclass(frozen=True)
+class CodeOptions:
+    """Options of the task; the level of a problem is how many operations its program composes."""
+
+    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kind: str = "functional"  # of the tests: functional (a function), stdio (a program) or pytest
+    group: str = "code"  # name of this set of problems
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        check_chains(self.levels, self.group)
+
+
 class CodeTask(Task):
     """Write a program that passes tests; the level of our own problems is how many operations it composes."""
 
@@ -45,7 +60,7 @@ class CodeTask(Task):
     too_few = "ask for fewer rows or higher levels"
 
     def problem(self, options: CodeOptions, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index``: a chain of operations, eight tests, of which the prompt shows one."""
+        """Return the problem at ``index``: a chain of operations, eight tests, of which the prompt shows one."""
         level, chain = draw_chain("code", split, seed, index, options.levels)
         prompt, truth, program = _MAKERS[options.kind](chain)
         metadata = {"seed": seed, "skills": list(dict.fromkeys(chain.skills)), "chain": chain.name, "program": program}
@@ -53,54 +68,35 @@ class CodeTask(Task):
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """The last Python block, run on all tests in the sandbox."""
-        from compositionality.domains.code.judge import judge_code
-
         return judge_code(answer_text, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """The tests, with the prefix that ``extra_info`` may hold."""
         return row_text(ground_truth, extra_info)
 
     def parse_truth(self, ground_truth: str) -> CodeTruth:
-        """The tests."""
         return read_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
-        """The row's reference program. UserError for a row without one."""
+        """Return the row's reference program. Raise UserError for a row without one."""
         program = problem.metadata.get("program") or problem.metadata.get("reference")
         if not isinstance(program, str):
             raise UserError(f"{problem.prompt[:60]!r}: the row holds no reference program")
         return f"```python\n{program}\n```"
 
     def identity(self, problem: Problem) -> Identity:
-        """The chain with its parameters; the operations in their order are the composition."""
+        """Return the chain with its parameters; the operations in their order are the composition."""
         chain = str(problem.metadata.get("chain", ""))
         if not chain:
             return Identity(problem.prompt)
         return Identity(chain, " ".join(step.partition("(")[0] for step in chain.split()))
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """How many tests of a program there are; the reference program is not run here."""
+        """Return how many tests there are; the reference program is not run here."""
         truth = read_truth(problem.ground_truth)
         return {"cases": len(truth.inputs) or truth.tests.count("assert")}
 
 
-def _line(value: Any) -> str:
-    """An input or a result as a program reads or prints it."""
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _function_prompt(chain: ProgramChain) -> str:
-    of, of_result = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
-    shown = {"given": chain.inputs[0], "result": chain.outputs[0]}
-    asked = _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown)
-    return asked + _ASK.format(what="function")
-
-
-def _asserts(chain: ProgramChain, name: str) -> list[str]:
-    pairs = zip(chain.inputs, chain.outputs, strict=True)
-    return [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
+# ---- prompt, truth and reference program of a chain, by kind
 
 
 def _functional(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
@@ -113,23 +109,38 @@ def _pytest(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     return _function_prompt(chain), {"pytest": tests}, chain.function("transform")
 
 
+def _function_prompt(chain: ProgramChain) -> str:
+    of, of_result = ("a list of whole numbers", "list") if chain.on_lists else ("a string of letters", "string")
+    shown = {"given": chain.inputs[0], "result": chain.outputs[0]}
+    return _FUNCTION.format(of=of, of_result=of_result, steps=chain.words(), **shown) + _ASK.format(what="function")
+
+
+def _asserts(chain: ProgramChain, name: str) -> list[str]:
+    pairs = zip(chain.inputs, chain.outputs, strict=True)
+    return [f"    assert {name}({given!r}) == {result!r}" for given, result in pairs]
+
+
 def _stdio(chain: ProgramChain) -> tuple[str, dict[str, Any], str]:
     numbers = chain.on_lists
+    inputs = [_line(value) for value in chain.inputs]
+    outputs = [_line(value) for value in chain.outputs]
     prompt = _PROGRAM.format(
         of_line="whole numbers with a blank between them" if numbers else "a string of letters",
         of_result="the resulting numbers on one line, with a blank between them" if numbers else "the resulting text",
         steps=chain.words(),
-        given=_line(chain.inputs[0]),
-        result=_line(chain.outputs[0]),
+        given=inputs[0],
+        result=outputs[0],
     )
     read = "[int(word) for word in input().split()]" if numbers else "input().strip()"
     show = "*transform(data)" if numbers else "transform(data)"
     program = f"{chain.function('transform')}\n\n\ndata = {read}\nprint({show})"
-    truth = {
-        "inputs": [_line(value) + "\n" for value in chain.inputs],
-        "outputs": [_line(v) + "\n" for v in chain.outputs],
-    }
+    truth = {"inputs": [f"{line}\n" for line in inputs], "outputs": [f"{line}\n" for line in outputs]}
     return prompt + _ASK.format(what="program"), truth, program
+
+
+def _line(value: Any) -> str:
+    """Return an input or a result as a program reads or prints it."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 _MAKERS = {"functional": _functional, "stdio": _stdio, "pytest": _pytest}

@@ -1,16 +1,18 @@
-"""Predicting runs of programs, behind the interface of all tasks."""
+"""The task ``simulation``: predicting runs of programs, behind the interface of all tasks."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, draw_chain
-from compositionality.domains.simulation.options import KINDS, SimulationOptions
-from compositionality.domains.simulation.truth import SimulationTruth, read_truth, row_text
+from compositionality.domains.code.operations import SEED_CLASSES, ProgramChain, check_chains, draw_chain
+from compositionality.domains.simulation.judge import SimulationTruth, judge_simulation, read_truth, row_text
 from compositionality.errors import UserError
+from compositionality.tasks.stream import check_choice
 from compositionality.tasks.task import Identity, Mode, Task
 from compositionality.types import Problem, Verdict
 
+KINDS = ("codeio_output", "codeio_input", "cruxeval_output", "cruxeval_input")
 _JSON = """This is a Python function:
 
 {program}
@@ -33,6 +35,19 @@ is marked as python."""
 _MARK = "??"
 
 
+@dataclass(frozen=True)
+class SimulationOptions:
+    """Options of the task; the level of a problem is how many operations the shown program composes."""
+
+    levels: tuple[int, ...] = (2, 3, 4)  # operations; candidates take turns
+    kind: str = "codeio_output"  # predict the output or an input, as JSON (codeio) or as an assertion (cruxeval)
+    group: str = "simulation"  # name of this set of problems
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, KINDS)
+        check_chains(self.levels, self.group)
+
+
 class SimulationTask(Task):
     """Predict the output, or an input, of a program; the level is how many operations it composes."""
 
@@ -46,7 +61,7 @@ class SimulationTask(Task):
     too_few = "ask for fewer rows or higher levels"
 
     def problem(self, options: SimulationOptions, split: str, seed: int, index: int) -> Problem:
-        """The problem at ``index``: a chain of operations as a program, and one run of it."""
+        """Return the problem at ``index``: a chain of operations as a program, and one run of it."""
         level, chain = draw_chain("simulation", split, seed, index, options.levels)
         family, _, side = options.kind.partition("_")
         prompt, truth, answer = (_json_problem if family == "codeio" else _assertion_problem)(chain, side)
@@ -55,21 +70,16 @@ class SimulationTask(Task):
         return Problem(source, level, options.group, prompt, json.dumps(truth), index, metadata)
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """The last JSON object, or the assertion in the last Python block."""
-        from compositionality.domains.simulation.judge import judge_simulation
-
         return judge_simulation(answer_text, ground_truth)
 
     def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
-        """An object with output, input or functional."""
         return row_text(ground_truth, extra_info)
 
     def parse_truth(self, ground_truth: str) -> SimulationTruth:
-        """What is predicted, or the program of an assertion."""
         return read_truth(ground_truth)
 
     def gold(self, problem: Problem) -> str:
-        """The row's own answer, else its value. UserError for an assertion of others, which has no answer."""
+        """Return the row's own answer, else its value. Raise UserError for an assertion of others, which has none."""
         answer = problem.metadata.get("answer")
         if isinstance(answer, str):
             return answer
@@ -79,19 +89,12 @@ class SimulationTask(Task):
         return _json_answer(truth.side, truth.value)
 
     def identity(self, problem: Problem) -> Identity:
-        """The prompt: the program and what it is run on; the chain, which no two splits share, is the composition."""
+        """Return the prompt (program and input); the chain, which no two splits share, is the composition."""
         return Identity(problem.prompt, str(problem.metadata.get("chain", "")) or None)
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """Which side is asked for; no program is run here."""
+        """Return which side is asked for; no program is run here."""
         return {"asks_input": read_truth(problem.ground_truth).side == "input"}
-
-
-TASK = SimulationTask()
-
-
-def _json_answer(side: str, value: Any) -> str:
-    return f"```json\n{json.dumps({side: value})}\n```"
 
 
 def _json_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
@@ -103,9 +106,16 @@ def _json_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], 
     return prompt, {"input": given, "program": program, "output": result}, _json_answer(side, given)
 
 
+def _json_answer(side: str, value: Any) -> str:
+    return f"```json\n{json.dumps({side: value})}\n```"
+
+
 def _assertion_problem(chain: ProgramChain, side: str) -> tuple[str, dict[str, Any], str]:
     call, result, program = f"f({chain.inputs[0]!r})", repr(chain.outputs[0]), chain.function("f")
     shown = {"call": call, "result": _MARK} if side == "output" else {"call": f"f({_MARK})", "result": result}
     prompt = _ASSERTION.format(program=program, mark=_MARK, **shown)
     pinned = {"call": call} if side == "output" else {"result": result}
     return prompt, {"functional": program, **pinned}, f"```python\nassert {call} == {result}\n```"
+
+
+TASK = SimulationTask()

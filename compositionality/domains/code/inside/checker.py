@@ -18,10 +18,10 @@ class _Tests(Peer):
     asked_for_a_name = False
 
     def export(self, value: Any) -> Any:
-        """As the base class, for what the tests define; a builtin function by its name."""
+        """Export what the tests define; a builtin function by its name."""
         kind: type[Any] = type(value)
-        mine = kind.__module__ == "tests" or (kind is type and value.__module__ == "tests")
-        if mine or kind in (types.FunctionType, types.MethodType):
+        own = kind.__module__ == "tests" or (kind is type and value.__module__ == "tests")
+        if own or kind in (types.FunctionType, types.MethodType):
             return super().export(value)
         name = str(getattr(value, "__name__", ""))
         if name and getattr(builtins, name, None) is value:
@@ -33,11 +33,11 @@ class _Tests(Peer):
         return super().ask(operation, target, args, kwargs)
 
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        found = self.exported[request["of"]]
-        if request["ask"] == "call" and callable(found):
-            return found(*args, **kwargs)
-        if request["ask"] == "get" and type(found).__module__ == "tests" and not args[0].startswith("_"):
-            return getattr(found, args[0])
+        target = self.exported[request["of"]]
+        if request["ask"] == "call" and callable(target):
+            return target(*args, **kwargs)
+        if request["ask"] == "get" and type(target).__module__ == "tests" and not args[0].startswith("_"):
+            return getattr(target, args[0])
         raise TypeError(f"{request['ask']} is not answered")
 
 
@@ -59,7 +59,7 @@ class _Names(dict[str, Any]):
 
 
 def check(channel: int, results: int, job: dict[str, Any]) -> NoReturn:
-    """Run the tests; the result goes to ``results``: passed, failed or broken (tests that cannot run), and why."""
+    """Run the tests; write to ``results`` passed, failed or broken (tests that cannot run), and why."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         prepare([null, null, null, channel, results], {**job["limits"], "RLIMIT_FSIZE": 0})
@@ -73,7 +73,7 @@ def check(channel: int, results: int, job: dict[str, Any]) -> NoReturn:
 
 
 def classes_of(prefix: str) -> list[str]:
-    """The classes that the problem defines."""
+    """Return the classes that the problem defines."""
     if "class " not in prefix:
         return []
     import ast
@@ -100,16 +100,17 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
     if shared or job["prefix"]:
         _run_prefix(job["prefix"], names)
     sys.modules["solution"] = _solution_module(peer)
-    unsupported = _install_pytest() if "pytest" in job["tests"] or job["style"] == "pytest" else GoneError
+    if "pytest" in job["tests"] or job["style"] == "pytest":
+        sys.modules["pytest"] = _Pytest("pytest")
     peer.ask("names", None)  # the solution's own top level has run
     try:
         exec(code, names)  # noqa: S102 - this is the sandbox
         if job["style"] == "pytest":
-            ran = sum(_run_function(function) for function in _functions(names))
+            ran = sum(map(_run_test, _test_functions(names)))
             if not ran:
                 return ["broken", "the tests have no test function"]
-    except unsupported as error:
-        return ["failed" if unsupported is GoneError else "broken", str(error)]
+    except UnsupportedError as error:
+        return ["broken", str(error)]
     peer.ask("names", None)  # it lives still
     if not peer.asked_for_a_name:
         return ["broken", "the tests use nothing of the solution"]
@@ -117,7 +118,7 @@ def _check(channel: int, job: dict[str, Any]) -> list[str]:
 
 
 def _missing_packages(tests: str) -> list[str]:
-    """The packages that the tests import at their top level and that are not here."""
+    """Return the packages that the tests import at their top level and that are not here."""
     if "import " not in tests:
         return []
     import ast
@@ -132,15 +133,8 @@ def _missing_packages(tests: str) -> list[str]:
     return [root for root in roots if root not in ("solution", "pytest") and find_spec(root) is None]
 
 
-def _install_pytest() -> type[BaseException]:
-    from . import fake_pytest
-
-    sys.modules["pytest"] = fake_pytest.MODULE
-    return fake_pytest.UnsupportedError
-
-
 def _run_prefix(prefix: str, names: _Names) -> None:
-    """What the problem defines; the head of a function, or a package that is missing here, defines nothing."""
+    """Run what the problem defines; the head of a function, or a package that is missing here, defines nothing."""
     try:
         exec(compile(prefix, "prefix.py", "exec", dont_inherit=True), names)  # noqa: S102 - this is the sandbox
     except GoneError:
@@ -161,31 +155,110 @@ def _solution_module(peer: Peer) -> types.ModuleType:
     return Solution("solution")
 
 
-def _functions(names: dict[str, Any]) -> list[Callable[..., Any]]:
+# ---- the part of pytest that tests of single functions use: raises, approx, mark.parametrize; the rest is refused
+
+
+class UnsupportedError(BaseException):
+    """The tests use what is not here: they cannot be run."""
+
+
+class Raises:
+    """The block of a with statement must raise ``kind``."""
+
+    def __init__(self, kind: Any, *, match: str | None = None) -> None:
+        self.kind, self.match = kind, match
+        self.value: BaseException | None = None
+        self.type: type[BaseException] | None = None
+
+    def __enter__(self) -> "Raises":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        if error is None:
+            raise AssertionError("nothing was raised")
+        if not isinstance(error, self.kind):
+            return False
+        self.value, self.type = error, kind
+        if self.match is not None:
+            import re
+
+            if not re.search(self.match, str(error)):
+                raise AssertionError(str(error)) from error
+        return True
+
+
+class Approximately:
+    """Equal to numbers, and to sequences and dicts of them, within a tolerance."""
+
+    def __init__(self, expected: Any, rel: float | None = None, abs: float | None = None) -> None:
+        self.expected, self.rel, self.abs = expected, 1e-6 if rel is None else rel, 1e-12 if abs is None else abs
+
+    def __eq__(self, other: object) -> bool:
+        return self._close(self.expected, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _close(self, expected: Any, value: Any) -> bool:
+        import math
+
+        if isinstance(expected, list | tuple):
+            same = isinstance(value, list | tuple) and len(value) == len(expected)
+            return same and all(map(self._close, expected, value))
+        if isinstance(expected, dict):
+            same = isinstance(value, dict) and value.keys() == expected.keys()
+            return same and all(self._close(expected[key], value[key]) for key in expected)
+        if not isinstance(value, int | float) or not isinstance(expected, int | float):
+            return bool(expected == value)
+        return math.isclose(expected, value, rel_tol=self.rel, abs_tol=self.abs)
+
+
+class _Mark:
+    def parametrize(self, names: Any, rows: Any, **_: Any) -> Callable[[Any], Any]:
+        axis = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+        values = [tuple(row) if len(axis) > 1 else (row,) for row in rows]
+
+        def mark(function: Any) -> Any:
+            function.parameters = [*getattr(function, "parameters", []), (axis, values)]
+            return function
+
+        return mark
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnsupportedError(f"pytest.mark.{name} is not supported")
+
+
+class _Pytest(types.ModuleType):
+    raises, approx, mark = Raises, Approximately, _Mark()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UnsupportedError(f"pytest.{name} is not supported")
+
+
+def _test_functions(names: dict[str, Any]) -> list[Callable[..., Any]]:
     import inspect
 
-    found: list[Callable[..., Any]] = []
+    functions: list[Callable[..., Any]] = []
     for name, value in list(names.items()):
         if isinstance(value, Remote):
             continue
         if name.startswith("test") and inspect.isfunction(value):
-            found.append(value)
+            functions.append(value)
         elif name.startswith("Test") and inspect.isclass(value):
-            found += [getattr(value(), part) for part in dir(value) if part.startswith("test")]
-    return found
+            functions += [getattr(value(), part) for part in dir(value) if part.startswith("test")]
+    return functions
 
 
-def _run_function(function: Callable[..., Any]) -> int:
-    """Once for each combination of its parameters."""
+def _run_test(function: Callable[..., Any]) -> int:
+    """Run a test once for each combination of its parameters; return how often."""
     import inspect
     import itertools
-
-    from . import fake_pytest
 
     axes = getattr(function, "parameters", [])
     names = [name for axis, _ in axes for name in axis]
     if set(inspect.signature(function).parameters) - set(names):
-        raise fake_pytest.UnsupportedError("fixtures of pytest are not supported")
+        raise UnsupportedError("fixtures of pytest are not supported")
     rows = list(itertools.product(*(values for _, values in axes)))
     for row in rows:
         function(**dict(zip(names, itertools.chain(*row), strict=True)))
