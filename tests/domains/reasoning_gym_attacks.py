@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compositionality.domains.reasoning_gym import TASK, scorer
+from compositionality.domains.reasoning_gym import TASK, task
 from compositionality.domains.reasoning_gym.forms import ANY, FORMS
-from compositionality.domains.reasoning_gym.scorer import known_answer
-from compositionality.domains.reasoning_gym.task import ReasoningGymOptions
+from compositionality.domains.reasoning_gym.task import ReasoningGymOptions, known_answer
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.types import Problem, Reason, Verdict
 
@@ -237,8 +236,8 @@ def library_judge(data_source: str, solution_str: str, ground_truth: str, extra_
     _, opened, answer = before.rpartition("<answer>")
     if not (closed and opened):
         return 0.0
-    scorer.SECONDS = 1.0
-    return min(1.0, scorer.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry))
+    task.SECONDS = 1.0
+    return min(1.0, task.library_score(entry["metadata"]["source_dataset"], answer.strip(), entry))
 
 
 @dataclass(frozen=True, slots=True)

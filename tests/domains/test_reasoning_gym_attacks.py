@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compositionality.domains.reasoning_gym import forms
-from compositionality.domains.reasoning_gym.symbolic import is_antiderivative_text, is_polynomial_text
+from compositionality.domains.reasoning_gym.forms import is_antiderivative_text, is_polynomial_text
 from compositionality.errors import UserError
 from compositionality.reward.pool import JudgeInput, JudgePool
 from compositionality.tasks import find_task

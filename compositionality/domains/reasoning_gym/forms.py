@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from compositionality.domains.reasoning_gym.symbolic import is_antiderivative_text, is_polynomial_text
 from compositionality.tasks.arithmetic import is_legal, to_postfix, tokenize, value_of
 
 Entry = Mapping[str, Any]
@@ -36,7 +36,7 @@ class Form:
 
 
 def is_readable(dataset: str, answer: str, entry: Entry) -> bool:
-    """Whether the scorer of ``dataset`` may see the answer. Linear in its length up to the bound, constant beyond."""
+    """Return whether the scorer of ``dataset`` may see the answer; linear in its length up to the bound."""
     gold = str(entry["answer"] or "")
     if len(answer) > LONGEST + PER_GOLD * len(gold):
         return False
@@ -49,7 +49,7 @@ def is_readable(dataset: str, answer: str, entry: Entry) -> bool:
 
 
 def is_solved(dataset: str, score: float, answer: str, entry: Entry) -> bool:
-    """Whether the library's score is that of a right answer. More than 1 is none: such a score is out of its range."""
+    """Return whether the library's score is that of a right answer. More than 1 is out of its range, so none."""
     form = FORMS.get(dataset, ANY)
     full = score == 1 or (form.solves_above is not None and form.solves_above < score < 1)
     return full and (form.also is None or form.also(answer, entry))
@@ -108,7 +108,7 @@ def _same_share(answer: str, entry: Entry) -> bool:
 
 def _same_numbers(answer: str, entry: Entry) -> bool:
     ours, gold = (json.loads(text.replace("'", '"')) for text in (answer, str(entry["answer"])))
-    return [float(one) for one in ours] == [float(one) for one in gold]
+    return list(map(float, ours)) == list(map(float, gold))
 
 
 def _same_cells(answer: str, entry: Entry) -> bool:
@@ -123,38 +123,34 @@ def _makes_24(answer: str, entry: Entry) -> bool:
     return numbers == sorted(entry["metadata"]["numbers"]) and value_of(to_postfix(tokens)) == 24
 
 
-def _is_arithmetic(answer: str, entry: Entry) -> bool:
-    del entry
+def _is_arithmetic(answer: str, _entry: Entry) -> bool:
     tokens = tokenize(answer)
     return tokens is not None and is_legal(tokens, "+-*/")
 
 
-def _letters_once(answer: str, entry: Entry) -> bool:
-    del entry
+def _letters_once(answer: str, _entry: Entry) -> bool:
     letters = re.findall("[A-Z]", answer)
     return len(letters) == len(set(letters))
 
 
 def _vertices_once(answer: str, entry: Entry) -> bool:
-    vertices = [int(one) for one in re.findall(r'"(\d+)"', answer)]
+    vertices = [int(vertex) for vertex in re.findall(r'"(\d+)"', answer)]
     return sorted(vertices) == sorted(entry["metadata"]["puzzle"]["vertices"])
 
 
-def _lists_of_lists(answer: str, entry: Entry) -> bool:
-    """A JSON list of lists of texts."""
-    del entry
+def _lists_of_lists(answer: str, _entry: Entry) -> bool:
+    """Take a JSON list of lists of texts."""
     try:
         lists = json.loads(answer)
     except (ValueError, RecursionError):
         return False
     return isinstance(lists, list) and all(
-        isinstance(inner, list) and all(isinstance(one, str) for one in inner) for inner in lists
+        isinstance(inner, list) and all(isinstance(text, str) for text in inner) for inner in lists
     )
 
 
-def _moves_boxes(answer: str, entry: Entry) -> bool:
-    """A JSON list of plans; the scorer would move targets to the boxes as well."""
-    del entry
+def _moves_boxes(answer: str, _entry: Entry) -> bool:
+    """Take a JSON list of plans; the scorer would move targets to the boxes as well."""
     try:
         plans = json.loads(answer)
     except (ValueError, RecursionError):
@@ -176,6 +172,73 @@ def _polynomial(answer: str, entry: Entry) -> bool:
 
 def _antiderivative(answer: str, entry: Entry) -> bool:
     return is_antiderivative_text(answer, str(entry["metadata"]["variable"]))
+
+
+# ---- expressions that may reach sympy: polynomials as sums of products, antiderivatives of elementary functions
+#
+# Nothing is evaluated here. What is refused are names that sympy would call (``Integral`` answers any integral),
+# attributes, strings, and powers whose value would fill the memory.
+
+FUNCTIONS = frozenset(
+    ("exp", "log", "sqrt", "sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+)
+LARGEST_POWER = 400  # product of the whole exponents of all parentheses
+_TOKEN = re.compile(r"\s+|(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<name>[A-Za-z]+)|(?P<sign>\*\*|[-+*/()])|(?P<bad>.)", re.S)
+_LONGEST_NUMBER = 15
+
+
+def is_polynomial_text(text: str, variables: set[str]) -> bool:
+    """Return whether ``text`` is a sum of terms like ``12*x**3*y``.
+
+    There are no parentheses, so that no product is left to multiply.
+    """
+    if not variables:
+        return False
+    power = rf"[{''.join(sorted(variables))}](?:\s*\*\*\s*[0-9]{{1,3}})?"
+    powers = rf"{power}(?:\s*\*\s*{power})*"
+    term = rf"(?:[0-9]{{1,{_LONGEST_NUMBER}}}(?:\s*\*\s*{powers})?|{powers})"
+    return re.fullmatch(rf"(?:[+-]\s*)?{term}(?:\s*[+-]\s*{term})*", text) is not None
+
+
+def is_antiderivative_text(text: str, variable: str) -> bool:
+    """Return whether ``text`` has numbers, the variable, C, E, pi, elementary functions and ``+ - * / **`` alone."""
+    tokens = _tokens(text)
+    names = FUNCTIONS | {variable, "C", "E", "pi"}
+    if tokens is None or any(token[0].isalpha() and token not in names for token in tokens):
+        return False
+    for token, following in pairwise([*tokens, ""]):
+        if (token in FUNCTIONS) != (following == "(" and token[0].isalpha()):
+            return False
+        if token == ")" and following and (following == "(" or following[0].isalnum()):
+            return False
+    return _powers_are_small(tokens)
+
+
+def _tokens(text: str) -> list[str] | None:
+    tokens = []
+    for match in _TOKEN.finditer(text):
+        if match["bad"] or len(match["number"] or "") > _LONGEST_NUMBER:
+            return None
+        if not match[0].isspace():
+            tokens.append(match[0])
+    return tokens or None
+
+
+def _powers_are_small(tokens: list[str]) -> bool:
+    """Refuse powers of numbers and of powers, and those of parentheses but small whole ones and fractions."""
+    product = 1
+    for place, token in enumerate(tokens):
+        if token != "**":
+            continue
+        base, after = tokens[place - 1] if place else "", " ".join(tokens[place + 1 : place + 7])
+        plain = re.match(r"([0-9]{1,2})(?! \*\*)(?![0-9.])|\( -? ?([0-9]{1,2})(?: / [0-9]{1,2})? \)(?! \*\*)", after)
+        if base == ")":
+            if plain is None:
+                return False
+            product *= max(1, int(plain[1] or plain[2]))
+        elif not base.isalpha() or (plain is None and not (after.startswith("(") or after[:1].isalpha())):
+            return False
+    return product <= LARGEST_POWER
 
 
 # ---- the forms

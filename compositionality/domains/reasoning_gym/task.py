@@ -7,21 +7,29 @@ the library as JSON: question, answer, and metadata with ``source_dataset``.
 """
 
 import json
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, ClassVar
 
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
-from compositionality.domains.reasoning_gym.scorer import known_answer, library_score
 from compositionality.errors import UserError, check_installed
+from compositionality.tasks.answer_text import last_answer
+from compositionality.tasks.draws import key_word
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem, Reason, Verdict
 
 SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8
-_OPEN, _CLOSE = "<answer>", "</answer>"
+SECONDS = 5.0  # of CPU time for one answer: less than the pool's limit, whose processes end with what they judge
 _READABLE = "[]"  # no scorer of a data set without a known answer fails on it
+_SAMPLES = {"propositional_logic": "example_answer", "rubiks_cube": "example_correct_answer"}
+_TUPLES = ("arc_agi", "rearc")
 _ASK = "\n\nGive the final answer, and nothing else, between an opening <answer> tag and its closing tag."
 
 
@@ -53,7 +61,6 @@ class ReasoningGymOptions:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The one level of a file."""
         return (self.level,)
 
 
@@ -67,24 +74,20 @@ class ReasoningGymTask(Task):
     trusted_judge = False
 
     def problem(self, options: ReasoningGymOptions, split: str, seed: int, index: int) -> Problem:
-        """The entry that the library draws from a seed of its own, which no other split and seed modulo 8 use."""
+        """Return the entry that the library draws from a seed that no other split and seed modulo 8 use."""
         entry = _entry(options, _library_seed(options, split, seed, index))
         truth = json.dumps({key: entry[key] for key in ("question", "answer", "metadata")}, default=str)
         source, prompt = f"reasoning_gym/{options.dataset}", entry["question"] + _ASK
         return Problem(source, options.level, options.dataset, prompt, truth, index, {"seed": seed})
 
     def judge(self, answer_text: str, ground_truth: str) -> Verdict:
-        """Score 1 or 0 of the last closed ``<answer>``; what the library pays for a part of an answer is dropped.
+        """Score the last closed ``<answer>`` 1 or 0; what the library pays for a part of an answer is dropped.
 
         A scorer that fails on the answer makes it MALFORMED if it does not fail on a readable one too.
         """
         entry = self.parse_truth(ground_truth)
-        end = answer_text.rfind(_CLOSE)
-        start = answer_text.rfind(_OPEN, 0, end) if end >= 0 else -1
-        if start < 0:
-            return Verdict(0.0, Reason.NO_ANSWER)
-        answer = answer_text[start + len(_OPEN) : answer_text.find(_CLOSE, start)].strip()
-        if not answer and known_answer(entry) != "":
+        answer = last_answer(answer_text)
+        if answer is None or (not answer and known_answer(entry) != ""):
             return Verdict(0.0, Reason.NO_ANSWER)
         dataset = entry["metadata"]["source_dataset"]
         if not is_readable(dataset, answer, entry):
@@ -97,7 +100,7 @@ class ReasoningGymTask(Task):
         return Verdict(float(solved), Reason.CORRECT if solved else Reason.WRONG, answer)
 
     def parse_truth(self, ground_truth: str) -> dict[str, Any]:
-        """The library's entry. UserError if it is none, or the library is missing."""
+        """Return the library's entry. Raise UserError if it is none, or the library is missing."""
         entry = super().parse_truth(ground_truth)
         metadata = entry.get("metadata") if isinstance(entry, dict) else None
         if not isinstance(metadata, dict) or "answer" not in entry or "source_dataset" not in metadata:
@@ -106,29 +109,27 @@ class ReasoningGymTask(Task):
         return dict(entry)
 
     def gold(self, problem: Problem) -> str:
-        """The library's own answer. UserError where it has none."""
+        """Return the library's own answer. Raise UserError where it has none."""
         answer = known_answer(self.parse_truth(problem.ground_truth))
         if answer is None:
             raise UserError(f"{problem.data_source} gives no answer with its problems")
-        return f"{_OPEN}{answer}{_CLOSE}"
+        return f"<answer>{answer}</answer>"
 
     def asks_its_truth(self, problem: Problem) -> bool | None:
-        """Whether the prompt holds the entry's question; None for an entry without one."""
+        """Return whether the prompt holds the entry's question; None for an entry without one."""
         question = self.parse_truth(problem.ground_truth).get("question")
         return question in problem.prompt if isinstance(question, str) and question else None
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """Whether the library gives an answer; it is not judged here, where its scorer must not run."""
+        """Return whether the library gives an answer; it is not judged here, where its scorer must not run."""
         return {"with_answer": known_answer(self.parse_truth(problem.ground_truth)) is not None}
 
 
-TASK = ReasoningGymTask()
+# ---- problems of the library
 
 
 def _library_seed(options: ReasoningGymOptions, split: str, seed: int, index: int) -> int:
-    """The low bits name the split and the seed modulo 8, the high ones are drawn."""
-    from compositionality.tasks.draws import key_word
-
+    """Return a seed whose low bits name the split and the seed modulo 8, and whose high ones are drawn."""
     if split not in SPLITS:
         raise UserError(f"split={split}: no such split; known: {', '.join(SPLITS)}")
     drawn = int(key_word(repr((options.dataset, sorted(options.parameters.items()), split, seed, index)))) % 2**26
@@ -150,7 +151,63 @@ def _entry(options: ReasoningGymOptions, library_seed: int) -> dict[str, Any]:
 
 
 def _of_kind(value: Any, default: Any) -> bool:
-    """Whether a value has the type of a default; a whole number is a real one too, and None says nothing."""
+    """Return whether a value has the type of a default; a whole number is a real one too, None allows anything."""
     kinds: dict[type, Any] = {bool: bool, int: int, float: (int, float), str: str}
     kind = kinds.get(type(default))
     return kind is None or (isinstance(value, kind) and isinstance(value, bool) == isinstance(default, bool))
+
+
+# ---- scorers of the library, on entries that have been JSON; they run in processes of the judge pool only
+
+
+def library_score(dataset: str, answer: str, entry: dict[str, Any]) -> float:
+    """Return the score of the library's scorer. Raise whatever it raises, and TimeoutError after ``SECONDS``."""
+    asked = deepcopy(entry)  # some scorers change it
+    if dataset in _TUPLES:  # the scorer compares with tuples, which are lists in JSON
+        asked["metadata"]["output"] = tuple(map(tuple, asked["metadata"]["output"]))
+    scorer = _scorer(dataset)
+    with _cpu_limit(SECONDS):
+        return float(scorer(answer, asked))
+
+
+def known_answer(entry: dict[str, Any]) -> str | None:
+    """Return an answer that is right: the entry's, or the sample that its metadata hold; None if there is none.
+
+    Where sympy found no antiderivative, the entry's answer repeats the question as ``Integral(…)``, which is none.
+    """
+    if entry["answer"] is not None:
+        return None if "Integral(" in str(entry["answer"]) else str(entry["answer"])
+    metadata = entry["metadata"]
+    if "possible_answer" in metadata:
+        return json.dumps(metadata["possible_answer"])
+    sample = metadata.get(_SAMPLES.get(metadata["source_dataset"], ""))
+    return None if sample is None else str(sample)
+
+
+@cache
+def _scorer(dataset: str) -> Any:
+    import reasoning_gym
+
+    return reasoning_gym.get_score_answer_fn(dataset)
+
+
+@contextmanager
+def _cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeoutError in the main thread after ``seconds`` of CPU time; in other threads there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"the scorer took more than {seconds:g} s of CPU time")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+TASK = ReasoningGymTask()
