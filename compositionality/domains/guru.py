@@ -51,7 +51,7 @@ BOX = " Give the final answer in \\boxed{}."
 
 
 class Order(StrEnum):
-    """How the rows of a file follow one another; ``easy_to_hard``: by pass rate, then by level, unknown ones last."""
+    """Order of the rows of a file; ``easy_to_hard``: by pass rate, then by level, unknown ones last."""
 
     AS_READ = "as_read"
     SHUFFLED = "shuffled"
@@ -326,7 +326,7 @@ def _parts(rows: list[GuruRow], settings: PrepareGuruSettings) -> dict[str, list
 def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGuruSettings) -> set[int]:
     """Return ``holdout`` places with the shares of domains and difficulties of all rows (largest remainders).
 
-    With ``balance`` half of them easy, half hard, rows without a pass rate too. Raise UserError for too few of one.
+    With ``balance`` half of them are easy, half hard, as is a row without a pass rate; raise UserError for too few.
     """
     size, strata = settings.holdout, dict[Any, list[int]]()
     for place in drawn:
@@ -336,9 +336,10 @@ def _held_out(rows: Sequence[GuruRow], drawn: Sequence[int], settings: PrepareGu
     if settings.balance:
         sizes = {True: size // 2, False: size - size // 2}
         for easy, needed in sizes.items():
-            if (there := len(strata.get(easy, ()))) < needed:
+            places = strata.get(easy, [])
+            if len(places) < needed:
                 kind = "easy" if easy else "hard"
-                raise UserError(f"holdout={size} balance=true: only {there:,} rows are {kind}; lower it")
+                raise UserError(f"holdout={size} balance=true: only {len(places):,} rows are {kind}; lower it")
     else:
         exact = {name: size * len(places) / len(rows) for name, places in strata.items()}
         sizes = {name: int(share) for name, share in exact.items()}

@@ -81,7 +81,7 @@ def _problems(domain: str, settings: DomainSampleSettings) -> Iterator[Problem]:
 def _table(problems: list[Problem], domain: str, split: str) -> pa.Table:
     """Return guru's columns but its pass rates, which nobody has measured of these problems, and the level."""
     names = dict.fromkeys(name for problem in problems for name in problem.metadata)
-    filled = [replace(one, metadata={name: one.metadata.get(name) for name in names}) for one in problems]
+    filled = [replace(p, metadata={name: p.metadata.get(name) for name in names}) for p in problems]
     table = to_table(filled, split).drop_columns(["group", "ability"])
     table = table.append_column("ability", pa.array([domain] * table.num_rows))
     return table.append_column("apply_chat_template", pa.array([True] * table.num_rows))

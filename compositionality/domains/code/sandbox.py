@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 _LOG = logging.getLogger(__name__)
 INSIDE = Path(__file__).parent / "inside"
@@ -73,8 +73,6 @@ class Run:
     end: str = ""
     text: str = ""
 
-    LIMITS: ClassVar[tuple[str, ...]] = ("time", "memory", "processes", "output", "killed")
-
 
 def run_script(
     program: str, inputs: Sequence[str], prefix: str = "", limits: Limits | None = None
@@ -97,15 +95,15 @@ def run_tests(program: str, tests: str, prefix: str = "", style: str = "assert",
 
 @cache
 def containment() -> Containment:
-    """How programs are contained on this machine, tried once. What is missing is logged once, as a warning."""
-    found = _find_containment()
-    if not found.full:
-        _LOG.warning("the sandbox for programs is not complete: %s", found.missing)
-    return found
+    """Return how programs are contained on this machine, tried once. What is missing is logged once, as a warning."""
+    contained = _find_containment()
+    if not contained.full:
+        _LOG.warning("the sandbox for programs is not complete: %s", contained.missing)
+    return contained
 
 
 def fallback(why: str) -> Containment:
-    """The sandbox without bubblewrap, and what it does not contain."""
+    """Return the sandbox without bubblewrap, and what it does not contain."""
     return Containment(
         False,
         f"{why}, so programs can use the network, read and write every file that this user can, signal this user's "
@@ -119,9 +117,12 @@ def _find_containment() -> Containment:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return fallback("bubblewrap (bwrap) is not installed")
-    words = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False).stdout
-    options = tuple(option for option in ("--size", "--disable-userns") if option in words)
-    full = Containment(True, "the kernel, which is shared" if len(options) == 2 else _older(options), bwrap, options)
+    usage = subprocess.run([bwrap, "--help"], capture_output=True, text=True, check=False).stdout
+    limits = {"--size": "the size of all files together", "--disable-userns": "further user namespaces"}
+    options = tuple(option for option in limits if option in usage)
+    lacks = " and ".join(limit for option, limit in limits.items() if option not in options)
+    missing = f"this bubblewrap is an older one, so {lacks} are not limited" if lacks else "the kernel, which is shared"
+    full = Containment(True, missing, bwrap, options)
     try:
         runs = list(_runs({"program": "print(1)", "prefix": "", "inputs": [""]}, Limits(), full))
     except SandboxError as error:
@@ -129,19 +130,15 @@ def _find_containment() -> Containment:
     return full if runs[0].output == "1\n" else fallback("bubblewrap does not run Python here")
 
 
-def _older(options: Sequence[str]) -> str:
-    lacks = [] if "--size" in options else ["the size of all files together"]
-    lacks += [] if "--disable-userns" in options else ["further user namespaces"]
-    return f"this bubblewrap is an older one, so {' and '.join(lacks)} are not limited"
-
-
 def _runs(job: Mapping[str, Any], limits: Limits, contained: Containment | None = None) -> Generator[Run, None, None]:
     """Start the sandbox, give it the job, and read its lines until it ends or its time is over."""
-    found = contained or containment()
-    with _scratch(found) as folder:
-        process = _start(found, folder, limits)
+    contained = contained or containment()
+    with contextlib.ExitStack() as stack:
+        scratch = None if contained.full else tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True)
+        folder = stack.enter_context(scratch) if scratch else None
+        process = _start(contained, folder, limits)
         try:
-            yield from _lines(process, _job(job, limits), limits.wall_s + GRACE_S, found)
+            yield from _lines(process, _job(job, limits), limits.wall_s + GRACE_S, contained)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
         finally:
@@ -158,8 +155,8 @@ def _job(job: Mapping[str, Any], limits: Limits) -> bytes:
     return json.dumps({**job, **more, "output_bytes": limits.output_mb * _MIB, "limits": kernel}).encode()
 
 
-def _lines(process: "subprocess.Popen[bytes]", job: bytes, wall_s: float, found: Containment) -> Iterator[Run]:
-    """The runs that the supervisor reports. SandboxError if it ends without a word."""
+def _lines(process: "subprocess.Popen[bytes]", job: bytes, wall_s: float, contained: Containment) -> Iterator[Run]:
+    """Yield the runs that the supervisor reports. Raise SandboxError if it ends without a word."""
     assert process.stdin
     assert process.stdout
     deadline = time.monotonic() + _START_S
@@ -186,32 +183,27 @@ def _lines(process: "subprocess.Popen[bytes]", job: bytes, wall_s: float, found:
             yield Run(fields.get("exit", 0), fields.get("output", ""), fields.get("end", ""), fields.get("text", ""))
             if "end" in fields:
                 return
-    if ready and not found.full:
+    if ready and not contained.full:
         yield Run(end="killed")  # only the program can have done it
         return
-    raise SandboxError(f"it ended with status {process.wait()}{_said(process)}")
+    errors = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
+    reason = f": {errors.splitlines()[-1][:200]}" if errors else ""
+    raise SandboxError(f"it ended with status {process.wait()}{reason}")
 
 
-def _said(process: "subprocess.Popen[bytes]") -> str:
-    said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""
-    return f": {said.splitlines()[-1][:200]}" if said else ""
-
-
-def _start(found: Containment, folder: str | None, limits: Limits) -> "subprocess.Popen[bytes]":
+def _start(contained: Containment, folder: str | None, limits: Limits) -> "subprocess.Popen[bytes]":
+    """Start the supervisor; ``folder``: its working directory without bubblewrap."""
     _compile_inside()
     python = os.path.realpath(sys.executable)
-    home = "/run" if found.full else str(INSIDE.parent)
+    home = "/run" if contained.full else str(INSIDE.parent)
     command = [python, "-I", "-S", "-B", "-X", "utf8", "-c", _MAIN.format(path=home)]
+    environment = {} if folder is None else _environment(folder)
+    pipe = subprocess.PIPE
     try:
         return subprocess.Popen(
-            [*_bwrap(found, limits), *command] if found.full else command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env={} if found.full else _environment(folder or "/tmp"),
-            start_new_session=True,
-        )
+            [*_bwrap(contained, limits), *command] if contained.full else command,
+            stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment, start_new_session=True,
+        )  # fmt: skip
     except OSError as error:
         raise SandboxError(str(error)) from error
 
@@ -220,12 +212,22 @@ def _environment(folder: str) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": folder, "TMPDIR": folder, "LC_ALL": "C.UTF-8"}
 
 
-def _bwrap(found: Containment, limits: Limits) -> list[str]:
-    """The command line in front of the interpreter's."""
-    size = ["--size", str(limits.scratch_mb * _MIB)] if "--size" in found.options else []
-    words = [found.bwrap, "--unshare-all", "--unshare-user", "--uid", "65534", "--gid", "65534", "--cap-drop", "ALL"]
+def _bwrap(contained: Containment, limits: Limits) -> list[str]:
+    """Return the command line in front of the interpreter's."""
+    size = ["--size", str(limits.scratch_mb * _MIB)] if "--size" in contained.options else []
+    words = [
+        contained.bwrap,
+        "--unshare-all",
+        "--unshare-user",
+        "--uid",
+        "65534",
+        "--gid",
+        "65534",
+        "--cap-drop",
+        "ALL",
+    ]
     words += ["--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "sandbox", "--clearenv"]
-    words += ["--disable-userns"] if "--disable-userns" in found.options else []
+    words += ["--disable-userns"] if "--disable-userns" in contained.options else []
     for name in _SYSTEM:
         path = Path("/") / name
         if path.is_symlink():
@@ -250,18 +252,9 @@ def _bwrap(found: Containment, limits: Limits) -> list[str]:
     return words
 
 
-@contextlib.contextmanager
-def _scratch(found: Containment) -> Iterator[str | None]:
-    if found.full:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="sandbox-", ignore_cleanup_errors=True) as folder:
-        yield folder
-
-
 @cache
 def _compile_inside() -> None:
-    """Byte code beside the files, where that can be written: the sandbox cannot keep it."""
+    """Write byte code beside the files, where that can be written: the sandbox cannot keep it."""
     for path in INSIDE.glob("*.py"):
         with contextlib.suppress(OSError):
             py_compile.compile(str(path), quiet=2)
@@ -280,18 +273,15 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 def main() -> None:
     """Print how programs are contained here."""
     logging.disable()
-    found = containment()
-    print(f"sandbox: {'bubblewrap, all namespaces unshared' if found.full else 'fallback, without namespaces'}")
+    contained = containment()
+    print(f"sandbox: {'bubblewrap, all namespaces unshared' if contained.full else 'fallback, without namespaces'}")
     for name, value in asdict(Limits()).items():
         print(f"  {name} = {value}")
-    if not found.full:
+    if not contained.full:
         print("  scratch_mb is not enforced without bubblewrap")
-    print(
-        "contained: network, files of this machine, other processes, environment"
-        if found.full
-        else "contained: environment"
-    )
-    print(f"not contained: {found.missing}")
+    what = "network, files of this machine, other processes, environment" if contained.full else "environment"
+    print(f"contained: {what}")
+    print(f"not contained: {contained.missing}")
 
 
 if __name__ == "__main__":

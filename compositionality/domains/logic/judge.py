@@ -5,6 +5,7 @@ grid (arc), a list of names an ordering, a word a node of a graph.
 """
 
 import re
+from itertools import chain
 from typing import Any, NamedTuple
 
 from compositionality.errors import UserError
@@ -25,7 +26,7 @@ class LogicTruth(NamedTuple):
 
 
 def judge_logic(response: str, truth: LogicTruth) -> Verdict:
-    """The last closed ``<answer>``, by the kind of the truth. Never raises on what a model wrote."""
+    """Judge the last closed ``<answer>``, by the kind of the truth. Never raise on what a model wrote."""
     answer = last_answer(response)
     if not answer:
         return Verdict(0.0, Reason.NO_ANSWER)
@@ -34,7 +35,7 @@ def judge_logic(response: str, truth: LogicTruth) -> Verdict:
 
 
 def read_truth(value: Any) -> LogicTruth:
-    """The truth of a row out of text (JSON, a Python literal, a bare word) or plain values. UserError otherwise."""
+    """Read the truth of a row: text (JSON, a Python literal, a bare word) or plain values; else raise UserError."""
     given = value
     if isinstance(value, str):
         read = read_literal(value)
@@ -70,7 +71,7 @@ def _damaged(given: Any) -> UserError:
 
 
 def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """The share of equal cells; 0 for another shape, or under another header."""
+    """Return the share of equal cells; 0 for another shape, or under another header."""
     read = read_literal(answer)
     rows = _rows(read.get("rows")) if isinstance(read, dict) else None
     if rows is None:
@@ -80,13 +81,13 @@ def _judge_zebra(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
         return 0.0, Reason.WRONG
     if [len(row) for row in rows] != [len(row) for row in truth.value]:
         return 0.0, Reason.WRONG
-    pairs = [pair for ours, theirs in zip(truth.value, rows, strict=True) for pair in zip(ours, theirs, strict=True)]
-    equal = sum(ours == theirs for ours, theirs in pairs)
+    pairs = list(zip(chain(*truth.value), chain(*rows), strict=True))
+    equal = sum(right == cell for right, cell in pairs)
     return equal / len(pairs), Reason.CORRECT if equal == len(pairs) else Reason.WRONG
 
 
 def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Exact order, without regard to case; a list in brackets may leave out the quotes."""
+    """Compare the order, without regard to case; a list in brackets may leave out the quotes."""
     read = read_literal(answer)
     if read is UNREADABLE and answer.startswith("[") and answer.endswith("]") and not set("[]'\"") & set(answer[1:-1]):
         read = answer[1:-1].split(",")
@@ -97,14 +98,14 @@ def _judge_ordering(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
 
 
 def _judge_graph(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """The name alone, without regard to case."""
+    """Compare the name alone, without regard to case."""
     if len(answer) > MAX_CELL or not _NAME.fullmatch(answer):
         return 0.0, _MALFORMED
     return _whole(answer.lower() == truth.value.lower())
 
 
 def _judge_arc(answer: str, truth: LogicTruth) -> tuple[float, Reason]:
-    """Every cell of a grid of the same shape."""
+    """Compare every cell of a grid of the same shape."""
     read = read_literal(answer)
     grid = _grid(read) if isinstance(read, list | tuple) else None
     return (0.0, _MALFORMED) if grid is None else _whole(grid == truth.value)
@@ -118,35 +119,30 @@ def _whole(right: bool) -> tuple[float, Reason]:
 
 
 def _cell(value: Any) -> str | None:
-    """A cell as text: 1 and "1" are equal; None for what is neither text nor a whole number."""
+    """Return a cell as text: 1 and "1" are equal; None for what is neither text nor a whole number."""
     if isinstance(value, bool) or not isinstance(value, str | int) or (isinstance(value, int) and abs(value) >= 10**15):
         return None
     return str(value).strip()
 
 
 def _rows(value: Any) -> tuple[tuple[str | None, ...], ...] | None:
-    """Lists of cells; None for anything else."""
+    """Return lists of cells; None for anything else."""
     if not isinstance(value, list | tuple) or not all(isinstance(row, list | tuple) and row for row in value):
         return None
     return tuple(tuple(_cell(cell) for cell in row) for row in value)
 
 
 def _names(value: Any) -> tuple[str, ...] | None:
-    """A list of text or whole numbers as text; None for anything else."""
+    """Return a list of text or whole numbers as text; None for anything else."""
     if not isinstance(value, list | tuple):
         return None
-    names = tuple(_cell(name) for name in value)
-    known = tuple(name for name in names if name)
-    return known if len(known) == len(names) else None
+    names = tuple(name for name in map(_cell, value) if name)
+    return names if len(names) == len(value) else None
 
 
 def _grid(value: Any) -> tuple[tuple[int, ...], ...] | None:
-    """A list of lists of whole numbers (2.0 is one); None for anything else."""
+    """Return a list of lists of whole numbers (2.0 is one); None for anything else."""
     rows = tuple(tuple(row) if isinstance(row, list | tuple) else () for row in value)
-    if not rows or not all(rows) or not all(_is_whole(cell) for row in rows for cell in row):
+    if not rows or not all(rows) or any(type(cell) not in (int, float) or cell % 1 for row in rows for cell in row):
         return None
-    return tuple(tuple(int(cell) for cell in row) for row in rows)
-
-
-def _is_whole(cell: Any) -> bool:
-    return type(cell) is int or (type(cell) is float and cell.is_integer())
+    return tuple(tuple(map(int, row)) for row in rows)

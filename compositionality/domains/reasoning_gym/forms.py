@@ -78,7 +78,7 @@ def _same_letters(answer: str, entry: Entry) -> bool:
 
 
 def _same_count(answer: str, entry: Entry) -> bool:
-    """As many words in a list as the right one has: the scorer does not look at those behind."""
+    """Compare the number of words in a list: the scorer does not look at those behind."""
     return len(answer.split(",")) == len(str(entry["answer"]).split(","))
 
 

@@ -33,7 +33,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def serve_forks(sock: socket.socket) -> NoReturn:
-    """For each request a fork: answers with its process id, then with its exit status."""
+    """Fork for each request; answer with the process id, then with the exit status."""
     while True:
         lengths, ancillary, _, _ = sock.recvmsg(4, socket.CMSG_SPACE(32))
         if not lengths:
@@ -105,7 +105,7 @@ def _run(request: dict[str, Any], fds: list[int]) -> NoReturn:
 
 
 def _finish(work: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> int:
-    """The exit status, as the interpreter finds it: other threads and atexit run first."""
+    """Return the exit status, as the interpreter finds it: other threads and atexit run first."""
     code = 0
     try:
         work(request)
@@ -123,7 +123,7 @@ def _finish(work: Callable[[dict[str, Any]], None], request: dict[str, Any]) -> 
 
 
 def _module(name: str) -> types.ModuleType:
-    """A module for the program, in an interpreter that has exit and quit, as without -S."""
+    """Make a module for the program, in an interpreter that has exit and quit, as without -S."""
     for word in ("exit", "quit"):
         setattr(builtins, word, _sitebuiltins.Quitter(word, "end of file"))
     module = types.ModuleType(name)
@@ -149,7 +149,7 @@ def _serve(request: dict[str, Any]) -> None:
 
 
 def _compile(request: dict[str, Any]) -> types.CodeType:
-    """Prefix and program; the program alone if the prefix is no whole program (the head of a function)."""
+    """Compile prefix and program; the program alone if the prefix is no whole program (the head of a function)."""
     program = request["program"]
     try:
         return compile(f"{request['prefix']}\n{program}", "solution.py", "exec", dont_inherit=True)
@@ -173,8 +173,5 @@ class _Solution(Peer):
         operation, target = request["ask"], request["of"]
         if operation == "names":
             return [name for name in vars(self._module) if not name.startswith("__")]
-        found: Any = self._module if target is None else self.exported[target]
-        if operation == "call":
-            return found(*args, **kwargs)
-        operate = _OPERATIONS[operation]
-        return operate(found, *args)
+        value: Any = self._module if target is None else self.exported[target]
+        return value(*args, **kwargs) if operation == "call" else _OPERATIONS[operation](value, *args)

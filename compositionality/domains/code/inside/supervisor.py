@@ -64,7 +64,7 @@ class Supervisor:
         self.looked = 0.0
 
     def run(self) -> dict[str, Any]:
-        """All cases, or the tests; the last line of the results."""
+        """Run all cases, or the tests; return the last line of the results."""
         if "tests" in self.job:
             return self._check()
         for number, text in enumerate(self.job["inputs"]):
@@ -72,7 +72,7 @@ class Supervisor:
         return {"end": "done"}
 
     def _request(self, kind: str, fds: list[int], **more: Any) -> int:
-        """A fork of the server that has these files; its process id."""
+        """Ask for a fork of the server that has these files; return its process id."""
         job = {name: self.job[name] for name in ("prefix", "program", "limits")}
         body = json.dumps({"kind": kind, **job, **more}).encode()
         socket.send_fds(self.server, [struct.pack("<I", len(body))], fds)
@@ -82,14 +82,14 @@ class Supervisor:
         return self._answer()
 
     def _answer(self) -> int:
-        """A number from the fork server."""
+        """Read a number from the fork server."""
         data = self.server.recv(8, socket.MSG_WAITALL)
         if len(data) < 8:
             raise LimitError("killed")
         return int(struct.unpack("<q", data)[0])
 
     def _script(self, text: str) -> dict[str, Any]:
-        """One run of the program as a script: its exit status and what it printed."""
+        """Run the program as a script once; return its exit status and what it printed."""
         stdin = os.memfd_create("stdin")
         with os.fdopen(os.dup(stdin), "wb") as file:
             file.write(text.encode("utf-8", "replace"))
@@ -114,7 +114,7 @@ class Supervisor:
         return {"exit": code, "output": printed.decode("utf-8", "replace")}
 
     def _drain(self, output: int, printed: bytearray) -> bool:
-        """Read what is there; False at the end of the stream."""
+        """Read what is available; return False at the end of the stream."""
         try:
             while part := os.read(output, 1 << 16):
                 printed += part
@@ -125,7 +125,7 @@ class Supervisor:
         return False
 
     def _check(self) -> dict[str, Any]:
-        """Tests in one process, the solution in another, and a channel between them."""
+        """Run the tests in one process, the solution in another, with a channel between them."""
         from . import checker
 
         ours, theirs = socket.socketpair()
@@ -148,7 +148,7 @@ class Supervisor:
         return {"end": kind, "text": text}
 
     def _look(self) -> None:
-        """Reap what has ended; LimitError for too many processes, too much memory in all, or the time."""
+        """Reap what has ended; raise LimitError for too many processes, too much memory in all, or the time."""
         now = time.monotonic()
         if now > self.deadline:
             raise LimitError("time")
@@ -156,10 +156,10 @@ class Supervisor:
             return
         self.looked = now
         _reap()
-        found = processes()
-        if len(found) > self.job["processes"]:
+        pids = processes()
+        if len(pids) > self.job["processes"]:
             raise LimitError("processes")
-        if sum(resident(pid) for pid in found) > self.job["memory_bytes"] * 2:
+        if sum(resident(pid) for pid in pids) > self.job["memory_bytes"] * 2:
             raise LimitError("memory")
 
     def kill_all(self) -> None:
@@ -178,11 +178,11 @@ class Supervisor:
 
 
 def processes() -> list[int]:
-    """All other processes of the namespace, or without one all descendants of this process."""
-    found = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - ten times faster
+    """Return all other processes of the namespace, or without one all descendants of this process."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208 - ten times faster
     if os.getpid() == 1:
-        return [pid for pid in found if pid != 1]
-    parents = {pid: _parent(pid) for pid in found}
+        return [pid for pid in pids if pid != 1]
+    parents = {pid: _parent(pid) for pid in pids}
     ours, queue = [], [os.getpid()]
     while queue:
         parent = queue.pop()
@@ -193,7 +193,7 @@ def processes() -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes in memory that no other process shares; 0 for a process that has ended."""
+    """Return the bytes in memory that no other process shares; 0 for a process that has ended."""
     try:
         with open(f"/proc/{pid}/statm") as file:  # noqa: PTH123 - pathlib is slow to import
             _, pages, shared, *_ = map(int, file.read().split())

@@ -31,7 +31,7 @@ def send(fd: int, message: Any) -> None:
 
 
 def receive(fd: int) -> Any:
-    """The next message; GoneError at the end of the stream or for a message that is too long."""
+    """Return the next message; raise GoneError at the end of the stream or for a message that is too long."""
     try:
         (length,) = struct.unpack("<I", _read(fd, 4))
         if length > MAX_MESSAGE:
@@ -64,17 +64,13 @@ class Peer:
         self._numbers: dict[int, int] = {}
 
     def export(self, value: Any) -> Any:
-        """The handle of an object that stays here."""
+        """Return the handle of an object that stays here."""
         number = self._numbers.setdefault(id(value), len(self._numbers))
         self.exported[number] = value
         return {"h": number}
 
-    def remote(self, number: int) -> Any:
-        """What stands here for an object of the other end."""
-        return Remote(self, number)
-
     def perform(self, request: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """What the other end asks for."""
+        """Do what the other end asks for."""
         raise NotImplementedError
 
     def ask(self, operation: str, target: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -136,7 +132,6 @@ class Encoder:
             self._place(value)
 
     def value(self, value: Any) -> Any:
-        """One value."""
         kind = type(value)
         if kind in _FLAT:
             return value
@@ -149,15 +144,15 @@ class Encoder:
         if isinstance(value, Remote):
             return {"H": object.__getattribute__(value, "_number")}
         if isinstance(value, list):
-            return list(value) if set(map(type, value)) <= _FLAT else [self.value(one) for one in value]
+            return list(value) if set(map(type, value)) <= _FLAT else [self.value(item) for item in value]
         return self._tagged(value, kind)
 
     def _tagged(self, value: Any, kind: type) -> Any:
         for tag, form in _FORMS.items():
             if isinstance(value, form):
-                return {tag: [self.value(one) for one in value]}
+                return {tag: [self.value(item) for item in value]}
         if isinstance(value, dict):
-            return {"d": [[self.value(key), self.value(one)] for key, one in value.items()]}
+            return {"d": [[self.value(key), self.value(item)] for key, item in value.items()]}
         if isinstance(value, bytes | bytearray):
             return {"b" if isinstance(value, bytes) else "B": bytes(value).decode("latin-1")}
         if isinstance(value, complex):
@@ -165,7 +160,7 @@ class Encoder:
         if kind is range:
             return {"r": [value.start, value.stop, value.step]}
         if self.peer.trusted and hasattr(kind, "__next__"):
-            return {"n": [self.value(one) for one in value]}
+            return {"n": [self.value(item) for item in value]}
         if kind.__name__ in self.classes:
             return {"o": self._place(value)}
         return self.peer.export(value)
@@ -175,9 +170,8 @@ class Encoder:
         done = 0
         while done < len(self.objects):
             value = self.objects[done]
-            names = (
-                vars(value) if hasattr(value, "__dict__") else [n for n in type(value).__slots__ if hasattr(value, n)]
-            )
+            has_dict = hasattr(value, "__dict__")
+            names = vars(value) if has_dict else [name for name in type(value).__slots__ if hasattr(value, name)]
             self.table[done] = [type(value).__name__, {str(name): self.value(getattr(value, name)) for name in names}]
             done += 1
         return self.objects
@@ -200,27 +194,23 @@ class WireDecoder:
             self.objects.append(object.__new__(classes[name]))
         for target, (_, attributes) in zip(self.objects, table, strict=True):
             for name, value in attributes.items():
-                if (
-                    name.isidentifier()
-                    and not name.startswith("__")
-                    and not callable(getattr(type(target), name, None))
-                ):
+                is_method = callable(getattr(type(target), name, None))
+                if name.isidentifier() and not name.startswith("__") and not is_method:
                     object.__setattr__(target, name, self.value(value))
 
     def value(self, value: Any) -> Any:
-        """One value."""
         if type(value) is list:
-            return [self.value(one) for one in value]
+            return [self.value(item) for item in value]
         if type(value) is not dict:
             return value
         ((tag, body),) = value.items()
         if tag in _FORMS:
-            return _FORMS[tag](self.value(one) for one in body)
+            return _FORMS[tag](self.value(item) for item in body)
         match tag:
             case "i":
                 return int(body, 16)
             case "d":
-                return {self.value(key): self.value(one) for key, one in body}
+                return {self.value(key): self.value(item) for key, item in body}
             case "b" | "B":
                 return (bytes if tag == "b" else bytearray)(body.encode("latin-1"))
             case "c":
@@ -230,11 +220,11 @@ class WireDecoder:
             case "o":
                 return self.objects[body]
             case "h":
-                return self.peer.remote(body)
+                return Remote(self.peer, body)
             case "H":
                 return self.peer.exported[body]
             case "n":
-                return iter([self.value(one) for one in body])
+                return iter([self.value(item) for item in body])
             case "p" if not self.peer.trusted:
                 return getattr(builtins, body)
         raise ValueError(tag)
@@ -263,12 +253,9 @@ def _builtin_name(error: BaseException) -> str:
 
 def _exception(name: Any, text: Any) -> Exception:
     kind = getattr(builtins, str(name), Exception)
-    known = (
-        isinstance(kind, type)
-        and issubclass(kind, Exception)
-        and not issubclass(kind, UnicodeError | BaseExceptionGroup)
-    )
-    return (kind if known else Exception)(str(text))
+    if not isinstance(kind, type) or not issubclass(kind, Exception):
+        return Exception(str(text))
+    return (Exception if issubclass(kind, UnicodeError | BaseExceptionGroup) else kind)(str(text))
 
 
 class Remote:
@@ -304,7 +291,7 @@ class Remote:
         self._ask("setitem", key, value)
 
     def __contains__(self, value: Any) -> bool:
-        return any(one == value for one in self)  # what is looked for stays here
+        return any(item == value for item in self)  # what is looked for stays here
 
     def __str__(self) -> str:
         return str(self._ask("str"))
