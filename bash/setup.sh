@@ -3,7 +3,7 @@
 #   bash bash/setup.sh           what the single-file trainers need (torch, transformers, pandas …): 1 minute, 1.7 GB on a CPU
 #   bash bash/setup.sh --full    also verl, Ray and vLLM, for engine=verl: 2 minutes more, 3 GB in all (12 GB on a GPU)
 #   bash bash/setup.sh --dev     also what the tests need; as root on Debian also chromium (tests of the HTML page) and
-#                                bubblewrap (sandbox of model-written programs, README in compositionality/tasks/code)
+#                                bubblewrap (sandbox of model-written programs, README in compositionality/domains/code)
 #   bash bash/setup.sh --flash-attn  (GPU) --full, and flash-attn, compiled here: an hour or less, needs nvcc of CUDA 13 (see README.md)
 # --cpu or --gpu chooses the lock files; without either, a GPU is used if nvidia-smi finds one. With --gpu the driver is looked
 # at first (CUDA 13: 580.65 or newer), CUDA is tried last. Reads requirements-*.lock. Writes .venv.

@@ -8,7 +8,7 @@ OUTPUT, one parquet file for each domain, and a manifest. There are no pass rate
 """
 
 from compositionality.config.cli import run
-from compositionality.data.domain_sample import DomainSampleSettings, check, make_domain_sample
+from compositionality.domains.sample import DomainSampleSettings, check, make_domain_sample
 
 if __name__ == "__main__":
     run(DomainSampleSettings, make_domain_sample, __doc__, check=check)

@@ -14,7 +14,7 @@ prompts and lengths.
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.guru import PrepareGuruSettings, check, prepare_guru
+from compositionality.domains.guru import PrepareGuruSettings, check, prepare_guru
 
 if __name__ == "__main__":
     run(PrepareGuruSettings, prepare_guru, __doc__, check=lambda settings: check(settings, dry=True))

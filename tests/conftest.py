@@ -45,7 +45,7 @@ LONG: dict[str, list[str]] = {
         "test_five_numbers_with_equal_ones",
         "test_all_solutions_and_no_others",
     ],
-    "tasks/test_sandbox.py": [],
+    "domains/test_sandbox.py": [],
     "tasks/test_string_clean.py": [
         "test_p01_number_of_processes_does_not_matter",
         "test_p03_a_chain_of_no_ops_is_never_made",
@@ -107,7 +107,7 @@ FULL: dict[str, list[str]] = {
     "data/test_create_countdown_problems.py": ["test_paper_file"],
     "tasks/test_countdown_library.py": [],
     "tasks/test_countdown_paper.py": [],
-    "tasks/test_reasoning_gym_attacks.py": [],
+    "domains/test_reasoning_gym_attacks.py": [],
     "train/test_grpo_filter.py": [],
 }
 """Files (or the named tests of them) that skip themselves in the small set-up: bash/test.sh --rest must run them."""

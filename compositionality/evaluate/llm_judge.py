@@ -24,9 +24,9 @@ from rich.console import Console
 from compositionality.data.artefact import Recipe, verify, write_derived
 from compositionality.data.parquet import read_table, write_table
 from compositionality.errors import UserError
+from compositionality.http_json import JsonClient, ServerError, address_of
 from compositionality.rollout.engines.base import run_concurrently
 from compositionality.rollout.engines.openai import read_text
-from compositionality.rollout.engines.server import JsonServer, ServerError, address_of
 from compositionality.stats.estimate import CONFIDENCE, Counts
 from compositionality.tasks.registry import task_of
 from compositionality.types import FAILURES, Failure, Message, Problem
@@ -157,8 +157,8 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
     if not missing:
         return [known[key] for key in keys]
     secret = next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
-    concurrency, lock = settings.judge_concurrency, threading.Lock()
-    server = JsonServer(base_url, key=secret, connections=concurrency, retries=RETRIES, timeout_s=TIMEOUT_S)
+    lock = threading.Lock()
+    server = JsonClient(base_url, key=secret, retries=RETRIES, timeout_s=TIMEOUT_S)
 
     def ask_one(key: str, question: Sequence[Message]) -> None:
         content = {"model": model, "messages": list(question), **options}
@@ -171,8 +171,8 @@ def ask(settings: "FailureSettings", questions: Sequence[Sequence[Message]], ans
             stream.flush()
             os.fsync(stream.fileno())
 
-    with contextlib.closing(server):
-        run_concurrently([partial(ask_one, key, question) for key, question in missing.items()], concurrency)
+    calls = [partial(ask_one, key, question) for key, question in missing.items()]
+    run_concurrently(calls, settings.judge_concurrency)
     return [known[key] for key in keys]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from compositionality.data.artefact import Recipe
 from compositionality.data.problems import RowFormat, RowSettings
 from compositionality.errors import UserError, check_installed, public_url
+from compositionality.http_json import address_of
 from compositionality.ranges import (
     REQUIRED,
     Fraction,
@@ -22,12 +23,11 @@ from compositionality.ranges import (
 )
 from compositionality.reward.function import FunctionSettings
 from compositionality.rollout.engines.base import SamplingOptions
-from compositionality.rollout.engines.server import address_of
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
 ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
-    "openai": "httpx",
+    "openai": "http",
     "builtin": "torch",
 }  # its package
 DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]

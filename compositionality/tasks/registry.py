@@ -18,13 +18,13 @@ BUILT_IN = {
     "string": "compositionality.tasks.string:TASK",
     "countdown": "compositionality.tasks.countdown:TASK",
     "igsm": "compositionality.tasks.igsm:TASK",
-    "math": "compositionality.tasks.math:TASK",
-    "code": "compositionality.tasks.code:TASK",
-    "logic": "compositionality.tasks.logic:TASK",
-    "simulation": "compositionality.tasks.simulation:TASK",
-    "stem": "compositionality.tasks.stem:TASK",
-    "table": "compositionality.tasks.table:TASK",
-    "reasoning_gym": "compositionality.tasks.reasoning_gym:TASK",
+    "math": "compositionality.domains.math:TASK",
+    "code": "compositionality.domains.code:TASK",
+    "logic": "compositionality.domains.logic:TASK",
+    "simulation": "compositionality.domains.simulation:TASK",
+    "stem": "compositionality.domains.stem:TASK",
+    "table": "compositionality.domains.table:TASK",
+    "reasoning_gym": "compositionality.domains.reasoning_gym:TASK",
 }
 Judge = Callable[[str, str], Verdict]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from compositionality.data.artefact import Recipe, is_to_be_checked, name_inputs
 from compositionality.data.problems import RowSettings, read_problems
 from compositionality.errors import UserError, check_installed
+from compositionality.http_json import address_of
 from compositionality.ranges import (
     REQUIRED,
     Fraction,
@@ -26,7 +27,6 @@ from compositionality.reward.controls import Control
 from compositionality.reward.function import FunctionSettings, function_of
 from compositionality.reward.pool import JudgePool
 from compositionality.reward.shapes import Shape
-from compositionality.rollout.engines.server import address_of
 from compositionality.train.metrics import entropies
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import (

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from compositionality.errors import UserError
+from compositionality.http_json import Json, JsonClient, ServerError
 from compositionality.rollout.engines.base import SamplingOptions, Tick, no_tick, run_concurrently
-from compositionality.rollout.engines.server import Json, JsonServer, ServerError
 from compositionality.rollout.engines.vllm import VllmOptions, check_heads, run_requests, set_environment, start_vllm
 from compositionality.train.vllm_linears import use_plain_linears
 from compositionality.types import LENGTH, STOP, Completion
@@ -151,7 +151,7 @@ class ServerSampler:
     """
 
     def __init__(self, url: str, model: Path, eos_ids: Sequence[int]) -> None:
-        self._server = JsonServer(url, base="/v1", connections=CONCURRENCY, retries=RETRIES, timeout_s=TIMEOUT_S)
+        self._server = JsonClient(url, base="/v1", retries=RETRIES, timeout_s=TIMEOUT_S)
         self._model, self._eos_ids = model, list(eos_ids)
         self._name, self._is_sglang = self._call("/v1/models", None, _served)
         self._sent: TemporaryDirectory[str] | None = None
@@ -179,8 +179,7 @@ class ServerSampler:
         return run_concurrently(calls, CONCURRENCY, tick)
 
     def close(self) -> None:
-        """Close the connections and remove the handed-over folders."""
-        self._server.close()
+        """Remove the handed-over folders."""
         for folder in (self._sent, self._coming):
             if folder is not None:
                 folder.cleanup()

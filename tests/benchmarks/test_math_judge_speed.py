@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compositionality.tasks.math.judge import judge_math
+from compositionality.domains.math.judge import judge_math
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tasks"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "domains"))
 from math_answers import RIGHT, WRONG
 
 CASES = [

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from compositionality.tasks.code.sandbox import containment, run_script, run_tests
+from compositionality.domains.code.sandbox import containment, run_script, run_tests
 
 GOAL = 20
 COUNT = 20

@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr("compositionality.rollout.engines.server.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("compositionality.http_json.FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_timeout_and_retries_are_settings(server):
     with pytest.raises(UserError, match="the server failed on 1 of 1"):
         engine.generate(*inputs(1), SamplingOptions())
     assert len(server.seen) == 3
-    assert engine._server._client.timeout.read == 7.5
+    assert engine._server._timeout_s == 7.5
 
 
 @pytest.mark.parametrize("address", ["nowhere", "ftp://host", "http://", "http://[::1", "http://host:port"])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from compositionality.errors import UserError
+from compositionality.http_json import Json, JsonClient, ServerError
 from compositionality.rollout.engines.base import Chat, SamplingOptions, Tick, no_tick, run_concurrently
-from compositionality.rollout.engines.server import Json, JsonServer, ServerError
 from compositionality.types import FAILED, LENGTH, STOP, Completion
 
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -35,7 +35,7 @@ class OpenAIEngine:
         max_error_rate: float = 0.01,
     ) -> None:
         key = os.environ.get(KEY_VARIABLE, "")
-        self._server = JsonServer(base_url, key=key, connections=concurrency, retries=retries, timeout_s=timeout_s)
+        self._server = JsonClient(base_url, key=key, retries=retries, timeout_s=timeout_s)
         self._model, self._concurrency, self._max_error_rate = model, concurrency, max_error_rate
         self._lock = threading.Lock()
         self.asked = 0
@@ -50,8 +50,7 @@ class OpenAIEngine:
         return run_concurrently(calls, self._concurrency, tick)
 
     def close(self) -> None:
-        """Close the connections, and say how many requests were repeated and how many failed."""
-        self._server.close()
+        """Say how many requests were repeated and how many failed."""
         if self._server.repeated or self.failed:
             print(
                 f"{self._server.name}: {self.failed} of {self.asked} requests failed; "

@@ -96,7 +96,7 @@ class Server(ThreadingHTTPServer):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr("compositionality.rollout.engines.server.FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("compositionality.http_json.FIRST_WAIT_S", 0.001)
 
 
 @pytest.fixture(params=["sglang", "vllm"])

@@ -1,0 +1,1 @@
+"""Tasks whose rows come from others: mathematics, programs, logic, science, tables, reasoning-gym."""

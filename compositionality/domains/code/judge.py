@@ -1,0 +1,262 @@
+"""From a response to a verdict: the program in it, run in the sandbox on the tests of our rows or of others."""
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from compositionality.domains.code.sandbox import Limits, SandboxError, run_script, run_tests
+from compositionality.errors import UserError
+from compositionality.tasks.task import truth_text
+from compositionality.types import Reason, Verdict
+
+_LOG = logging.getLogger(__name__)
+MAX_PROGRAM = 200_000
+TOLERANCE, SMALLEST = Decimal("1e-6"), Decimal("1e-9")
+"""How far a number may be from the right one; the least such distance, which rounding may leave of 0."""
+_PYTHON = ("python", "python3", "py")
+_FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^`]*)")
+_DEFINES = re.compile(r"^(?:async def|def|class)\b", re.MULTILINE)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_CALLS = """import json
+CASES = json.loads({cases!r})
+try:
+    from solution import {name} as tested
+except ImportError:
+    tested = Solution().{name}
+
+
+def plain(value):
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return {{str(key): plain(one) for key, one in value.items()}} if isinstance(value, dict) else value
+
+
+for given, expected in CASES:
+    got = plain(tested(*given))
+    assert got == expected or [got] == expected, repr(given)[:200]
+"""
+
+
+# ---- ground truths
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTruth:
+    """Either ``tests`` (a Python text; ``style`` assert or pytest) or ``inputs`` with their ``outputs``.
+
+    ``prefix`` stands in front of the program: imports and classes that the problem gives.
+    """
+
+    tests: str = ""
+    style: str = "assert"
+    prefix: str = ""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+def row_text(ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
+    """Return the judge's text of a row; a ``prefix`` of ``extra_info`` becomes part of it, once.
+
+    Raise UserError as ``truth_text``.
+    """
+    text, prefix = truth_text(ground_truth), extra_info.get("prefix")
+    if not isinstance(prefix, str) or not prefix.strip():
+        return text
+    fields = _fields(text)
+    if "functional" not in fields or fields.get("prefix") or prefix.strip() in str(fields["functional"]):
+        return text
+    return json.dumps({**fields, "prefix": prefix})
+
+
+@lru_cache(maxsize=256)
+def read_truth(ground_truth: str) -> CodeTruth:
+    """Read the JSON text of a row. Raise UserError if it is damaged or of another format."""
+    fields = _fields(ground_truth)
+    prefix = fields.get("prefix") or ""
+    if fields.get("functional"):
+        return CodeTruth(_text(fields, "functional"), "assert", str(prefix))
+    if fields.get("pytest"):
+        return CodeTruth(_text(fields, "pytest"), "pytest", str(prefix))
+    inputs, outputs = fields.get("inputs"), fields.get("outputs")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise UserError(
+            f"ground_truth with {', '.join(fields) or 'nothing'}: give functional, pytest, or inputs and outputs"
+        )
+    if not inputs or len(inputs) != len(outputs):
+        raise UserError(f"ground_truth with {len(inputs)} inputs and {len(outputs)} outputs: give as many, 1 or more")
+    if fields.get("fn_name"):
+        return CodeTruth(_calls(str(fields["fn_name"]), inputs, outputs))
+    return CodeTruth(inputs=tuple(map(_lines, inputs)), outputs=tuple(map(_lines, outputs)))
+
+
+def _fields(text: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"ground_truth {text[:60]!r} is no JSON; make the problem file again") from error
+    if not isinstance(fields, dict):
+        raise UserError(f"ground_truth {text[:60]!r} is no object; give functional, pytest, or inputs and outputs")
+    return fields
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    if not isinstance(fields[name], str):
+        raise UserError(f"ground_truth: {name} is no text; give the tests as Python text")
+    return str(fields[name])
+
+
+def _lines(value: Any) -> str:
+    """Return one input or output, which is text or a list of lines, as text."""
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _calls(name: str, inputs: list[Any], outputs: list[Any]) -> str:
+    """Return tests of one function, as APPS and TACO write them: arguments as a list, or as JSON a line."""
+    if not name.isidentifier():
+        raise UserError(f"ground_truth: fn_name {name[:40]!r} is no name of a function")
+    try:
+        given = [list(map(json.loads, text.splitlines())) if isinstance(text, str) else text for text in inputs]
+        expected = [json.loads(text) if isinstance(text, str) else text for text in outputs]
+    except ValueError as error:
+        raise UserError(f"ground_truth: arguments of {name} are no JSON; make the problem file again") from error
+    return _CALLS.format(name=name, cases=json.dumps(list(zip(given, expected, strict=True))))
+
+
+# ---- verdicts
+
+
+def judge_code(response: str, ground_truth: str) -> Verdict:
+    """Judge a response; never raise on what a model wrote. ERROR where the sandbox or the tests cannot run."""
+    truth = read_truth(ground_truth)
+    program = last_program(response, called=bool(truth.tests))
+    if program is None:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    if len(program) > MAX_PROGRAM or "\0" in program:
+        return Verdict(0.0, Reason.MALFORMED, program[:100])
+    return run_verdict(program, truth, program)
+
+
+def run_verdict(program: str, truth: CodeTruth, answer: str) -> Verdict:
+    """Return the verdict on a program that the tests of ``truth`` are run on."""
+    program = program.encode("utf-8", "replace").decode()
+    try:
+        passed = _passes_tests(program, truth) if truth.tests else _passes_cases(program, truth)
+    except SandboxError as error:
+        _LOG.warning("the sandbox failed: %s", error)
+        return Verdict(0.0, Reason.ERROR, answer)
+    return Verdict(1.0, Reason.CORRECT, answer) if passed else Verdict(0.0, Reason.WRONG, answer)
+
+
+def _passes_tests(program: str, truth: CodeTruth) -> bool:
+    """Raise SandboxError for tests that cannot be run at all."""
+    run = run_tests(program, truth.tests, truth.prefix, truth.style)
+    if run.end == "broken":
+        raise SandboxError(run.text)
+    return run.end == "passed"
+
+
+def _passes_cases(program: str, truth: CodeTruth) -> bool:
+    """Return whether every input gives its output; the first that does not ends the job."""
+    longest = max(len(text) for text in truth.outputs)
+    limits = Limits(output_mb=max(Limits().output_mb, 2 + (4 * longest >> 20)))
+    runs = run_script(program, truth.inputs, truth.prefix, limits)
+    with contextlib.closing(runs):
+        for expected in truth.outputs:
+            run = next(runs)
+            if run.end or run.exit_code or not same_output(run.output, expected):
+                return False
+    return True
+
+
+# ---- the program in a response
+
+
+class CodeBlock(NamedTuple):
+    """A fenced block: the first word of its info string in lower case, its text, whether its fence is closed."""
+
+    language: str
+    text: str
+    closed: bool
+
+
+def last_program(response: str, called: bool = False) -> str | None:
+    """Return the last block that is marked as Python, else the last without a mark.
+
+    ``called``: by tests, so the last that defines something, if one does: an example of its use may follow. A block
+    that is never closed counts where no other does.
+    """
+    blocks = [block for block in code_blocks(response) if block.text.strip()]
+    for choice in (
+        [block for block in blocks if block.closed and block.language in _PYTHON],
+        [block for block in blocks if block.closed and not block.language],
+        [block for block in blocks if block.language in _PYTHON],
+    ):
+        if choice:
+            defining = [block for block in choice if called and _DEFINES.search(block.text)]
+            return (defining or choice)[-1].text.strip("\r\n")
+    return None
+
+
+def code_blocks(text: str) -> list[CodeBlock]:
+    """Return the fenced blocks of Markdown, without the indentation of their fences.
+
+    As CommonMark has it: a closing fence has the sign of the opening one, is as long, and stands less than four columns
+    further right, so a fence within a docstring is text. Unlike there, one with a mark opens a block within a block.
+    """
+    blocks: list[CodeBlock] = []
+    opened: tuple[str, str, str] | None = None  # indentation, fence, language
+    lines: list[str] = []
+    for line in text.split("\n"):
+        match = _FENCE.fullmatch(line.rstrip())
+        indent, fence, info = match.groups() if match else ("", "", "")
+        least, furthest = (opened[1], len(opened[0]) + 4) if opened else ("", len(line))
+        if not fence or not fence.startswith(least) or len(indent) >= furthest:
+            lines.append(line.removeprefix(opened[0]) if opened else line)
+            continue
+        if opened is not None and not info:
+            blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=True))
+            opened = None
+        else:
+            opened = indent, fence, re.split(r"[^a-z0-9+#]", info.lower(), maxsplit=1)[0]
+        lines = []
+    if opened is not None:
+        blocks.append(CodeBlock(opened[2], "\n".join(lines), closed=False))
+    return blocks
+
+
+# ---- the output of a program
+
+
+def same_output(printed: str, expected: str) -> bool:
+    """Return whether the texts are equal, or have as many lines with as many words each, and the words match."""
+    lines, wanted_lines = (text.replace("\r\n", "\n").strip().split("\n") for text in (printed, expected))
+    if len(lines) != len(wanted_lines):
+        return False
+    for line, wanted_line in zip(lines, wanted_lines, strict=True):
+        words, wanted = line.split(), wanted_line.split()
+        if line != wanted_line and (len(words) != len(wanted) or not all(map(_same_word, words, wanted))):
+            return False
+    return True
+
+
+def _same_word(word: str, wanted: str) -> bool:
+    """Compare yes and no in any case; whole numbers exactly, others within 1e-6, of the number itself below 1."""
+    if word == wanted:
+        return True
+    if wanted.lower() in ("yes", "no"):
+        return word.lower() == wanted.lower()
+    if len(word) > 400 or len(wanted) > 400 or not (_REAL.fullmatch(word) and _REAL.fullmatch(wanted)):
+        return False
+    if _WHOLE.fullmatch(word) and _WHOLE.fullmatch(wanted):
+        return int(word) == int(wanted)
+    right = Decimal(wanted)
+    return abs(Decimal(word) - right) <= max(TOLERANCE * min(Decimal(1), abs(right)), SMALLEST)

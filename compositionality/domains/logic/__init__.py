@@ -1,0 +1,5 @@
+"""Logic puzzles: zebra, ordering, graph and grid transformation (ARC), rows of others and problems of our own."""
+
+from compositionality.domains.logic.task import TASK
+
+__all__ = ["TASK"]

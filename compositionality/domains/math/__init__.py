@@ -1,0 +1,5 @@
+"""Mathematics with a final answer in a box."""
+
+from compositionality.domains.math.task import TASK
+
+__all__ = ["TASK"]

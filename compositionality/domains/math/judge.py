@@ -1,0 +1,338 @@
+"""Whether a boxed answer is the gold one: as text, as an exact number, part by part, and at last by symbols.
+
+Symbols are compared by math-verify (Kydlíček), which runs sympy on what a model wrote: only in a process of the judge
+pool, and only on expressions whose size bounds the work.
+"""
+
+import contextlib
+import json
+import logging
+import re
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+from compositionality.errors import UserError
+from compositionality.tasks.answers import has_box, last_box
+from compositionality.types import Reason, Verdict
+
+LONGEST = 400  # characters of an answer that is read; golds of the data sets have at most 100
+PARTS = 20  # most parts of a tuple, a set or a list that are compared
+DIGITS, EXPONENT = 60, 300  # longest number that is read, in characters, and its largest power of 10
+RELATIVE = Fraction(1, 10**6)  # how far a decimal may be from the exact number, as a share of it
+SYMBOLS = 200  # longest expression that is compared by symbols, in characters
+SYMBOLS_S = 4.0  # processor time of such a comparison, less than half of what a judging process has for an item
+
+_MARKED = re.compile(r"(?:\*\*)?(?:Answer:|####)(?:\*\*)?[ \t]*(\S.*)")
+
+
+def judge_math(response: str, golds: Sequence[str]) -> Verdict:
+    """CORRECT if the answer of ``response`` equals one of ``golds``; MALFORMED if it is no readable expression."""
+    boxed = has_box(response)
+    answer = last_box(response) if boxed else _marked_line(response)
+    if (answer is None and boxed) or len(answer or "") > LONGEST:
+        return Verdict(0.0, Reason.MALFORMED)
+    if not answer:
+        return Verdict(0.0, Reason.NO_ANSWER)
+    given = _normal(answer)
+    for gold in map(_normal, golds):
+        if _is_worked_out(gold, given) and _same(gold, given):
+            return Verdict(1.0, Reason.CORRECT, answer)
+    return Verdict(0.0, Reason.WRONG, answer)
+
+
+def _marked_line(text: str) -> str | None:
+    """Return what the last line gives after ``Answer:`` or ``####``, as DAPO's and GSM8K's prompts ask for it."""
+    tail = text[-2 * LONGEST :].rstrip()
+    marked = _MARKED.fullmatch(tail[tail.rfind("\n") + 1 :].strip())
+    return marked[1].strip().removesuffix("**") if marked else None
+
+
+def read_golds(ground_truth: str) -> list[str]:
+    """Return the gold answers of a row: its text, or the texts of a JSON list.
+
+    Raise UserError if one is empty, unbalanced or too long.
+    """
+    golds = [ground_truth]
+    if ground_truth.startswith('["'):
+        try:
+            golds = [str(gold) for gold in json.loads(ground_truth)]
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"ground_truth {ground_truth[:60]!r} is no list of answers; correct the row") from error
+    for gold in golds:
+        depths = _depths(re.findall(r"\\.|[{}]", gold, re.DOTALL))
+        if not gold.strip() or min(depths) < 0 or depths[-1]:
+            raise UserError(f"ground_truth {gold[:60]!r} is no answer: it is empty, or a brace is missing")
+        if len(gold) > LONGEST:
+            raise UserError(f"ground_truth {gold[:60]!r}… has more than {LONGEST} characters; drop the row")
+    return golds
+
+
+def _depths(signs: Iterable[str]) -> list[int]:
+    """Return how many brackets are open at first (none), and behind each of ``signs``."""
+    return list(accumulate(((sign in "([{") - (sign in ")]}") for sign in signs), initial=0))
+
+
+# ---- one way of writing, by rules that change no value
+
+_REPLACED = (
+    ("\\left", ""), ("\\right", ""), ("\\!", ""), ("\\,", ""), ("\\;", ""), ("\\:", ""), ("~", ""),
+    ("\\$", ""), ("$", ""), ("\\dfrac", "\\frac"), ("\\tfrac", "\\frac"), ("\\cfrac", "\\frac"), ("bmatrix", "pmatrix"),
+    ("^{\\circ}", ""), ("^\\circ", ""), ("°", ""), ("\\degree", ""), ("−", "-"), ("×", "\\times"), ("π", "\\pi"),
+    ("{,}", ","), ("–", "-"), ("\\varnothing", "\\emptyset"),
+    ("\\lbrace", "\\{"), ("\\rbrace", "\\}"), ("\\cup", "∪"), ("\\infin", "\\infty"), ("∞", "\\infty"),
+)  # fmt: skip
+_PERCENT = re.compile(r"\\?%(?!\.?\w)")
+_JOINED_BY_WORDS = re.compile(r"\s*,?\s*\\(?:text|mathrm)\{\s*(?:and|or)\s*\}\s*")
+_PLUS_MINUS = re.compile(r"((?:[a-zA-Z]=)?)\\pm(\d+(?:\.\d+)?|\d*\\sqrt(?:\{\w+\}|\w)|\d*[a-z]|\\frac\{\w+\}\{\w+\})")
+_MIXED = re.compile(r"(\d+)\s+(\d+)/(\d+)")
+_THOUSANDS = re.compile(r"\d{1,3}(?:\s\d{3})+")
+_BLANKS = re.compile(r"(?<!\d)\s+|\s+(?!\d)")  # all but those between digits: ``1 2`` is not 12
+_LETTER = re.compile(r"\(([A-Za-z])\)")
+_SHORT_FRACTION = re.compile(r"\\frac(?:\{(\w)\}|(\w))(?:\{(\w)\}|(\w))")
+_SHORT_ROOT = re.compile(r"\\sqrt(\w)")
+_SPACE = re.compile(r"(?<!\\)\\ ")
+_TEXT = re.compile(r"\\(?:text|mathrm|textbf|textit|mathbf|operatorname)\s*\{([^{}]*)\}")
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' -]*")
+_UNIT = re.compile(r"(.*[\d}])\s*\\(?:text|mathrm)\{([^{}]*)\}(?:\^\{?\d\}?)?")
+_PLAIN_UNIT = re.compile(r"(-?[\d.,]*\d)\s+([a-z]{4,}(?:\s[a-z]{4,})?)")
+_UNITS = re.compile(r"[a-z°µμω/.'()²³·-]+")
+_MULTIPLES = frozenset(
+    {
+        "hundred", "thousand", "million", "billion", "trillion", "k", "mn", "bn", "dozen", "percent", "mod",
+        "or", "and", "e", "i", "j", "x", "y", "z", "n", "not", "but", "if", "plus", "minus", "time", "over",
+        "squared", "cubed",
+        "fifth", "sixth", "eighth", "tenth", "hundredth", "thousandth", "les", "more", "fold",
+        "half", "halve", "third", "quarter", "root", "choose", "factorial",
+    }
+)  # fmt: skip
+"""Words behind a number that are part of its value, or join it to more, without a last s; none of them is a unit."""
+_NAME = re.compile(r"(?:[A-Za-z](?:_\{?\w\}?)?(?:\([a-z]\))?=(?=[^=])|\([a-z](?:,[a-z])+\)=(?=\()|[a-z]\\in(?=[(\[]))")
+
+
+def _normal(text: str) -> str:
+    """Return ``text`` without blanks, signs of money, percent and degree, with one form of fractions and roots.
+
+    A unit in ``\\text{…}`` behind a number is dropped, a text by itself is its words in small letters.
+    """
+    for old, new in _REPLACED:
+        text = text.replace(old, new)
+    text = _JOINED_BY_WORDS.sub(",", _PERCENT.sub("", text))
+    text = _without_unit(_SPACE.sub(" ", text).strip().removesuffix("."))
+    text = _TEXT.sub(r"\1", text)
+    if _WORDS.fullmatch(text.strip()) and len(text.strip()) > 1:
+        return " ".join(text.lower().split())
+    text = _MIXED.sub(r"\1\\frac{\2}{\3}", text.strip())
+    if _THOUSANDS.fullmatch(text):
+        text = re.sub(r"\s", "", text)
+    text = _BLANKS.sub("", text)
+    if both := _PLUS_MINUS.fullmatch(text):
+        text = f"{both[1]}{both[2]},{both[1]}-{both[2]}"
+    if letter := _LETTER.fullmatch(text):
+        text = letter[1]
+    return _SHORT_FRACTION.sub(r"\\frac{\1\2}{\3\4}", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+
+
+def _without_unit(text: str) -> str:
+    measured = _UNIT.fullmatch(text) or _PLAIN_UNIT.fullmatch(text)
+    words = measured[2].lower().split() if measured else []
+    if not measured or not words or not _UNITS.fullmatch("".join(words).replace("\\cdot", "")):
+        return text
+    return text if _MULTIPLES & {word.removesuffix("s") for word in words} else measured[1]
+
+
+def _unnamed(text: str) -> str:
+    """Return a normal answer without a name before it: ``x=5`` is ``5``."""
+    name = _NAME.match(text)
+    rest = text[name.end() :] if name else ""
+    return rest if rest and "=" not in rest else text
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts between the commas that stand in no bracket."""
+    parts, start = list[str](), 0
+    for place, (char, depth) in enumerate(zip(text, _depths(text), strict=False)):
+        if char == "," and not depth:
+            parts.append(text[start:place])
+            start = place + 1
+    return [*parts, text[start:]]
+
+
+def _brackets(text: str) -> tuple[str, str, str] | None:
+    """Return the brackets around all of ``text`` and what is between them; None without such a pair."""
+    for opened, closed in (("\\{", "\\}"), ("(", ")"), ("[", "]"), ("(", "]"), ("[", ")")):
+        if text.startswith(opened) and text.endswith(closed) and len(text) >= len(opened) + len(closed):
+            inner = text[len(opened) : len(text) - len(closed)]
+            if min(_depths(inner)) >= 0:
+                return opened, closed, inner
+    return None
+
+
+# ---- plain numbers, read exactly: 12, -3.5, 1,234, 3/4, \frac{3}{4}, 1\frac{1}{2}, 1.2 \times 10^{5}
+
+_WHOLE = r"(?:\d{1,3}(?:,\d{3})+|\d+)"
+_REAL = rf"(?:{_WHOLE}(?:\.\d*)?|\.\d+)"
+_FRACTION = re.compile(rf"([+-]?)(?:(\d+))?\\frac\{{([+-]?{_WHOLE})\}}\{{({_WHOLE})\}}")
+_RATIO = re.compile(rf"([+-]?{_REAL})/({_WHOLE})")
+_DECIMAL = re.compile(rf"([+-]?{_REAL})(?:(?:\\times|\\cdot|\*)10\^\{{?([+-]?\d+)\}}?|[eE]([+-]?\d+))?")
+_ROUNDED = re.compile(r"[.eE]|\\times|\\cdot")
+"""What a number may have that is written as a decimal or with an exponent, so may be rounded."""
+
+
+def _number(text: str) -> Fraction | None:
+    """Return the number that ``text``, without blanks, is; None if it is no plain number, or too large to be read."""
+    if len(text) > DIGITS or not text.isascii():
+        return None
+    if fraction := _FRACTION.fullmatch(text):
+        sign, whole, above, below = fraction.groups()
+        if whole and not above[0].isdigit():
+            return None
+        part = _divided(above, below)
+        return None if part is None else (-1 if sign == "-" else 1) * (int(whole or 0) + part)
+    if ratio := _RATIO.fullmatch(text):
+        return _divided(ratio[1], ratio[2])
+    decimal = _DECIMAL.fullmatch(text)
+    power = int(decimal[2] or decimal[3] or 0) if decimal else 0
+    if decimal is None or abs(power) > EXPONENT:
+        return None
+    return Fraction(decimal[1].replace(",", "")) * Fraction(10) ** power
+
+
+def _divided(above: str, below: str) -> Fraction | None:
+    divisor = Fraction(below.replace(",", ""))
+    return Fraction(above.replace(",", "")) / divisor if divisor else None
+
+
+# ---- comparison of answers in normal form
+
+_UNEQUAL = re.compile(r"[<>!]|\\not")
+_FUNCTION = re.compile(
+    r"\\(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?(?![a-z])|\\(?:log|ln|lg|lfloor|lceil|lvert)(?![a-z])|[|⌊⌈]"
+)
+"""What a gold answer without functions does not need: an answer with one may be the question."""
+_OPERATION = re.compile(rf"[\w)}}\]][+*/-]|\\(?:cdot|times|div|pm|mp|sqrt)|\)\(|\^|{_FUNCTION.pattern}")
+"""… and what a plain number does not."""
+
+
+def _is_worked_out(gold: str, answer: str) -> bool:
+    """Return False for an answer with operations left for a plain number, or functions for a gold without any."""
+    if gold == answer:
+        return True
+    if _number(gold) is not None:
+        return not _OPERATION.search(answer) or any(_number(side) is not None for side in answer.split("="))
+    return bool(_FUNCTION.search(gold)) or not _FUNCTION.search(answer.split("=")[-1])
+
+
+def _same(gold: str, answer: str) -> bool:
+    if "=" not in gold or "=" not in answer:
+        gold, answer = _unnamed(gold), _unnamed(answer)
+    if gold == answer:
+        return True
+    if "=" in answer and "=" not in gold and not _UNEQUAL.search(answer) and len(_split(answer)) == 1:
+        *before, last = answer.split("=")
+        return bool(last) and all(_number(side) is None or _same(gold, side) for side in before) and _same(gold, last)
+    value, given = _number(gold), _number(answer)
+    if value is not None and given is not None:  # no leniency for percents
+        rounded = _ROUNDED.search(gold) or _ROUNDED.search(answer)
+        return value == given or (rounded is not None and abs(value - given) <= RELATIVE * abs(value))
+    if "∪" in gold and "∪" in answer:
+        return _same_in_any_order(gold.split("∪"), answer.split("∪"))
+    ours, theirs = _brackets(gold), _brackets(answer)
+    if ours and theirs:
+        return ours[:2] == theirs[:2] and _same_parts(ours[2], theirs[2], ordered=ours[0] != "\\{")
+    if ours or theirs:  # a set may leave out its braces
+        opened, _, inner = ours or theirs or ("", "", "")
+        bare = answer if ours else gold
+        return opened == "\\{" and len(_split(bare)) > 1 and _same_parts(inner, bare, ordered=False)
+    if len(_split(gold)) > 1 or len(_split(answer)) > 1:
+        return _same_parts(gold, answer, ordered=False)
+    return _same_by_symbols(gold, answer)
+
+
+def _same_parts(gold: str, answer: str, ordered: bool) -> bool:
+    golds, answers = _split(gold), _split(answer)
+    if len(golds) != len(answers) or len(golds) > PARTS:
+        return False
+    if ordered or len(golds) == 1:
+        return all(map(_same, golds, answers))
+    return _same_in_any_order(golds, answers)
+
+
+def _same_in_any_order(golds: list[str], answers: list[str]) -> bool:
+    """Return whether each gold part is that of an answer's part of its own."""
+    if len(golds) != len(answers) or len(golds) > PARTS:
+        return False
+    for gold in golds:
+        match = next((answer for answer in answers if _same(gold, answer)), None)
+        if match is None:
+            return False
+        answers.remove(match)
+    return True
+
+
+# ---- symbols
+
+_HEAVY = re.compile(
+    r"\d{16}"  # long numbers
+    r"|\^\{?-?\d{3}|\^\{[^{}]*\{|\^[^^]{0,40}\^"  # large, nested and chained powers
+    r"|!|\\(?:int|sum|prod|lim|binom|iint|oint|bigcup|bigcap|choose|begin\{cases\})"  # what would be worked out
+    r"|\\(?:max|min|gcd|lcm|sup|inf|det|arg)(?![a-z])|\\approx-?\d+$|\d_|'"  # … or is no expression
+    r"|\\(?:[dt]binom|Gamma|gamma|zeta|input|include|def|newcommand|write|catcode)"
+)
+_JOINED = re.compile(r"[})\]]\d")  # a digit right behind a bracket: a product or a slip, nobody can say
+_COMMAND = re.compile(r"\\(?:begin|end)\{[a-z]?matrix\}|\\[a-zA-Z]+")
+_COMMANDS = re.compile(r"(?:\\[a-zA-Z]+|\\\\|[^\\])+")
+_LONG_NAME = re.compile(r"[a-zA-Z_]{4,}")
+_WORD = re.compile(r"[a-z]{3,}")
+"""Letters in a row are a triangle or a word: no product, so their order counts."""
+
+
+def _same_by_symbols(gold: str, answer: str) -> bool:
+    """Compare as sympy sees both; never what would keep it busy, or what is no mathematics."""
+    if max(len(gold), len(answer)) > SYMBOLS or not _is_expression(answer) or _WORD.fullmatch(gold):
+        return False
+    from math_verify import LatexExtractionConfig, parse, verify
+
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of every call without a timer of its own
+    config = [LatexExtractionConfig()]
+    try:
+        with _processor_time(SYMBOLS_S):
+            read = [parse(f"${t}$", config, parsing_timeout=None, fallback_mode="no_fallback") for t in (gold, answer)]
+            return bool(read[0] and read[1]) and bool(verify(read[0], read[1], strict=True, timeout_seconds=None))
+    except (_TooLongError, MemoryError, RecursionError):
+        return False
+
+
+def _is_expression(text: str) -> bool:
+    """Return whether ``text`` is LaTeX of bounded work: commands, signs, digits, names of at most three letters."""
+    if not text.isascii() or _HEAVY.search(text) or _JOINED.search(text) or text.count("{") != text.count("}"):
+        return False
+    return _COMMANDS.fullmatch(text) is not None and not _LONG_NAME.search(_COMMAND.sub(" ", text))
+
+
+class _TooLongError(BaseException):
+    """The comparison takes too long; no ``except Exception`` of sympy may hide it."""
+
+
+@contextlib.contextmanager
+def _processor_time(seconds: float) -> Iterator[None]:
+    """Raise _TooLongError after ``seconds`` of processor time, in the main thread; elsewhere nothing ends the work.
+
+    So an answer that keeps sympy busy is wrong. The alarm of the judging process, which makes it an error, stays.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise _TooLongError
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

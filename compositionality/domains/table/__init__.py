@@ -1,0 +1,5 @@
+"""Questions about a table: rows of others (HiTab, MultiHiertt) and problems of our own."""
+
+from compositionality.domains.table.task import TASK
+
+__all__ = ["TASK"]

@@ -1,0 +1,228 @@
+"""The task ``table``: rows of HiTab and MultiHiertt, and tables of our own with a question about each."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from compositionality.domains.table.judge import MAX_ANSWERS, MAX_LENGTH, judge_table
+from compositionality.errors import UserError
+from compositionality.tasks.draws import SEED_CLASSES, draw_owned
+from compositionality.tasks.task import Mode, Task, truth_text
+from compositionality.types import Problem, Verdict
+
+if TYPE_CHECKING:
+    from compositionality.tasks.draws import Draws
+
+LEVELS = range(1, 5)
+CITIES = (
+    "Oslo", "Lima", "Rome", "Cairo", "Perth", "Quito", "Turin", "Hanoi", "Delhi", "Accra", "Miami", "Kyoto", "Osaka",
+    "Tunis", "Bergen", "Dakar", "Havana", "Lagos", "Naples", "Porto", "Riga", "Sofia", "Tokyo", "Vienna",
+)  # fmt: skip
+REGIONS = ("North", "South")
+FIGURES = ("Sales", "Orders", "Visitors", "Returns", "Members", "Trips")
+_ASK = "Give the answer alone in \\boxed{}; if there are several, put | between them."
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Operations by level: 1 a cell, 2 one operation on cells, 3 a selection before it, 4 two selections compared."""
+
+    levels: tuple[int, ...] = (1, 2, 3)  # operations
+    rows: int = 5  # of the table
+    columns: int = 2  # of figures
+
+    def __post_init__(self) -> None:
+        if not self.levels or len(set(self.levels)) < len(self.levels) or not set(self.levels) <= set(LEVELS):
+            raise UserError(f"levels={list(self.levels)}: give different whole numbers from 1 to {LEVELS[-1]}")
+        if not 4 <= self.rows <= 12:
+            raise UserError(f"rows={self.rows}: give 4 to 12")
+        if not 1 <= self.columns <= len(FIGURES):
+            raise UserError(f"columns={self.columns}: give 1 to {len(FIGURES)}")
+
+
+class TableTask(Task):
+    """A table, a question, short answers in a box; the level is how many operations they take."""
+
+    name = "table"
+    title = "Tables"
+    data_sources = (r"table.*",)
+    modes: ClassVar[Mapping[str, Mode]] = {"clean": Mode(TableOptions)}
+    seed_classes = SEED_CLASSES
+
+    def problem(self, options: TableOptions, split: str, seed: int, index: int) -> Problem:
+        """Return the question at ``index``; its table decides which split and seed it belongs to."""
+        level = options.levels[index % len(options.levels)]
+        table, draws = draw_owned(
+            lambda draws: draw_table(options, draws), lambda table: table, split, seed, f"table/{options!r}/{index}"
+        )
+        title = draws.choice(table.titles)
+        question = draws.choice(_QUESTIONS[level])(table, title, draws)
+        prompt = f"{table.written()}\n\n{question.text}\n{_ASK}"
+        metadata = {"seed": seed, "skills": list(question.skills)}
+        truth = json.dumps({"answers": question.answers})
+        return Problem("table__generated", level, "table", prompt, truth, index, metadata)
+
+    def judge(self, answer_text: str, ground_truth: str) -> Verdict:
+        return judge_table(answer_text, self.parse_truth(ground_truth))
+
+    def row_truth(self, ground_truth: Any, extra_info: Mapping[str, Any]) -> str:
+        """Return ``{"answers": […]}``, out of text with ``|`` between answers, a number, a list of these, or itself."""
+        del extra_info
+        value = ground_truth
+        if isinstance(value, str):
+            value = _parsed(value)
+        elif value is not None:
+            value = json.loads(truth_text(value))
+        if isinstance(value, dict):
+            value = value.get("answers")
+        answers = list[str]()
+        for answer in value if isinstance(value, list) else [value]:
+            if isinstance(answer, bool) or not isinstance(answer, str | int | float) or answer != answer:
+                raise _damaged(ground_truth)
+            answers += [part.strip() for part in str(answer).split("|")]
+        text = json.dumps({"answers": answers}, ensure_ascii=False)
+        self.parse_truth(text)
+        return text
+
+    def parse_truth(self, ground_truth: str) -> tuple[str, ...]:
+        fields = super().parse_truth(ground_truth)
+        answers = fields.get("answers") if isinstance(fields, dict) else None
+        if not isinstance(answers, list) or not 1 <= len(answers) <= MAX_ANSWERS:
+            raise _damaged(ground_truth)
+        if not all(isinstance(answer, str) and 0 < len(answer) <= MAX_LENGTH for answer in answers):
+            raise _damaged(ground_truth)
+        return tuple(answers)
+
+    def gold(self, problem: Problem) -> str:
+        return f"\\boxed{{{'|'.join(self.parse_truth(problem.ground_truth))}}}"
+
+
+def _parsed(text: str) -> Any:
+    """Return a JSON list or object; any other text is the answer itself."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, list | dict) else text
+
+
+def _damaged(ground_truth: Any) -> UserError:
+    return UserError(
+        f"ground_truth {str(ground_truth)[:60]!r} holds no short answers: give text with | between them, or a list"
+    )
+
+
+# ---- tables of our own
+
+
+class CityTable(NamedTuple):
+    """``figures[row][column]`` by city and column title; the figures of a column all differ."""
+
+    cities: tuple[str, ...]
+    regions: tuple[str, ...]
+    titles: tuple[str, ...]
+    figures: tuple[tuple[int, ...], ...]
+
+    def column(self, title: str, region: str | None = None) -> dict[str, int]:
+        """Return the figures of a column by city, those of one region alone if it is given."""
+        at = self.titles.index(title)
+        rows = zip(self.cities, self.regions, self.figures, strict=True)
+        return {city: figures[at] for city, within, figures in rows if region in (None, within)}
+
+    def written(self) -> str:
+        """Return the table in Markdown."""
+        rows = [("City", "Region", *self.titles), ("---",) * (2 + len(self.titles))]
+        for city, region, figures in zip(self.cities, self.regions, self.figures, strict=True):
+            rows.append((city, region, *map(str, figures)))
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def draw_table(options: TableOptions, draws: "Draws") -> CityTable:
+    """Draw a table; both regions have two cities at least."""
+    cities = tuple(draws.shuffled(CITIES)[: options.rows])
+    others = [draws.choice(REGIONS) for _ in range(options.rows - 4)]
+    titles = tuple(draws.shuffled(FIGURES)[: options.columns])
+    columns = [draws.shuffled(range(10, 100))[: options.rows] for _ in titles]
+    regions = tuple(draws.shuffled([*REGIONS, *REGIONS, *others]))
+    return CityTable(cities, regions, titles, tuple(zip(*columns, strict=True)))
+
+
+# ---- questions, by level
+
+
+class TableQuestion(NamedTuple):
+    """A question in words, its answers, and the operations that it takes."""
+
+    text: str
+    answers: tuple[str, ...]
+    skills: tuple[str, ...]
+
+
+def _cell(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    city = draws.choice(table.cities)
+    return TableQuestion(f"What is the figure for {title} of {city}?", (str(table.column(title)[city]),), ("lookup",))
+
+
+def _total(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+    return TableQuestion(f"What is the total of {title}?", (str(sum(table.column(title).values())),), ("total",))
+
+
+def _extreme(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    word, city = _draw_extreme(table.column(title), draws)
+    return TableQuestion(f"Which city has the {word} figure for {title}?", (city,), ("extreme",))
+
+
+def _difference(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    figures = table.column(title)
+    larger, smaller = sorted(draws.shuffled(table.cities)[:2], key=lambda city: -figures[city])
+    text = f"By how much is the figure for {title} of {larger} above that of {smaller}?"
+    return TableQuestion(text, (str(figures[larger] - figures[smaller]),), ("difference",))
+
+
+def _total_of_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    region = draws.choice(REGIONS)
+    total = sum(table.column(title, region).values())
+    return TableQuestion(f"What is the total of {title} of the region {region}?", (str(total),), ("select", "total"))
+
+
+def _extreme_of_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    region = draws.choice(REGIONS)
+    word, city = _draw_extreme(table.column(title, region), draws)
+    text = f"Which city of the region {region} has the {word} figure for {title}?"
+    return TableQuestion(text, (city,), ("select", "extreme"))
+
+
+def _cities_above(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+    figures = table.column(title)
+    third = sorted(figures.values())[-3]
+    cities = tuple(city for city in table.cities if figures[city] > third)
+    return TableQuestion(f"Which cities have a figure for {title} above {third}?", cities, ("select", "compare"))
+
+
+def _difference_of_regions(table: CityTable, title: str, _draws: "Draws") -> TableQuestion:
+    north, south = (sum(table.column(title, region).values()) for region in REGIONS)
+    text = f"What is the difference between the totals of {title} of the regions {REGIONS[0]} and {REGIONS[1]}?"
+    answers = (str(abs(north - south)),)
+    return TableQuestion(f"{text} Give it without a sign.", answers, ("select", "total", "difference"))
+
+
+def _gap_in_region(table: CityTable, title: str, draws: "Draws") -> TableQuestion:
+    region = draws.choice(REGIONS)
+    figures = table.column(title, region).values()
+    text = f"In the region {region}, by how much is the largest figure for {title} above the smallest?"
+    return TableQuestion(text, (str(max(figures) - min(figures)),), ("select", "extreme", "difference"))
+
+
+def _draw_extreme(figures: dict[str, int], draws: "Draws") -> tuple[str, str]:
+    word, choose = draws.choice((("largest", max), ("smallest", min)))
+    return word, choose(figures, key=lambda city: figures[city])
+
+
+_QUESTIONS: Mapping[int, tuple[Callable[[CityTable, str, "Draws"], TableQuestion], ...]] = {
+    1: (_cell,),
+    2: (_total, _extreme, _difference),
+    3: (_total_of_region, _extreme_of_region, _cities_above),
+    4: (_difference_of_regions, _gap_in_region),
+}
+TASK = TableTask()

@@ -1,5 +1,0 @@
-"""Programs judged by tests, which run in a sandbox: rows of Guru and of stock data sets, and problems of our own."""
-
-from compositionality.tasks.code.task import TASK
-
-__all__ = ["TASK"]

@@ -1,5 +1,0 @@
-"""Logic puzzles: zebra, ordering, graph and grid transformation (ARC), rows of others and problems of our own."""
-
-from compositionality.tasks.logic.task import TASK
-
-__all__ = ["TASK"]

@@ -1,5 +1,0 @@
-"""Predicting what a program does: rows of CodeI/O and CRUXEval as Guru has them, and problems of our own."""
-
-from compositionality.tasks.simulation.task import TASK
-
-__all__ = ["TASK"]

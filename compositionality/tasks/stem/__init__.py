@@ -1,5 +1,0 @@
-"""Questions of science: multiple choice, and free answers that a model compares with the reference."""
-
-from compositionality.tasks.stem.task import TASK
-
-__all__ = ["TASK"]

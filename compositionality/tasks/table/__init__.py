@@ -1,5 +1,0 @@
-"""Questions about a table: rows of others (HiTab, MultiHiertt) and problems of our own."""
-
-from compositionality.tasks.table.task import TASK
-
-__all__ = ["TASK"]

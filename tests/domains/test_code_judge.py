@@ -1,0 +1,246 @@
+"""The judge of programs: which program counts, formats of ground truths, output compared, our own problems."""
+# ruff: noqa: E501 - one case a line
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compositionality.domains.code import TASK, judge, sandbox
+from compositionality.domains.code.judge import judge_code, last_program, read_truth, row_text, same_output
+from compositionality.domains.code.operations import ALL, INPUTS, LISTS, ProgramChain, apply_all, draw_chain
+from compositionality.domains.code.task import KINDS, CodeOptions
+from compositionality.errors import UserError
+from compositionality.reward import judge_response
+from compositionality.tasks import task_of
+from compositionality.types import Reason
+
+SQUARE = "def f(x):\n    return x * x"
+CHECK = "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate(3) == 9\n\n"
+FUNCTIONAL = json.dumps({"functional": CHECK + "check(f)"})
+STDIO = json.dumps({"inputs": ["2\n", "3\n"], "outputs": ["4\n", "9\n"]})
+READS = "x = int(input())\nprint(x * x)"
+
+
+def fenced(program: str, mark: str = "python") -> str:
+    return f"Here it is.\n```{mark}\n{program}\n```\nDone."
+
+
+@pytest.mark.parametrize(
+    ("response", "program"),
+    [
+        (fenced("a"), "a"),
+        (fenced("a") + fenced("b"), "b"),
+        (fenced("a") + fenced("b", "text"), "a"),
+        (fenced("a") + fenced("out", ""), "a"),
+        (fenced("a", ""), "a"),
+        (fenced("a", "py"), "a"),
+        (fenced("a", "Python3"), "a"),
+        ("```python\na", "a"),
+        ("````python\na\n```\nb\n````", "a\n```\nb"),
+        ("~~~python\na\n~~~", "a"),
+        ('```python title="x.py"\na\n```', "a"),
+        ("1. so:\n   ```python\n   if a:\n       b\n   ```", "if a:\n    b"),
+        ('```python\ndef f():\n    """\n    ```\n    f()\n    ```\n    """\n```', 'def f():\n    """\n    ```\n    f()\n    ```\n    """'),
+        ("```python\na\n```python\nb\n```", "b"),
+        (fenced("a") + "```python\nnever closed", "a"),
+        ("```python\n\n```", None),
+        ("def f(x): return 1", None),
+        ("`a`", None),
+        ("``` ``` ```", None),
+        ("```\n" * 100_000, None),
+    ],
+)  # fmt: skip
+def test_which_program_counts(response: str, program: str | None) -> None:
+    assert last_program(response) == program
+
+
+def test_an_example_behind_a_function_is_not_the_program() -> None:
+    response = f"{fenced('def f(x): return x + 1')}{fenced(SQUARE)} Example usage: {fenced('print(f(2))')}"
+    assert last_program(response, called=True) == SQUARE
+    assert last_program(response) == "print(f(2))"
+    assert judge_code(response, FUNCTIONAL).reason is Reason.CORRECT
+
+
+def test_tests_that_judge_nothing_or_cannot_run_are_errors() -> None:
+    """No program can make them so: they are looked at by themselves."""
+    for tests in ("assert sum([1, 2]) == 3", "import numpy_is_not_here\n" + CHECK + "check(f)"):
+        assert judge_code(fenced(SQUARE), json.dumps({"functional": tests})).reason is Reason.ERROR
+    raises = "def f(x):\n    import numpy_is_not_here"
+    assert judge_code(fenced(raises), FUNCTIONAL).reason is Reason.WRONG
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "same"),
+    [("4.0", "4", True), ("3.9999", "4", False), ("1e16", "10000000000000001", False), ("0", "1e-7", False),
+     ("0.3333333", "0.33333333", True), ("1e99999999", "4", False), ("-0.0", "0.0", True)],
+)  # fmt: skip
+def test_numbers_of_an_output(printed: str, expected: str, same: bool) -> None:
+    assert same_output(printed, expected) is same
+
+
+@pytest.mark.parametrize(
+    ("program", "truth", "reason"),
+    [
+        (SQUARE, FUNCTIONAL, Reason.CORRECT),
+        (SQUARE.replace("*", "+"), FUNCTIONAL, Reason.WRONG),
+        ("import sys\nsys.exit(0)", FUNCTIONAL, Reason.WRONG),
+        ("def g(x): return x * x", FUNCTIONAL, Reason.WRONG),
+        ("def f(x:", FUNCTIONAL, Reason.WRONG),
+        (SQUARE, json.dumps({"functional": "assert f(2) == 4\nassert f(-1) == 1"}), Reason.CORRECT),
+        ("class Solution:\n    def f(self, x): return x * x", json.dumps({"functional": CHECK + "check(Solution().f)"}), Reason.CORRECT),
+        (SQUARE, json.dumps({"pytest": "from solution import f\n\ndef test_f():\n    assert f(2) == 4"}), Reason.CORRECT),
+        (SQUARE, json.dumps({"pytest": "from solution import f\n\ndef test_f():\n    assert f(2) == 5"}), Reason.WRONG),
+        (READS, STDIO, Reason.CORRECT),
+        (READS.replace("* x", "* 2"), STDIO, Reason.WRONG),
+        (READS + "\nraise ValueError", STDIO, Reason.WRONG),
+        (READS + "\nexit()", STDIO, Reason.CORRECT),
+        ("print(4)\nprint(9)", STDIO, Reason.WRONG),
+        ("import sys\nprint(int(sys.stdin.readline()) ** 2.0)", STDIO, Reason.CORRECT),
+        (READS, json.dumps({"inputs": [["2"], ["3"]], "outputs": [["4"], ["9"]]}), Reason.CORRECT),
+        (SQUARE, json.dumps({"fn_name": "f", "inputs": [[2], [3]], "outputs": [4, [9]]}), Reason.CORRECT),
+        (SQUARE, json.dumps({"fn_name": "f", "inputs": ["2", "3"], "outputs": ["4", "8"]}), Reason.WRONG),
+        ("class Solution:\n    def f(self, x): return (x, [1])", json.dumps({"fn_name": "f", "inputs": [[2]], "outputs": [[2, [1]]]}), Reason.CORRECT),
+        ("def sum(x): return 6", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [6]}), Reason.CORRECT),
+        ("x = 1", json.dumps({"fn_name": "sum", "inputs": [[[1, 2]]], "outputs": [3]}), Reason.WRONG),
+        ("def f(x): return math.floor(x)", json.dumps({"functional": "assert f(2.5) == 2", "prefix": "import math"}), Reason.CORRECT),
+    ],
+)  # fmt: skip
+def test_verdicts(program: str, truth: str, reason: Reason) -> None:
+    verdict = judge_code(fenced(program), truth)
+    assert (verdict.reason, verdict.score) == (reason, float(reason is Reason.CORRECT))
+
+
+def test_no_program_and_one_that_cannot_be_read() -> None:
+    assert judge_code("def f(x): return x * x", FUNCTIONAL).reason is Reason.NO_ANSWER
+    assert judge_code(fenced("x = 1\0"), FUNCTIONAL).reason is Reason.MALFORMED
+    assert judge_code(fenced("x = 1\n" * 100_000), FUNCTIONAL).reason is Reason.MALFORMED
+    assert judge_code(fenced("x = '\ud800'"), FUNCTIONAL).reason is Reason.WRONG
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "equal"),
+    [
+        ("a b\n", "a b", True), ("a  b", "a b", True), ("a\r\nb", "a\nb", True), ("a \nb", "a\nb", True),
+        ("a\nb", "a b", False), ("a", "a b", False), ("A", "a", False), ("", "", True), ("", "a", False),
+        ("YES", "yes", True), ("yes", "No", False), ("Maybe", "maybe", False),
+        ("1.0000001", "1", True), ("0.30000000000000004", "0.3", True), ("1.00001", "1", False), ("1e3", "1000", True),
+        ("3", "3.0", True), ("+3", "3", True), ("1_0", "10", False), ("nan", "NaN", False), ("inf", "Infinity", False),
+        ("10000000000000001", "10000000000000000", False), ("9" * 5000, "9" * 4999 + "8", False), ("1e999", "2e999", False),
+        ("a\n\nb", "a\nb", False), ("١", "1", False),
+    ],
+)  # fmt: skip
+def test_output_compared(printed: str, expected: str, equal: bool) -> None:
+    assert same_output(printed, expected) is equal
+
+
+def test_a_prefix_of_extra_info_is_taken_once() -> None:
+    prefix = "import math\nfrom typing import *"
+    row = row_text(json.dumps({"functional": "assert f(2.5) == 2"}), {"prefix": prefix})
+    assert read_truth(row).prefix == prefix
+    assert row_text(row, {"prefix": prefix}) == row
+    assert row_text(row, {}) == row
+    whole = json.dumps({"functional": f"{prefix}\nassert True"})
+    assert row_text(whole, {"prefix": prefix}) == whole
+    assert row_text(STDIO, {"prefix": prefix}) == STDIO
+    assert row_text({"inputs": ["1"], "outputs": ["2"]}, {}) == '{"inputs": ["1"], "outputs": ["2"]}'
+    response = fenced("def f(x: float) -> List[int]:\n    return math.floor(x)")
+    struct: Any = {"functional": "assert f(2.5) == 2"}
+    assert judge_response("codegen__leetcode2k", response, struct, extra_info={"prefix": prefix}).score == 1
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        "{}", "[]", "1", "", '{"inputs": ["1"]}', '{"inputs": [], "outputs": []}', '{"inputs": ["1"], "outputs": []}',
+        '{"functional": 3}', '{"solution_file": "def f(): pass"}', '{"fn_name": "a b", "inputs": [[1]], "outputs": [1]}',
+        '{"fn_name": "f", "inputs": ["x"], "outputs": ["1"]}',
+    ],
+)  # fmt: skip
+def test_damaged_truths_are_named(truth: str) -> None:
+    with pytest.raises(UserError, match="ground_truth"):
+        TASK.parse_truth(truth)
+
+
+@pytest.mark.parametrize("source", ["codegen__leetcode2k", "codegen__taco", "codegen__livecodebench", "apps", "taco"])
+def test_rows_of_others_belong_to_the_task(source: str) -> None:
+    assert task_of(source) is TASK
+
+
+def test_p05_a_failure_of_the_sandbox_or_the_tests_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert judge_code(fenced(SQUARE), json.dumps({"functional": "def broken("})).reason is Reason.ERROR
+
+    def stopped(*_: object) -> None:
+        raise sandbox.SandboxError("no process can be started")
+
+    monkeypatch.setattr(judge, "run_tests", stopped)
+    verdict = judge_code(fenced(SQUARE), FUNCTIONAL)
+    assert (verdict.reason, verdict.score) == (Reason.ERROR, 0.0)
+    assert "no process can be started" in caplog.text
+
+
+def test_p05_time_is_the_programs_fault_and_ends_before_the_pools_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sandbox.Limits().wall_s + sandbox.GRACE_S < 10
+    short = sandbox.Limits(wall_s=0.5)
+    monkeypatch.setattr(judge, "run_tests", lambda *args: sandbox.run_tests(*args, limits=short))
+    assert judge_code(fenced("def f(x):\n    while True: pass"), FUNCTIONAL).reason is Reason.WRONG
+
+
+def test_the_first_wrong_case_ends_the_job() -> None:
+    slow = "import time\nx = int(input())\nif x > 2: time.sleep(60)\nprint(0)"
+    assert judge_code(fenced(slow), STDIO).reason is Reason.WRONG
+
+
+# ---- our own problems
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_p04_every_reference_passes_and_every_mutant_fails(kind: str) -> None:
+    """A mutant leaves out one step, or changes its parameter by one."""
+    options = CodeOptions(levels=(1, 3), kind=kind)
+    for index in range(3):
+        problem = TASK.problem(options, "test", 4, index)
+        program = str(problem.metadata["program"])
+        assert judge_code(TASK.gold(problem), problem.ground_truth).reason is Reason.CORRECT
+        lines = program.splitlines()
+        for place in [n for n, line in enumerate(lines) if line.startswith("    x = ")][:2]:
+            mutant = "\n".join([*lines[:place], "    x = x", *lines[place + 1 :]])
+            assert judge_code(fenced(mutant), problem.ground_truth).reason is Reason.WRONG, mutant
+
+
+def test_every_operation_does_what_its_line_says() -> None:
+    """The table's functions against its Python text, in the sandbox."""
+    texts, lists = ("abcab", "hello", "zzq"), ([3, -5, 60, 3, 12, 0], [1], [-40, 90])
+    seen = {
+        name: ProgramChain(((one, (one.low + one.high) // 2),), lists if one in LISTS else texts)
+        for name, one in ALL.items()
+    }
+    program = "\n".join(chain.function(name) for name, chain in seen.items())
+    tests = "\n".join(
+        f"assert {name}({value!r}) == {apply_all(chain.steps, value)!r}"
+        for name, chain in seen.items()
+        for value in (*chain.inputs, [] if chain.on_lists else "")
+    )
+    found = sandbox.run_tests(program, tests)
+    assert found.end == "passed", found.text
+
+
+def test_p03_every_step_matters() -> None:
+    for index in range(30):
+        level, chain = draw_chain("code", "train", 2, index, (2, 3, 4))
+        assert len(chain.steps) == level
+        assert len(chain.inputs) == INPUTS
+        for place in range(level):
+            rest = chain.steps[:place] + chain.steps[place + 1 :]
+            assert [apply_all(rest, value) for value in chain.inputs] != chain.outputs
+
+
+@pytest.mark.parametrize(
+    "changed", [{"levels": ()}, {"levels": (0,)}, {"levels": (2, 2)}, {"kind": "other"}, {"group": "a b"}]
+)
+def test_p18_bad_options_are_one_line(changed: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(changed))):
+        TASK.problem(replace(CodeOptions(), **changed), "train", 0, 0)

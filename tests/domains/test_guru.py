@@ -1,0 +1,305 @@
+"""Preparing rows of several domains: guru's columns in every form, gold answers, filters, mixes, orders, subsets."""
+
+import base64
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.config.cli import parse
+from compositionality.data.problems import read_problems
+from compositionality.domains.guru import PrepareGuruSettings, prepare_guru
+from compositionality.domains.sample import DOMAINS, DomainSampleSettings, make_domain_sample
+from compositionality.errors import UserError
+from compositionality.reward.verl_reward import compute_score
+from compositionality.rft.solutions import SolutionSettings, write_solutions
+
+RATE = "qwen2.5_7b_pass_rate"
+
+
+def packed(value: Any) -> str:
+    return base64.b64encode(gzip.compress(json.dumps(value).encode())).decode()
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    """A row of guru's mathematics."""
+    return {
+        "data_source": "math__deepscaler_preview",
+        "prompt": [{"role": "user", "content": f"What is {number} + 1?"}],
+        "ability": "math",
+        "apply_chat_template": True,
+        RATE: (number % 11) / 10,
+        "qwen3_30b_pass_rate": 1.0,
+        "reward_model": {"style": "rule", "ground_truth": str(number + 1)},
+        "extra_info": {"split": "train", "index": number, "reward_metric": "", "original_question": ""},
+        **changes,
+    }
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> str:
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return str(path)
+
+
+def sums(count: int, start: int = 0, **changes: Any) -> list[dict[str, Any]]:
+    return [row(number, **changes) for number in range(start, start + count)]
+
+
+def strings(path: Path, count: int) -> str:
+    """A file of another domain, in verl's columns."""
+    from compositionality.data.create_problems import create_problems, settings_for
+
+    create_problems(settings_for("string", output=str(path), levels=(1,), count=count))
+    return str(path)
+
+
+def prepared(tmp_path: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
+    """The files of the output by name."""
+    out = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *words]))
+    for path in out.glob("*.parquet"):
+        read_problems(path)
+    return {path.stem: pq.read_table(path).to_pylist() for path in out.glob("*.parquet")}
+
+
+def numbers(rows: list[dict[str, Any]]) -> list[int]:
+    return [one["extra_info"]["row"] for one in rows]
+
+
+def test_every_form_of_a_row_is_read_and_can_be_judged(tmp_path: Path) -> None:
+    whole = packed({"split": "train", "index": 7})
+    parts = {"part_1": whole[:9], "part_2": whole[9:]}
+    compressed = {"style": "rule", "ground_truth": {"compressed": packed("8")}}
+    files = [
+        write(tmp_path / "nested.parquet", sums(3)),
+        write(tmp_path / "packed.parquet", [row(7, extra_info=parts, reward_model=compressed)]),
+        write(tmp_path / "text.parquet", [row(20, prompt="What is 20 + 1? Put it in \\boxed{}.")]),
+    ]
+    read_problems(tmp_path / "nested.parquet")
+    read_problems(tmp_path / "packed.parquet")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="empty: no parquet file in it"):
+        prepared(tmp_path, f"files=[{tmp_path / 'empty'}]")
+    rows = prepared(tmp_path, f"files=[{tmp_path}]")["train"]
+    assert len(files) == 3
+    assert [one["reward_model"]["ground_truth"] for one in rows] == ["1", "2", "3", "8", "21"]
+    assert [one["prompt"][-1]["content"].count("\\boxed") for one in rows] == [1] * 5
+    assert {one["group"] for one in rows} == {"math"}
+    foreign = compute_score("math__x", "\\boxed{8}", {"compressed": packed("8")}, parts)
+    assert (foreign["score"], foreign["error"]) == (1.0, 0.0)
+    broken = compute_score("math__x", "\\boxed{8}", {"compressed": packed("8")[:20]}, None)
+    assert (broken["score"], broken["error"]) == (0.0, 1.0)
+
+
+def test_unusable_rows_are_counted_with_their_reason_and_too_many_are_an_error(tmp_path: Path) -> None:
+    bad = [
+        row(100, reward_model={"style": "rule", "ground_truth": "\\frac{1"}),
+        row(101, data_source="nobody_knows"),
+        row(102, prompt=[{"role": "user", "content": " "}]),
+        row(103, **{RATE: 3.0}),
+    ]
+    words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(6), *bad])}]"]
+    with pytest.raises(UserError, match=r"a.parquet: row 6: ground_truth .* \(4 of 10 rows .* max_refused=0.01"):
+        prepared(tmp_path, *words)
+    assert not (tmp_path / "out").exists()
+    assert len(prepared(tmp_path, *words, "max_refused=0.5")["train"]) == 6
+    told = (tmp_path / "out/refused.csv").read_text().splitlines()
+    assert len(told) == 5
+    for line, words_of_it in zip(told[1:], ("a brace is missing", "unknown data_source", "prompt", RATE), strict=True):
+        assert words_of_it in line
+
+
+def test_a_reference_program_that_fails_its_tests_is_no_row_to_train_on(tmp_path: Path) -> None:
+    truth = {"style": "rule", "ground_truth": json.dumps({"inputs": ["1\n"], "outputs": ["2\n"]})}
+    programs = {"right": "print(int(input()) + 1)", "wrong": "print(int(input()) + 2)", "none": None}
+    rows = [
+        row(number, data_source="codegen__taco", prompt=f"Print one more: {name}.", reward_model=truth,
+            extra_info={"index": number, "reference": program})
+        for number, (name, program) in enumerate(programs.items())
+    ]  # fmt: skip
+    words = [f"files=[{write(tmp_path / 'a.parquet', rows)}]", "max_refused=0.5"]
+    assert numbers(prepared(tmp_path, *words)["train"]) == [0, 2]
+    assert "its own gold answer is judged wrong" in (tmp_path / "out/refused.csv").read_text()
+    whole = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'all'}", "check_gold=false"]))
+    assert numbers(pq.read_table(whole / "train.parquet").to_pylist()) == [0, 1, 2]
+
+
+def test_a_sample_of_every_domain_is_made_and_prepared(tmp_path: Path) -> None:
+    """Gold answers and reference programs are judged right; what they need lies in the files."""
+    sample = make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'raw'}", "count=12"]))
+    parts = prepared(tmp_path, f"files=[{sample}]", "max_refused=0", "holdout=12", "order=shuffled")
+    assert {one["group"] for one in parts["train"]} == set(DOMAINS)
+    rows = parse(SolutionSettings, [f"problems={tmp_path / 'out/train.parquet'}", f"output={tmp_path / 'sft'}"])
+    assert pq.read_table(write_solutions(rows) / "train.parquet").num_rows == len(parts["train"])
+    assert len((tmp_path / "out/refused.csv").read_text().splitlines()) == 1
+    with pytest.raises(UserError, match=r"count=2: math has 8 kinds and levels; give 8 or more"):
+        make_domain_sample(parse(DomainSampleSettings, [f"output={tmp_path / 'few'}", "count=2"]))
+
+
+def test_one_domain_is_trained_on_and_all_are_held_out(tmp_path: Path) -> None:
+    """The hold-out is that of all domains, whichever are trained on; the parts for SFT and RL share no row."""
+    files = [write(tmp_path / "a.parquet", sums(40)), strings(tmp_path / "s.parquet", 40)]
+    words = [f"files=[{','.join(files)}]", "holdout=20", "order=shuffled"]
+    whole = prepared(tmp_path, *words, "first_share=0.25")
+    assert {name: len(part) for name, part in whole.items()} == {"train": 60, "holdout": 20, "first": 15, "rest": 45}
+    asked = {name: [str(one["prompt"]) for one in part] for name, part in whole.items()}
+    assert sorted(asked["first"] + asked["rest"]) == sorted(asked["train"])
+    alone = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'm'}", *words, "train_domains=[math]"]))
+    rows = {name: pq.read_table(alone / f"{name}.parquet").to_pylist() for name in ("train", "holdout")}
+    assert rows["holdout"] == whole["holdout"]
+    assert {one["group"] for one in rows["train"]} == {"math"}
+    assert {str(one["prompt"]) for one in rows["train"]} <= set(asked["train"])
+    only = prepare_guru(parse(PrepareGuruSettings, [f"output={tmp_path / 'o'}", *words[:1], "domains=[math]"]))
+    assert {one["group"] for one in pq.read_table(only / "train.parquet").to_pylist()} == {"math"}
+
+
+def test_a_report_of_mixed_files_says_what_they_hold_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        *sums(3),
+        row(0),
+        row(1, reward_model={"style": "rule", "ground_truth": "\\frac{1"}),
+        row(5, data_source=""),
+    ]
+    write(tmp_path / "a.parquet", rows)
+    strings(tmp_path / "s.parquet", 4)
+    before = sorted(tmp_path.iterdir())
+    prepare_guru(parse(PrepareGuruSettings, [f"files=[{tmp_path}]", "report_only=true"]))
+    told = capsys.readouterr().out
+    cells = {line.split()[0]: line.split()[1:] for line in told.splitlines() if line.startswith((" math__", " string"))}
+    assert cells["math__deepscaler_preview"] == ["5", "1", "4", "1", "1", "49", "49"]
+    assert [row[:5] for name, row in cells.items() if "string" in name] == [["4", "0", "4", "1", "0"]]
+    assert "a.parquet: row 4: ground_truth" in told
+    assert "a.parquet: row 5: no data_source" in told
+    assert told.count("its ground truth: ") == 2
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([], r"f.parquet: has no rows"),
+        ("a,b\n", r"f.parquet: not a readable parquet file"),
+        ([{"prompt": "p", "reward_model": {"ground_truth": "1"}}], r"f.parquet: has no column data_source"),
+    ],
+)
+def test_a_report_of_what_is_no_file_of_rows_is_one_line(tmp_path: Path, content: Any, told: str) -> None:
+    file = tmp_path / "f.parquet"
+    if isinstance(content, str):
+        file.write_text(content)
+    else:
+        pq.write_table(pa.Table.from_pylist(content or sums(1)).slice(0, len(content)), file)
+    with pytest.raises(UserError, match=told):
+        prepare_guru(parse(PrepareGuruSettings, [f"files=[{file}]", "report_only=true"]))
+
+
+def test_pass_rates_filter_and_order(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", sums(22))
+    words = [f"files=[{file}]", "min_pass_rate=0.1", "max_pass_rate=0.9", "order=easy_to_hard"]
+    rows = prepared(tmp_path, *words)["train"]
+    rates = [one["extra_info"]["pass_rate"] for one in rows]
+    assert rates == sorted(rates, reverse=True)
+    assert len(rates) == 18
+    assert 0.1 <= min(rates) <= max(rates) <= 0.9
+    with pytest.raises(UserError, match="no row is left of 22"):
+        prepare_guru(
+            parse(
+                PrepareGuruSettings,
+                [f"files=[{file}]", f"output={tmp_path / 'x'}", "min_pass_rate=0.96", "max_pass_rate=0.99"],
+            )
+        )
+
+
+def test_long_prompts_are_left_out(tmp_path: Path) -> None:
+    long = row(50, prompt=[{"role": "system", "content": "x" * 90}, {"role": "user", "content": "What is 1 + 1?"}])
+    words = [f"files=[{write(tmp_path / 'a.parquet', [*sums(3), long])}]"]
+    assert len(prepared(tmp_path, *words, "max_prompt_characters=100")["train"]) == 3
+    with pytest.raises(UserError, match="raise max_prompt_characters"):
+        prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'y'}", "max_prompt_characters=9"]))
+
+
+def test_a_holdout_has_the_domains_and_difficulties_of_the_rest(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.parquet", sums(110)), strings(tmp_path / "s.parquet", 110)]
+    parts = prepared(tmp_path, f"files=[{','.join(files)}]", "holdout=44")
+    assert len(parts["holdout"]) == 44
+    assert Counter(one["group"] for one in parts["holdout"]) == {"math": 22, "string": 22}
+    rates = Counter(one["extra_info"]["pass_rate"] for one in parts["holdout"] if one["group"] == "math")
+    assert all(rates[rate] == 2 for rate in (0.0, 1.0))
+    prompts = [{one["prompt"][-1]["content"] for one in part} for part in parts.values()]
+    assert prompts[0].isdisjoint(prompts[1])
+    assert len(prompts[0]) + len(prompts[1]) == 220
+
+
+def test_a_balanced_holdout_is_half_easy(tmp_path: Path) -> None:
+    words = [f"files=[{write(tmp_path / 'a.parquet', sums(110))}]", "holdout=20", "balance=true"]
+    held = prepared(tmp_path, *words)["holdout"]
+    assert sum(one["extra_info"]["pass_rate"] >= 0.3 for one in held) == 10
+    with pytest.raises(UserError, match=r"only 30 rows are hard"):
+        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'x'}", "holdout=80", "balance=true"]))
+
+
+def test_a_subset_of_fewer_rows_takes_those_there_are_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"files=[{write(tmp_path / 'a.parquet', sums(25))}]"]
+    parts = prepared(tmp_path, *words, "subsets=[20,40]")
+    assert {name: len(part) for name, part in parts.items()} == {"train": 25, "subset-20": 20, "subset-40": 25}
+    assert "subset-40: the 25 rows that there are\n" in capsys.readouterr().out
+    given = [f"output={tmp_path / 'apart'}", *words, "subsets=[25,5]", "nested=false"]
+    with pytest.raises(UserError, match=r"subsets=\[25, 5\]: of 25 rows none is left for 5"):
+        prepare_guru(parse(PrepareGuruSettings, given))
+
+
+def test_domains_are_mixed_equally_and_subsets_are_nested_or_apart(tmp_path: Path) -> None:
+    files = [write(tmp_path / "a.parquet", sums(60)), strings(tmp_path / "s.parquet", 40)]
+    words = [f"files=[{','.join(files)}]", "rows_per_domain=30", "order=shuffled"]
+    parts = prepared(tmp_path, *words, "subsets=[10,20]")
+    assert Counter(one["group"] for one in parts["train"]) == {"math": 30, "string": 30}
+    texts = {name: {one["prompt"][-1]["content"] for one in part} for name, part in parts.items()}
+    assert texts["subset-10"] < texts["subset-20"] < texts["train"]
+    again = prepare_guru(
+        parse(PrepareGuruSettings, [f"output={tmp_path / 'apart'}", *words, "subsets=[10,20]", "nested=false"])
+    )
+    apart = [set(map(str, pq.read_table(again / f"subset-{size}.parquet")["prompt"].to_pylist())) for size in (10, 20)]
+    assert apart[0].isdisjoint(apart[1])
+    with pytest.raises(UserError, match="string has 40 rows"):
+        prepare_guru(parse(PrepareGuruSettings, [*words[:1], f"output={tmp_path / 'y'}", "rows_per_domain=50"]))
+
+
+def test_the_same_rows_come_out_again_and_a_prompt_counts_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.parquet", [*sums(8), *sums(4)])
+    words = [f"files=[{file}]", "order=shuffled", "workers=2"]
+    first = prepared(tmp_path, *words)["train"]
+    again = prepare_guru(parse(PrepareGuruSettings, [*words, f"output={tmp_path / 'z'}"]))
+    assert numbers(first) == numbers(pq.read_table(again / "train.parquet").to_pylist())
+    assert sorted(numbers(first)) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["files=[]"], "files: give one file or more"),
+        (["files=[absent.parquet]"], "absent.parquet: no such file"),
+        (["files=[a]", "min_pass_rate=0.5", "max_pass_rate=0.4"], "min_pass_rate=0.5 is above"),
+        (["files=[a]", "subsets=[3,3]"], "give different whole numbers"),
+        (["files=[a]", "order=hard"], "order=hard: choose as_read, shuffled, easy_to_hard"),
+        (["files=[a]", "subsets=[0]"], "subsets"),
+        (["files=[a]", "domains=[physics]"], "domains: no domain 'physics'; there are: string, .*math, code"),
+        (["files=[a]", "domains=[math,code]", "train_domains=[stem]"], "no domain 'stem'; there are: math, code"),
+        (["files=[F]", "domains=[math,code]"], "domains: no row of code in .*; leave it out"),
+        (["files=[F]", "train_domains=[code]"], "train_domains: no row of code is left"),
+        (["files=[F]", "first_share=0.05"], "first_share=0.05 of 3 rows leaves a part empty"),
+    ],
+)
+def test_bad_settings_are_one_line(tmp_path: Path, words: list[str], told: str) -> None:
+    file = write(tmp_path / "f.parquet", sums(3))
+    with pytest.raises(UserError, match=told):
+        prepare_guru(
+            parse(PrepareGuruSettings, [f"output={tmp_path / 'out'}", *(one.replace("F", file) for one in words)])
+        )
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,206 @@
+"""The judge of logic puzzles: labelled answers beside the described scorers, truths of others, limits."""
+
+import json
+import time
+from typing import Any
+
+import described_scorers
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compositionality.data.problems import read_problems
+from compositionality.domains.logic import TASK
+from compositionality.errors import UserError
+from compositionality.reward import judge_response
+from compositionality.tasks import task_of
+from compositionality.types import Reason
+
+HEADER = ["House", "Name", "Drink"]
+ROWS = [["1", "Eric", "tea"], ["2", "Anna", "milk"]]
+TRUTHS: dict[str, Any] = {
+    "zebra": {"header": HEADER, "rows": ROWS},
+    "ordering": ["bus", "car", "van"],
+    "graph": "K",
+    "arc": [[1, 2], [3, 0]],
+}
+SOURCES = {
+    "zebra": "logic__zebra_puzzle_dataset",
+    "ordering": "logic__ordering_puzzle_dataset",
+    "graph": "logic__graph_logical_dataset",
+    "arc": "simulation__arcagi1",
+}
+ONE_LINE = json.dumps(TRUTHS["zebra"])
+RIGHT = {
+    "zebra": [
+        ONE_LINE,
+        repr(TRUTHS["zebra"]),
+        json.dumps(TRUTHS["zebra"], indent=1),
+        json.dumps({"header": HEADER, "rows": [[1, "Eric", "tea"], [2, "Anna", "milk"]]}),
+        json.dumps({"rows": ROWS}),
+        f"```json\n{ONE_LINE}\n```",
+        f"{{}}</answer> no: <answer>{ONE_LINE}",
+        f"\n{ONE_LINE}\n",
+    ],
+    "ordering": [
+        '["bus", "car", "van"]', "['bus', 'car', 'van']", "[bus, car, van]", '["Bus","CAR","van"]',
+        '[\n"bus",\n"car",\n"van"\n]', '("bus", "car", "van")', '```\n["bus", "car", "van"]\n```',
+    ],
+    "graph": ["K", "k", " K ", "\nK\n", "J</answer> or rather <answer>K"],
+    "arc": [
+        "[[1, 2], [3, 0]]", "[[1,2],[3,0]]", "[[1, 2],\n [3, 0]]", "((1, 2), (3, 0))", "```\n[[1, 2], [3, 0]]\n```",
+    ],
+}  # fmt: skip
+WRONG = {
+    "zebra": [
+        f"{ONE_LINE}</answer> no: <answer>{{}}",
+        json.dumps({"header": HEADER, "rows": [["1", "Anna", "tea"], ["2", "Eric", "milk"]]}),
+        json.dumps({"header": ["House", "Drink", "Name"], "rows": ROWS}),
+        json.dumps({"header": HEADER, "rows": ROWS[:1]}),
+        json.dumps({"header": HEADER, "rows": [[*row, "x"] for row in ROWS]}),
+        json.dumps(ROWS),
+        json.dumps({"header": HEADER, "rows": None}),
+        "Eric drinks tea in house 1, Anna milk in house 2",
+        f"dict(rows={ROWS})",
+        f"{ONE_LINE} or {{}}",
+    ],
+    "ordering": [
+        '["van", "car", "bus"]', '["bus", "car"]', '["bus", "car", "van", "van"]', '[["bus", "car", "van"]]',
+        'not "bus" before "car" before "van"', '{"bus": "car", "van"}', "buscarvan", '["bus, car, van"]',
+        'sorted(["bus", "car", "van"])', "[bus, car, van", '{"a": "bus", "b": "car", "c": "van"}',
+    ],
+    "graph": ["J", "K or J", "node K", "K.", "KK", "", "K -> J", "'K'"],
+    "arc": [
+        "[[1, 3], [2, 0]]", "[[1, 2]]", "[[1, 2], [3, 0], [0, 0]]", "[[1, 2, -1], [3, 0, -1]]",
+        "[[1, 2], [3, 0]] or [[0, 0], [0, 0]]", "[[1, 2], [3, 0]] is not it", '[["1", "2"], ["3", "0"]]',
+        "[[True, 2], [3, 0]]", "[1, 2, 3, 0]", "1 2\n3 0",
+    ],
+}  # fmt: skip
+FIGURES = {"zebra": (1, 4), "ordering": (4, 1), "graph": (0, 0), "arc": (4, 1)}
+"""By kind what the described scorers pay for wrongly, and what they miss."""
+
+
+def judged(kind: str, inside: str):
+    return judge_response(SOURCES[kind], f"<think>…</think>\n<answer>{inside}</answer>", TRUTHS[kind])
+
+
+@pytest.mark.parametrize(("kind", "inside"), [(kind, one) for kind, some in RIGHT.items() for one in some])
+def test_p04_right_answers_score_one(kind, inside):
+    verdict = judged(kind, inside)
+    assert (verdict.score, verdict.reason) == (1, Reason.CORRECT)
+
+
+@pytest.mark.parametrize(("kind", "inside"), [(kind, one) for kind, some in WRONG.items() for one in some])
+def test_p04_wrong_answers_score_less(kind, inside):
+    verdict = judged(kind, inside)
+    assert verdict.reason in (Reason.WRONG, Reason.MALFORMED, Reason.NO_ANSWER)
+    assert verdict.score < 1 if kind == "zebra" else verdict.score == 0
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_the_described_scorers_err_where_this_judge_does_not(kind):
+    scorer = getattr(described_scorers, kind)
+
+    def paid(inside: str) -> bool:
+        return scorer(f"<answer>{inside}</answer>", TRUTHS[kind]) == 1
+
+    assert (sum(map(paid, WRONG[kind])), sum(not paid(one) for one in RIGHT[kind])) == FIGURES[kind]
+    assert len(WRONG[kind]) + len(RIGHT[kind]) >= 12
+
+
+@pytest.mark.parametrize(
+    ("rows", "score"),
+    [
+        ([["1", "Eric", "tea"], ["2", "Anna", "water"]], 5 / 6),
+        ([["1", "Anna", "milk"], ["2", "Eric", "tea"]], 2 / 6),
+        ([[None, True, 1.5], ["x", "y", "z"]], 0),
+        ([["1", "Eric", "tea"]], 0),
+    ],
+)
+def test_a_zebra_puzzle_is_scored_by_cells_and_correct_only_as_a_whole(rows, score):
+    verdict = judged("zebra", json.dumps({"header": HEADER, "rows": rows}))
+    assert (verdict.score, verdict.reason) == (pytest.approx(score), Reason.WRONG)
+
+
+@pytest.mark.parametrize(
+    "text", ["K", "<answer>K", "K</answer>", "\\boxed{K}", "<Answer>K</Answer>", "</answer><answer>"]
+)
+def test_an_answer_needs_its_closed_tag(text):
+    assert TASK.verdict(text, '"K"').reason is Reason.NO_ANSWER
+
+
+def test_foreign_truths_are_read_in_every_form():
+    array = np.array([np.array(row, dtype=object) for row in ROWS], dtype=object)
+    forms = {
+        "zebra": [TRUTHS["zebra"], ONE_LINE, repr(TRUTHS["zebra"]), {"header": np.array(HEADER), "rows": array}],
+        "ordering": [
+            TRUTHS["ordering"],
+            json.dumps(TRUTHS["ordering"]),
+            "['bus', 'car', 'van']",
+            np.array(["bus", "car", "van"]),
+        ],
+        "graph": ["K", '"K"', "'K'", np.str_("K")],
+        "arc": [
+            TRUTHS["arc"],
+            "[[1, 2], [3, 0]]",
+            [[1.0, 2.0], [3.0, 0.0]],
+            np.array([[1, 2], [3, 0]]),
+            np.array([np.array([1, 2]), np.array([3, 0])]),
+        ],
+    }
+    for kind, values in forms.items():
+        for value in values:
+            truth = TASK.row_truth(value, {})
+            assert TASK.parse_truth(truth).kind == kind
+            assert TASK.row_truth(truth, {}) == truth
+            assert TASK.verdict(f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, np.nan, 5.5, True, [], {}, "", "{broken", [[]], [[1.5]], {"rows": [[None]]}, "a, b", b"K", 1j]
+)
+def test_p05_a_truth_that_cannot_be_read_is_refused(value):
+    with pytest.raises(UserError):
+        TASK.row_truth(value, {})
+    assert judge_response(SOURCES["graph"], "<answer>K</answer>", value).reason is Reason.ERROR
+
+
+def test_rows_of_others_load_as_they_are(tmp_path):
+    for kind, source in [
+        *SOURCES.items(),
+        ("arc", "logic__arcagi2"),
+        ("arc", "simulation__barc"),
+        ("arc", "logic__barc_1"),
+    ]:
+        row = {
+            "data_source": source,
+            "prompt": [{"role": "user", "content": "solve"}],
+            "ability": "logic",
+            "reward_model": {"style": "rule", "ground_truth": TRUTHS[kind]},
+            "extra_info": {"split": "train", "index": 0},
+        }
+        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+        truth = read_problems(tmp_path / "rows.parquet")["reward_model"].to_pylist()[0]["ground_truth"]
+        assert task_of(source) is TASK
+        assert judge_response(source, f"<answer>{RIGHT[kind][0]}</answer>", truth).score == 1
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_p04_hostile_answers_are_cheap(kind):
+    started = time.process_time()
+    for inside in (
+        "[" * 1_000_000, "-" * 20_000, "9" * 19_000, "1+" * 9_000 + "1", "<answer>" * 100_000, '{"rows": ' * 2000,
+        "[[" + "9" * 15_000 + "]]", "\x00", "\ud800", "{[1]: 2}", "__import__('os').getpid()", "not " * 5000 + "1",
+        "```\n" + "\n" * 200_000 + "x",
+        '{"rows": [[' + "1" * 10_000 + "]]}",
+    ):  # fmt: skip
+        assert judged(kind, inside).reason in (Reason.MALFORMED, Reason.WRONG, Reason.NO_ANSWER)
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("name", ["node_7", "New York", "7", 7, "x-1"])
+def test_a_node_may_have_a_longer_name(name):
+    truth = TASK.row_truth(name, {})
+    assert TASK.verdict(f"<answer>{name}</answer>", truth).reason is Reason.CORRECT
+    assert TASK.verdict("<answer>K</answer>", truth).reason is Reason.WRONG

@@ -1,0 +1,84 @@
+"""The judge of mathematics on labelled answers, beside the scorers that others use."""
+
+import json
+
+import pytest
+from math_answers import RIGHT, TEXTS, WRONG
+
+from compositionality.domains.math import TASK
+from compositionality.errors import UserError
+from compositionality.reward.pool import JudgeInput, JudgePool
+from compositionality.types import Reason
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    """Each labelled answer by the pool, gold and answer as key."""
+    items = [JudgeInput("math__x", f"so \\boxed{{{answer}}}", gold) for gold, answer in [*RIGHT, *WRONG]]
+    with JudgePool(1, timeout_s=10, max_error_rate=1.0) as pool:
+        return dict(zip([*RIGHT, *WRONG], pool.judge(items), strict=True))
+
+
+@pytest.mark.parametrize("case", RIGHT, ids=str)
+def test_p04_a_right_answer_is_right(verdicts, case):
+    assert verdicts[case].reason is Reason.CORRECT
+
+
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: str(case)[:60])
+def test_p04_a_wrong_answer_is_wrong_and_no_error(verdicts, case):
+    assert verdicts[case].reason in (Reason.WRONG, Reason.MALFORMED)
+    assert verdicts[case].score == 0
+
+
+@pytest.mark.parametrize(("text", "right"), TEXTS, ids=lambda value: str(value)[:40])
+def test_p04_only_a_marked_answer_counts(text, right):
+    assert (TASK.verdict(text, "5").reason is Reason.CORRECT) == right
+
+
+def test_rows_of_others_give_their_gold_answer():
+    assert TASK.row_truth("so 3*4=12 #### 12", {}) == "12"
+    assert TASK.row_truth(34, {}) == "34"
+    assert TASK.row_truth("So it is \\boxed{\\frac{1}{2}}.", {}) == "\\frac{1}{2}"
+    assert TASK.parse_truth(TASK.row_truth(["a", "b"], {})) == ["a", "b"]
+    assert TASK.verdict("\\boxed{b}", json.dumps(["a", "b"])).score == 1
+    for damaged in ("", " ", "{", "\\frac{1}{2", "1" * 500, '["a", 3'):
+        with pytest.raises(UserError):
+            TASK.parse_truth(damaged)
+
+
+@pytest.mark.full
+def test_fewer_mistakes_than_the_scorers_of_others(verdicts, capsys):
+    """Wrong answers taken, right ones refused: ours, PRIME's scorer (as verl has it), math-verify on the box alone."""
+    from math_verify import parse, verify
+    from verl.utils.reward_score import prime_math
+
+    def prime(gold, answer):
+        return bool(prime_math.compute_score(f"so \\boxed{{{answer}}}", gold)[0])
+
+    def math_verify(gold, answer):
+        return bool(verify(parse(f"${gold}$"), parse(f"\\boxed{{{answer}}}")))
+
+    hangs = (
+        "9^{9^{9",
+        "9**9",
+        "99999",
+        "int_0",
+        "(((((",
+        "77777",
+        "5!",
+        "^{99}",
+    )  # of which the others may never come back
+    easy = [(case, label) for cases, label in ((RIGHT, True), (WRONG, False)) for case in cases
+            if not any(part in case[1] for part in hangs)]  # fmt: skip
+    told = {}
+    for name, judge in (
+        ("ours", lambda *case: verdicts[case].score == 1),
+        ("PRIME", prime),
+        ("math-verify", math_verify),
+    ):
+        judged = [(judge(*case), label) for case, label in easy]
+        told[name] = (sum(got and not label for got, label in judged), sum(label and not got for got, label in judged))
+    with capsys.disabled():
+        print(f"\n{len(easy)} answers; (wrong ones taken, right ones refused): {told}")
+    assert told["ours"] == (0, 0)
+    assert min(sum(told["PRIME"]), sum(told["math-verify"])) > 0

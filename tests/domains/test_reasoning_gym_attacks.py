@@ -1,0 +1,171 @@
+"""Every data set of reasoning-gym: its own answers score 1, the attack corpus 0; the README has what was found."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compositionality.domains.reasoning_gym import forms
+from compositionality.domains.reasoning_gym.forms import is_antiderivative_text, is_polynomial_text
+from compositionality.errors import UserError
+from compositionality.reward.pool import JudgeInput, JudgePool
+from compositionality.tasks import find_task
+from compositionality.types import Reason
+
+pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full set-up only")
+
+import reasoning_gym_attacks as corpus
+
+README = Path(forms.__file__).parent / "README.md"
+SAMPLE = [
+    "boxnet",
+    "game_of_life_halting",
+    "number_sorting",
+    "spell_backward",
+    "string_insertion",
+    "syllogism",
+]
+
+
+@pytest.fixture(scope="module")
+def pools() -> Iterator[tuple[JudgePool, JudgePool]]:
+    ours, library = corpus.pools()
+    with ours, library:
+        yield ours, library
+
+
+def table() -> dict[str, str]:
+    """The README's rows by data set."""
+    rows = [line for line in README.read_text().splitlines() if line.startswith("| ") and line.count("|") == 7]
+    return {row.split()[1]: row for row in rows[1:]}
+
+
+def test_the_table_has_every_data_set_of_the_library() -> None:
+    assert list(table()) == corpus.datasets()
+    assert set(forms.FORMS) <= set(corpus.datasets())
+
+
+@pytest.mark.parametrize("dataset", SAMPLE)
+def test_p04_attacks_of_a_sample(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
+    row = corpus.measure(dataset, *pools)
+    assert not row.errors
+    assert row.line() == table()[dataset]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", sorted(set(corpus.datasets()) - set(SAMPLE)))
+def test_p04_attacks_of_all(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
+    row = corpus.measure(dataset, *pools)
+    assert not row.errors
+    assert row.line() == table()[dataset]
+
+
+def detour(gold: str) -> str:
+    """The first move, back again, and then the solution."""
+    disk, start, end = re.findall("[0-9]+", gold.splitlines()[0])
+    there = f"Move disk {disk} from Peg {start} to Peg {end}"
+    return f"{there}\nMove disk {disk} from Peg {end} to Peg {start}\n{gold}"
+
+
+ACCEPTED: dict[str, Callable[[str], str]] = {
+    "chain_sum": lambda gold: f"+{int(gold):,}.00",
+    "bitwise_arithmetic": lambda gold: gold.upper().replace("X", "x"),
+    "number_sorting": lambda gold: gold.replace("'", '"'),
+    "cryptarithm": lambda gold: ", ".join(reversed(gold.split(","))),
+    "polynomial_multiplication": lambda gold: gold.replace(" ", ""),
+    "simple_integration": lambda gold: gold.replace(" + C", " - C + 7"),
+    "knights_knaves": lambda gold: gold.removesuffix(".").replace(", and", " and"),
+    "tower_of_hanoi": detour,
+}
+
+
+@pytest.mark.parametrize("dataset", ACCEPTED)
+def test_right_answers_in_other_forms_are_right(dataset: str, pools: tuple[JudgePool, JudgePool]) -> None:
+    problem = corpus.problems_of(dataset)[0]
+    answer = ACCEPTED[dataset](json.loads(problem.ground_truth)["answer"])
+    item = JudgeInput(problem.data_source, f"<answer>{answer}</answer>", problem.ground_truth)
+    assert pools[0].judge([item])[0].reason is Reason.CORRECT, answer
+
+
+def test_p05_a_scorer_that_fails_is_an_error_only_if_it_fails_on_a_readable_answer_too(
+    pools: tuple[JudgePool, JudgePool],
+) -> None:
+    """The library's scorer raises KeyError for a move off the board, which is the model's doing; a board that is not
+    in the row is not."""
+    board = {"0.5_0.5": ["box_red"], "0.5_1.5": ["target_red"]}
+    metadata = {"source_dataset": "boxnet", "initial_state": board}
+    rows = [
+        json.dumps({"question": "", "answer": None, "metadata": one})
+        for one in (metadata, {**metadata, "initial_state": 0})
+    ]
+    answer = '<answer>[{"Agent[0.5, 0.5]": "move(box_red, square[1.5, 0.5])"}]</answer>'
+    verdicts = pools[0].judge([JudgeInput("reasoning_gym/boxnet", answer, row) for row in rows])
+    assert [verdict.reason for verdict in verdicts] == [Reason.MALFORMED, Reason.ERROR]
+
+
+@pytest.mark.parametrize(
+    ("text", "legal"),
+    [
+        ("-3*x**6/10 - 5*x**3/3 + C", True),
+        ("3*sin(2*x - 10)**4/4 + C", True),
+        ("sqrt(x)*E**(2*x) + x**(3/2)/0.5", True),
+        ("(x + 1)**(1/2)", True),
+        ("log(x) + pi*x", True),
+        ("Integral(x, x)", False),
+        ("x.diff", False),
+        ("__import__('os')", False),
+        ("9**9", False),
+        ("(9)**99**99", False),
+        ("((x + 1)**99)**99", False),
+        ("(x)**(9**9)", False),
+        ("x**2**99", False),
+        ("x(x)", False),
+        ("sin x", False),
+        ("exp", False),
+        ("9" * 16, False),
+        ("y", False),
+        ("", False),
+        ("٣*x", False),
+    ],
+)
+def test_p16_expressions_that_reach_sympy(text: str, legal: bool) -> None:
+    assert is_antiderivative_text(text, "x") is legal
+
+
+@pytest.mark.parametrize(
+    ("text", "legal"),
+    [
+        ("3204*z**5 - 7743*z**4 + z", True),
+        ("-z", True),
+        ("12 * z ** 2 * y", True),
+        ("z*(z + 1)", False),
+        ("z**9999", False),
+        ("z**2**2", False),
+        ("2**99*z", False),
+        ("w", False),
+        ("expand", False),
+        ("", False),
+        ("3 z", False),
+    ],
+)
+def test_p16_polynomials_that_reach_sympy(text: str, legal: bool) -> None:
+    assert is_polynomial_text(text, {"z", "y"}) is legal
+
+
+def test_the_forms_are_linear_in_long_answers() -> None:
+    entry = {"answer": "1", "question": "", "metadata": {"variable": "x", "variables": [], "puzzle": {"vertices": []}}}
+    for dataset in forms.FORMS:
+        for unit in ("1 ", "x", "(", "[1,", "A=1,", '"', "\n"):
+            started = time.process_time()
+            assert not forms.is_readable(dataset, unit * 500_000, entry)
+            forms.is_readable(dataset, unit * 500 + "!", entry)
+            assert time.process_time() - started < 2, (dataset, unit)
+
+
+def test_p18_a_data_set_that_cannot_be_made_says_so() -> None:
+    task = find_task("reasoning_gym")
+    with pytest.raises(UserError, match="Must specify at least one dataset"):
+        task.problem(task.modes["clean"].options(dataset="composite"), "train", 1, 0)

@@ -1,0 +1,157 @@
+"""The judge of predicted runs: JSON of CodeI/O, assertions of CRUXEval, rows of others, our own problems."""
+# ruff: noqa: E501 - one case a line
+
+import json
+from typing import Any
+
+import pytest
+
+from compositionality.domains.simulation import TASK
+from compositionality.domains.simulation.judge import judge_simulation, last_object, normal, same
+from compositionality.domains.simulation.task import KINDS, SimulationOptions
+from compositionality.errors import UserError
+from compositionality.tasks import task_of
+from compositionality.types import Reason
+
+OUTPUT = json.dumps({"output": {"total": 3, "ok": True}})
+INPUT = json.dumps({"input": {"n": 4}})
+RIGHT = '{"output": {"total": 3, "ok": true}}'
+PROGRAM = "def f(x):\n    return x + 1"
+ASKS_OUTPUT = json.dumps({"functional": PROGRAM, "call": "f(16)"})
+ASKS_INPUT = json.dumps({"functional": PROGRAM, "result": "17"})
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (f"```json\n{RIGHT}\n```", Reason.CORRECT),
+        (f"The last is {RIGHT}.", Reason.CORRECT),
+        (f'first {{"output": 1}} then {RIGHT}', Reason.CORRECT),
+        (f'{RIGHT} no: {{"output": 1}}', Reason.WRONG),
+        (f"an open {{ brace, then {RIGHT}", Reason.CORRECT),
+        (f"{RIGHT} {{}}", Reason.CORRECT),
+        (RIGHT.replace("true", '"True"'), Reason.CORRECT),
+        (RIGHT.replace("true", '"false"'), Reason.WRONG),
+        (json.dumps({"output": json.dumps({"total": 3, "ok": True})}), Reason.CORRECT),
+        (RIGHT.replace("3", "3.0"), Reason.CORRECT),
+        (RIGHT.replace("true", "1"), Reason.WRONG),
+        (RIGHT.replace("3", "true"), Reason.WRONG),
+        (RIGHT.replace("3", '"3"'), Reason.WRONG),
+        (RIGHT.replace(', "ok": true', ""), Reason.WRONG),
+        (RIGHT.replace("true}", 'true, "more": 1}'), Reason.WRONG),
+        (RIGHT.replace('"output"', '"input"'), Reason.MALFORMED),
+        ('{"total": 3, "ok": true}', Reason.MALFORMED),
+        (RIGHT.replace('"', "'"), Reason.MALFORMED),
+        (RIGHT[:-1], Reason.MALFORMED),
+        ("3", Reason.NO_ANSWER),
+        ('{"output": null}', Reason.WRONG),
+        (f"[{RIGHT}]", Reason.CORRECT),
+        (RIGHT + "x" * 30_000, Reason.MALFORMED),
+        ('{"a":' * 200_000, Reason.MALFORMED),
+        ('{"output": ' + "[" * 700 + "]" * 700 + "}", Reason.MALFORMED),
+        ('{"' * 500_000, Reason.MALFORMED),
+    ],
+)  # fmt: skip
+def test_json_answers(response: str, reason: Reason) -> None:
+    assert judge_simulation(response, OUTPUT).reason is reason
+
+
+def test_an_input_must_be_the_rows_where_no_program_is_known() -> None:
+    assert judge_simulation('{"input": {"n": 4}}', INPUT).score == 1
+    assert judge_simulation('{"input": {"n": 5}}', INPUT).reason is Reason.WRONG
+    assert judge_simulation('{"output": {"n": 4}}', INPUT).reason is Reason.MALFORMED
+
+
+def test_any_input_that_gives_the_output_counts_where_the_program_is_known() -> None:
+    program = "def transform(x):\n    return sorted(x)"
+    truth = json.dumps({"input": [2, 1], "program": program, "output": [1, 2]})
+    for value, reason in (
+        ("[2, 1]", Reason.CORRECT),
+        ("[1, 2]", Reason.CORRECT),
+        ("[1]", Reason.WRONG),
+        ("5", Reason.WRONG),
+    ):
+        assert judge_simulation(f'{{"input": {value}}}', truth).reason is reason, value
+
+
+@pytest.mark.parametrize(
+    ("truth", "line", "reason"),
+    [
+        (ASKS_OUTPUT, "assert f(16) == 17", Reason.CORRECT),
+        (ASKS_OUTPUT, "assert f( 16 )==17", Reason.CORRECT),
+        (ASKS_OUTPUT, "assert f(16) == 18", Reason.WRONG),
+        (ASKS_OUTPUT, "assert f(15) == 16", Reason.WRONG),
+        (ASKS_INPUT, "assert f(16) == 17", Reason.CORRECT),
+        (ASKS_INPUT, "assert f(x=16) == 17", Reason.CORRECT),
+        (ASKS_INPUT, "assert f(15) == 16", Reason.WRONG),
+        (ASKS_INPUT, "assert f(f(15)) == 17", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) == f(16)", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert True", Reason.MALFORMED),
+        (ASKS_INPUT, "assert f(x=1, x=1) == 17", Reason.MALFORMED),
+        (ASKS_INPUT, "assert f(__debug__=1) == 17", Reason.MALFORMED),
+        (ASKS_OUTPUT, "pass", Reason.MALFORMED),
+        (ASKS_OUTPUT, "f = lambda x: 18\nassert f(16) == 18", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) == 17 or True", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) == 18, exit()", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) == __import__('os').getpid()", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) <= 17", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert g(16) == 17", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(16) == ??", Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(" + "(" * 10_000, Reason.MALFORMED),
+        (ASKS_OUTPUT, "assert f(" + "-" * 15_000 + "1) == 1", Reason.MALFORMED),
+        (json.dumps({"functional": PROGRAM}), "assert f(1) == 2", Reason.CORRECT),
+    ],
+)  # fmt: skip
+def test_assertions(truth: str, line: str, reason: Reason) -> None:
+    assert judge_simulation(f"```python\n{line}\n```", truth).reason is reason
+
+
+def test_an_assertion_outside_a_block_is_no_answer() -> None:
+    assert judge_simulation("assert f(16) == 17", ASKS_OUTPUT).reason is Reason.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("ground_truth", "extra", "fields"),
+    [
+        ('"output": {"a": 1}', {}, {"output": {"a": 1}}),
+        ('"input": {"n": "[97]"}', {}, {"input": {"n": "[97]"}}),
+        ({"output": [1, 2]}, {}, {"output": [1, 2]}),
+        ('{"output": 3}', {}, {"output": 3}),
+        ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(16) == ??\n"}, {"functional": PROGRAM, "call": "f(16)"}),
+        ({"functional": PROGRAM}, {"original_prompt": f"{PROGRAM}\nassert f(??) == 17\n"}, {"functional": PROGRAM, "result": "17"}),
+        ({"functional": PROGRAM}, {}, {"functional": PROGRAM}),
+    ],
+)  # fmt: skip
+def test_rows_of_others(ground_truth: Any, extra: dict[str, str], fields: dict[str, Any]) -> None:
+    text = TASK.row_truth(ground_truth, extra)
+    assert json.loads(text) == fields
+    assert TASK.row_truth(text, extra) == text
+    TASK.parse_truth(text)
+
+
+@pytest.mark.parametrize("truth", ["{broken", "3", "[]", "{}", '{"functional": 3}', '"text"'])
+def test_damaged_truths_are_named(truth: str) -> None:
+    with pytest.raises(UserError, match="ground_truth"):
+        TASK.parse_truth(TASK.row_truth(truth, {}))
+
+
+@pytest.mark.parametrize("source", ["simulation__codeio", "simulation__cruxeval-i", "simulation__cruxeval"])
+def test_their_names(source: str) -> None:
+    assert task_of(source) is TASK
+
+
+def test_values_are_compared_by_kind() -> None:
+    assert normal({"a": ["TRUE", '[1, "{}"]', "x"]}) == {"a": [True, [1, {}], "x"]}
+    assert same([1, {"a": None}], [1.0, {"a": None}])
+    assert not same(True, 1)
+    assert not same([], {})
+    assert last_object("{" * 1_000_000) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_p04_gold_is_right_and_the_answer_of_another_problem_wrong(kind: str) -> None:
+    options = SimulationOptions(kind=kind)
+    problems = [TASK.problem(options, "test", 3, index) for index in range(4)]
+    for problem, other in zip(problems, problems[1:] + problems[:1], strict=True):
+        assert TASK.verdict(TASK.gold(problem), problem.ground_truth).score == 1
+        assert TASK.verdict(TASK.gold(other), problem.ground_truth).score == 0

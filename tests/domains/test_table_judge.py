@@ -1,0 +1,146 @@
+r"""The judge of table questions: labelled answers beside the described scorer, truths of others, our own questions."""
+
+import re
+import time
+
+import described_scorers
+import numpy as np
+import pytest
+
+from compositionality.domains.table import TASK
+from compositionality.domains.table.task import REGIONS, TableOptions
+from compositionality.errors import UserError
+from compositionality.reward import judge_response
+from compositionality.types import Reason
+
+RIGHT = [
+    ("12.5", "12.5"), ("1234", "1,234"), ("12.5", "12.5\\%"), ("12.5", "12.5%"), ("12.5", "\\$12.5"),
+    ("Rome|Oslo", "Oslo|Rome"), ("Rome|Oslo", " Oslo | Rome "), ("Rome", "rome."), ("Rome", "\\text{Rome}"),
+    ("0.3333333", "0.3333"), ("-5", "−5"), ("12 km", "12"), ("12 km", "12\\text{ km}"), ("3|3|4", "4|3|3"),
+    ("$1,234.50", "1234.5"), ("New York", "new   york"), ("12345.6", "12,346"), ("3 million", "3 million"),
+    ("$5", "5 dollars"), ("5", "5 dollars"), ("0.5", "\\frac{1}{2}"), ("5 million", "5,000,000"),
+    ("1,500,000", "1.5 million"),
+    ("12%", "12 percent"), ("a|2", "2.0|A"), ("10 km|7", "7|10"), ("2019", "2019.0"), ("2019", "2019.3"),
+]  # fmt: skip
+WRONG = [
+    ("$5", "5 euros"), ("5 million", "5,000"), ("5", "5 million"), ("0.5", "\\frac{2}{1}"), ("5 m", "5"),
+    ("12", "12 people"),
+    ("12.5", "0.125"), ("12.5", "1250"), ("12", "10+2"), ("12", "144**0.5"), ("12", "24/2"), ("Rome|Oslo", "Rome"),
+    ("3|4", "3|3|4"), ("3|3|4", "3|4|4"), ("3 million", "3"), ("5 kg", "5 g"), ("2020", "2019"), ("102", "10²"),
+    ("100", "__import__('os').getpid()"), ("Rome", "Rome or Oslo"), ("5", "5 or 6"), ("0", "0.0005"), ("$5", "€5"),
+    ("2019", "2020.0"), ("2019", "2.02e3"), ("2019", "2019.9"),
+    ("0.001", "0.0015"), ("5", "5q"), ("12", "1 2"), ("nan", "inf"), ("12", "12|"), ("Rome", "\\text{}"),
+]  # fmt: skip
+DESCRIBED = (6, 16)
+"""What the described scorer pays for wrongly, and what it misses."""
+
+
+def judged(truth: str, box: str):
+    return judge_response("table__hitab", f"So the answer is \\boxed{{{box}}}.", truth)
+
+
+@pytest.mark.parametrize(("truth", "box"), RIGHT)
+def test_p04_right_answers_score_one(truth, box):
+    assert judged(truth, box).reason is Reason.CORRECT
+
+
+@pytest.mark.parametrize(("truth", "box"), WRONG)
+def test_p04_wrong_answers_score_nothing(truth, box):
+    assert (judged(truth, box).score, judged(truth, box).reason) == (0, Reason.WRONG)
+
+
+def test_the_described_scorer_errs_where_this_judge_does_not():
+    def paid(truth: str, box: str) -> bool:
+        return described_scorers.table(f"\\boxed{{{box}}}", truth) == 1
+
+    assert (sum(paid(*one) for one in WRONG), sum(not paid(*one) for one in RIGHT)) == DESCRIBED
+
+
+@pytest.mark.parametrize("text", ["12", "<answer>12</answer>", "\\boxed{}", "\\boxed{12", "\\boxed 12", "Answer: 12"])
+def test_a_box_is_needed(text):
+    assert judge_response("table__multihier", text, "12").reason is Reason.NO_ANSWER
+
+
+def test_the_last_closed_box_counts_by_its_braces():
+    assert judged("12", "11} then \\boxed{12").reason is Reason.CORRECT
+    assert judged("12", "12} no, \\boxed{11").reason is Reason.WRONG
+    assert judged("12", "12} and {never \\boxed{closed").reason is Reason.WRONG
+    assert judge_response("table__hitab", "\\boxed{12} and \\boxed{13", "12").reason is Reason.CORRECT
+    assert judge_response("table__hitab", "{ \\{ \\boxed {\\text{Rome}}", "Rome").reason is Reason.CORRECT
+
+
+@pytest.mark.parametrize(
+    ("value", "answers"),
+    [
+        ("a|b", ("a", "b")), ("a | b", ("a", "b")), ("12", ("12",)), (12, ("12",)), (1.5, ("1.5",)),
+        (["a", "b"], ("a", "b")), ('["a", 2]', ("a", "2")), (np.array(["a"]), ("a",)), (np.float64(2.5), ("2.5",)),
+        ({"answers": ["a"]}, ("a",)), ("{broken", ("{broken",)),
+    ],
+)  # fmt: skip
+def test_foreign_truths_are_read_in_every_form(value, answers):
+    truth = TASK.row_truth(value, {})
+    assert TASK.parse_truth(truth) == answers
+    assert TASK.row_truth(truth, {}) == truth
+
+
+@pytest.mark.parametrize("value", [None, "", "a|", np.nan, [], [None], {"x": 1}, "x" * 3000, True, 1j])
+def test_p05_a_truth_that_cannot_be_read_is_refused(value):
+    with pytest.raises(UserError):
+        TASK.row_truth(value, {})
+
+
+def test_p04_hostile_answers_are_cheap():
+    started = time.process_time()
+    for text in (
+        "\\boxed{" * 150_000,
+        "\\boxed{" + "{" * 1_000_000,
+        "\\boxed{" + "9" * 1_000_000 + "}",
+        "\\boxed{" + "|" * 1999 + "}",
+        "\\boxed{a}" * 100_000,
+        "\\boxed" + " " * 1_000_000,
+        "\\boxed{" + "1e999" + "}",
+        "\\boxed{" + ",1" * 900 + "}",
+    ):
+        assert judge_response("table", text, "12").score == 0
+    assert time.process_time() - started < 5
+
+
+def test_generated_answers_follow_from_the_table_and_the_words():
+    """Every question is answered again from its prompt alone."""
+    options = TableOptions(levels=(1, 2, 3, 4), rows=6)
+    for split in ("train", "test"):
+        for index in range(120):
+            problem = TASK.problem(options, split, 0, index)
+            assert sorted(answer_again(problem.prompt)) == sorted(TASK.parse_truth(problem.ground_truth)), (
+                problem.prompt
+            )
+
+
+def answer_again(prompt: str) -> list[str]:
+    written, question = prompt.split("\n\n")
+    titles, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in written.splitlines()]
+    title = next(title for title in titles[2:] if f" {title} " in question or f" {title}?" in question)
+    figures = {row[0]: int(row[titles.index(title)]) for row in rows}
+    within = {region: {row[0]: figures[row[0]] for row in rows if row[1] == region} for region in REGIONS}
+    named = [city for city in re.findall(r"\w+", question) if city in figures]
+    region = re.search(r"region (\w+)", question)
+    chosen = within[region[1]] if region else figures
+    if "the difference between" in question:
+        return [str(abs(sum(within["North"].values()) - sum(within["South"].values())))]
+    if "largest figure for" in question and "smallest" in question:
+        return [str(max(chosen.values()) - min(chosen.values()))]
+    if "largest" in question or "smallest" in question:
+        extreme = (max if "largest" in question else min)(chosen.values())
+        return [city for city, figure in chosen.items() if figure == extreme]
+    if "total" in question:
+        return [str(sum(chosen.values()))]
+    if "Which cities" in question:
+        least = int(re.search(r"above (\d+)\?", question)[1])
+        return [city for city, figure in figures.items() if figure > least]
+    return [str(figures[named[0]] - figures[named[1]] if len(named) == 2 else figures[named[0]])]
+
+
+@pytest.mark.parametrize("change", [{"levels": ()}, {"levels": (5,)}, {"levels": (1, 1)}, {"rows": 3}, {"columns": 0}])
+def test_options_that_make_no_sense_are_refused(change):
+    with pytest.raises(UserError):
+        TASK.problem(TableOptions(**change), "train", 0, 0)
