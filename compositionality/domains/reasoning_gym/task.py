@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
 from compositionality.errors import UserError, check_installed
 from compositionality.tasks.answers import last_answer
+from compositionality.tasks.draws import key_bits
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem, Reason, Verdict
 
