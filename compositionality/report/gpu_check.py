@@ -41,10 +41,10 @@ from compositionality.rollout.forecast.need import GB, GPU, HOST, Need
 from compositionality.rollout.forecast.shape import shape_of_model
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.study.machine import machine, versions
-from compositionality.train.common.metrics import read_metrics
-from compositionality.train.common.ranks import free_port
 from compositionality.train.engines import settle_cluster
 from compositionality.train.forecast import of_verl, single
+from compositionality.train.launch import free_port
+from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml_mapping
 
 ROOT = Path(__file__).parents[2]

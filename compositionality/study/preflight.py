@@ -25,7 +25,7 @@ from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
 from compositionality.rollout.settings import CollectSettings
 from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
-from compositionality.train.common.chat_template import OWN, find_template
+from compositionality.train.chat_template import OWN, find_template
 from compositionality.train.engines import settle_attention
 from compositionality.train.forecast import single
 from compositionality.train.forecast.batch import Tail

@@ -13,13 +13,13 @@ from compositionality.errors import UserError
 from compositionality.rollout.forecast.machine import Machine
 from compositionality.rollout.forecast.need import DISK, GPU, Need, check_needs
 from compositionality.rollout.forecast.shape import ModelShape, pinned_bytes, shape_of, shape_of_model
-from compositionality.train.common.ranks import RunSettings
 from compositionality.train.forecast import activations, check
 from compositionality.train.forecast.activations import Pass
 from compositionality.train.forecast.batch import BatchSize, Tail, largest_of_single, largest_of_verl
 from compositionality.train.forecast.disk import run_bytes
 from compositionality.train.forecast.single import Ranks
 from compositionality.train.forecast.states import Sharing, gathered, parked_between, states
+from compositionality.train.launch import RunSettings
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "vocab_size": 2048, "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4,
@@ -98,8 +98,8 @@ def test_p22_activations_and_logits_of_verl(
 
 
 def test_p22_weights_gradients_and_adam() -> None:
-    from compositionality.train.common.settings import OptimSettings
     from compositionality.train.policy import new_optimizer
+    from compositionality.train.settings import OptimSettings
 
     shape, model = make_model(64, 4, checkpointing=False)
     optimizer = new_optimizer(model, OptimSettings(lr=1e-3))
@@ -153,8 +153,8 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
     ("rows", "limit", "budget"), [(128, 256, 4096), (8, 900, 512), (40, 64, 16384), (300, 70, 1000)]
 )
 def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, limit: int, budget: int) -> None:
-    from compositionality.train.common.batches import micro_batches
-    from compositionality.train.common.chat_rows import ChatRow
+    from compositionality.train.batches import micro_batches
+    from compositionality.train.chat_rows import ChatRow
 
     bound = largest_of_single(rows, limit, budget).computed
     for seed in range(20):

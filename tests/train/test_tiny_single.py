@@ -9,7 +9,7 @@ from compositionality.config.profile import layers_of, load_profile, profile_nam
 from compositionality.data.artefact import read_manifest
 from compositionality.errors import UserError
 from compositionality.tasks.string.clean import StringGenerator, StringOptions
-from compositionality.train.common.processes import join_mesh
+from compositionality.train.dist import join_mesh
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.grpo_settings import check_settings as check_grpo
 from compositionality.train.sft_settings import SftSettings

@@ -73,7 +73,7 @@ def cut_by_verl(lengths: Sequence[int], budget: int) -> list[list[int]]:
 def largest_of_single(rows: int, limit: int, budget: int) -> BatchSize:
     """The largest micro-batch of the single-file trainers: padded rows within the budget, or one row.
 
-    (``micro_batches`` in train/grpo.py and train/common/batches.py.)
+    (``micro_batches`` in train/grpo.py and train/batches.py.)
     """
     widths = {count: limit if count == 1 else min(limit, budget // count) for count in range(1, rows + 1)}
     found = [BatchSize(count, count * width, width, packed=False) for count, width in widths.items()]

@@ -8,11 +8,11 @@ from compositionality.gpus import count_gpus
 from compositionality.rollout.forecast.machine import this_machine
 from compositionality.rollout.forecast.need import DISK, Need, check_needs
 from compositionality.rollout.forecast.shape import ModelShape, shape_of_model
-from compositionality.train.common.ranks import RunSettings, world_size
-from compositionality.train.common.settings import MeshSettings
 from compositionality.train.forecast import single
 from compositionality.train.forecast.single import Ranks
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.launch import RunSettings, world_size
+from compositionality.train.settings import MeshSettings
 from compositionality.train.sft_settings import SftSettings
 
 

@@ -6,13 +6,13 @@ from compositionality.rollout.forecast.check import SEQUENCES, TOKENS
 from compositionality.rollout.forecast.need import DISK, GPU, HOST, Need
 from compositionality.rollout.forecast.sampling import CONTEXT, PYTHON, Vllm, builtin_need
 from compositionality.rollout.forecast.shape import BYTES, ModelShape
-from compositionality.train.common.settings import MeshSettings, ModelSettings
 from compositionality.train.forecast import host
 from compositionality.train.forecast.activations import Pass, parts
 from compositionality.train.forecast.batch import BatchSize, largest_of_single
 from compositionality.train.forecast.disk import run_parts
 from compositionality.train.forecast.states import Sharing, gathered, states, trained_share
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.settings import MeshSettings, ModelSettings
 from compositionality.train.sft_settings import SftSettings
 
 
