@@ -1,4 +1,4 @@
-"""Our judge beside reasoning-gym's: its gold answers are accepted; ``-s`` prints what its own scorer pays for."""
+"""Our judge beside reasoning-gym's; ``-s`` prints what its own scorer pays for."""
 
 import json
 import subprocess
@@ -11,17 +11,6 @@ from countdown_attacks import CHEATS, FAIR, Attack
 from compositionality.tasks.countdown.judge import judge_countdown
 
 pytest.importorskip("reasoning_gym", reason="reasoning-gym comes with the full set-up only")
-
-
-@pytest.mark.parametrize("level", [2, 3, 4, 5])
-def test_all_gold_answers_of_the_library_are_accepted(level: int) -> None:
-    from compositionality.tasks.countdown.task import TASK, CountdownPaperOptions
-
-    for problem in TASK.problems(CountdownPaperOptions((level,)), "train", 0, 512):
-        expression = problem.metadata["expression"]
-        assert judge_countdown(f"<answer>{expression}</answer>", problem.ground_truth).score == 1, expression
-        longer = f"<answer>{expression} + 0</answer>"
-        assert judge_countdown(longer, problem.ground_truth).reason == "wrong_numbers"
 
 
 @pytest.mark.slow

@@ -37,6 +37,8 @@ def test_the_papers_problems_are_solvable_and_their_gold_answers_right(level: in
         assert solve(truth["numbers"], truth["target"])
         gold = text_answer(problem.metadata["expression"])
         assert find_judge(problem.data_source)(gold, problem.ground_truth).reason == Reason.CORRECT
+        longer = text_answer(f"{problem.metadata['expression']} + 0")
+        assert find_judge(problem.data_source)(longer, problem.ground_truth).reason == Reason.WRONG_NUMBERS
         assert find_judge(problem.data_source)(problem.prompt, problem.ground_truth).score == 0
 
 

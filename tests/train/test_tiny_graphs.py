@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from compositionality.tasks.igsm.generate import BINS, bin_of, template_of
+from compositionality.tasks.igsm.generate import BINS, bin_of, draw_item, template_of
 from compositionality.tasks.igsm.reader import nouns_of, read_prompt
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.graphs import DEEPEST, GraphText, quantity_tokens
@@ -43,7 +43,7 @@ def test_problems_are_short_right_and_none_of_a_test() -> None:
     levels = Counter[int]()
     rng = Random(3)
     for _ in range(200):
-        found = TEXT.problems.item("train", 1, rng.randrange(2**40)).problem
+        found = draw_item(TEXT.options, "train", 1, rng.randrange(2**40)).problem
         levels[found.level] += 1
         assert bin_of(found, found.level, template_of(found)) in BINS["train"]
     assert set(levels) == set(range(1, DEEPEST + 1))
