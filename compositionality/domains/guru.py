@@ -145,8 +145,8 @@ def check(settings: PrepareGuruSettings, *, dry: bool = False) -> None:
 
 
 def _recipe(settings: PrepareGuruSettings) -> Recipe:
-    without_effect, files = ("files", "output", "workers", "force"), named_files(settings.files)
-    shown = {key: value for key, value in asdict(settings).items() if key not in without_effect}
+    left_out, files = ("files", "output", "workers", "force"), named_files(settings.files)
+    shown = {key: value for key, value in asdict(settings).items() if key not in left_out}
     names = name_inputs("files", files)
     return Recipe(STEP, {**shown, "files": names}, dict(zip(names, files, strict=True)))
 
