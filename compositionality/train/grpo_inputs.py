@@ -11,8 +11,8 @@ from compositionality.train.common.lora import check_adapters
 from compositionality.train.common.metrics import entropies
 from compositionality.train.common.prompt_stream import TokenizedProblem, tokenize_problems
 from compositionality.train.common.settings import check_split
-from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
+from compositionality.train.memory import check_training
 from compositionality.train.rows import row_format
 
 
@@ -54,5 +54,5 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     val_problems = tokenize_problems(held_out, *read, limit, row_format(settings))
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
-    check_grpo(settings)
+    check_training(settings)
     return GrpoInputs(model, problems, val_problems, followed)

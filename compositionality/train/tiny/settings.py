@@ -21,7 +21,7 @@ from compositionality.tasks.string.prior import prior_functions
 from compositionality.train.common.ranks import RunSettings, world_size
 from compositionality.train.common.run_folder import flatten
 from compositionality.train.common.settings import FloatType, MeshSettings, OptimSettings, check_mesh
-from compositionality.train.forecast.check import check_pretraining
+from compositionality.train.memory import check_here, pretraining_needs, ranks_of
 from compositionality.train.sft_settings import SftTrainerSettings
 from compositionality.train.tiny.corpus import Corpus, Mix, corpus_tokenizer
 from compositionality.train.tiny.model import TinyConfig, tiny_shape
@@ -67,8 +67,9 @@ def check(settings: PretrainSettings) -> Recipe:
     """Return the recipe. UserError for what no run can have, this machine cannot hold, or replaces a result."""
     recipe = make_recipe(settings)
     model, packing = tiny_shape(settings.model, len(corpus_tokenizer(settings.mix))), settings.packing
-    out = progress_path(Path(settings.output))
-    check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run)
+    ranks = ranks_of(settings.run)
+    needs = pretraining_needs(model, settings.mesh, settings.dtype, packing.rows, packing.length, ranks)
+    check_here(needs, progress_path(Path(settings.output)), settings.run.device)
     check_target(Path(settings.output), recipe, force=settings.force)
     return recipe
 

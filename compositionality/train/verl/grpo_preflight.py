@@ -13,8 +13,8 @@ from compositionality.rollout.model_folder import ModelFolder, check_context, ch
 from compositionality.rollout.prompts import readable
 from compositionality.train.common.chat_rows import check_generation_prompt
 from compositionality.train.common.prompt_stream import check_problems_last, tokenize_prompts
-from compositionality.train.forecast.check import check_verl_grpo
 from compositionality.train.rows import row_format_of_run
+from compositionality.train.verl.memory import check_training
 from compositionality.train.verl.preflight import check_targets, verls_refusals
 
 
@@ -106,7 +106,7 @@ def check_everything(config: DictConfig) -> None:
     ]
     if is_to_be_checked(*config.run.train_files, dry=dry):
         check_amount(config, sum(rows[: len(config.run.train_files)]))
-    check_verl_grpo(config)
+    check_training(config)
     if config.run.ray_address and not dry:  # a dry run may be for another machine
         run = config.run
         files = map(Path, [run.model, *run.train_files, *run.val_files])

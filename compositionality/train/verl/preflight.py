@@ -16,7 +16,7 @@ from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.common.chat_rows import Lengths, check_template, measure, read_rows
 from compositionality.train.common.lora import check_adapters
 from compositionality.train.common.settings import LoraSettings
-from compositionality.train.forecast.check import check_verl_sft
+from compositionality.train.verl.memory import check_training
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
 
@@ -103,4 +103,4 @@ def check_model_and_data(config: DictConfig) -> None:
         if rows < batch:
             files = ", ".join(config.run.train_files)
             raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
-    check_verl_sft(config)
+    check_training(config)

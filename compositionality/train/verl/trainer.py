@@ -22,7 +22,7 @@ from verl.utils.dataset.rl_dataset import collate_fn
 from compositionality.data.artefact import remove, write_text
 from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.rollout.forecast.shape import shape_of_model
+from compositionality.rollout.model_folder import shape_of_model
 from compositionality.train.common.checkpoints import (
     complete_steps,
     folder,
