@@ -175,18 +175,16 @@ def _read_json(path: Path, missing: str) -> dict[str, Any]:
 
 def _check_weights(path: Path) -> None:
     index = path / "model.safetensors.index.json"
-    names = _indexed_files(index) if index.is_file() else {file.name for file in path.glob("*.safetensors")}
+    names = {file.name for file in path.glob("*.safetensors")}
+    if index.is_file():
+        files = _read_json(index, "no weights").get("weight_map")
+        if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+            raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
+        names = set(files.values())
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
     for name in sorted(names):
         _check_safetensors(path / name)
-
-
-def _indexed_files(index: Path) -> set[str]:
-    files = _read_json(index, "no weights").get("weight_map")
-    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
-    return set(files.values())
 
 
 def _check_safetensors(path: Path) -> None:
