@@ -8,7 +8,7 @@ min_correct_ratio (0) and less than max_correct_ratio (1) of the completions are
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.mixed import FilterProblemsSettings, check, filter_problems
+from compositionality.rft.filter import FilterProblemsSettings, check_problems, filter_problems
 
 if __name__ == "__main__":
-    run(FilterProblemsSettings, filter_problems, __doc__, check=lambda settings: check(settings, dry=True))
+    run(FilterProblemsSettings, filter_problems, __doc__, check=lambda settings: check_problems(settings, dry=True))

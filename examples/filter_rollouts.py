@@ -15,7 +15,7 @@ tokenizer does not write back (always of half-written ones, U+FFFD), duplicate, 
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.filter import FilterSettings, check, filter_rollouts
+from compositionality.rft.filter import FilterSettings, check_rollouts, filter_rollouts
 
 if __name__ == "__main__":
-    run(FilterSettings, filter_rollouts, __doc__, check=lambda settings: check(settings, dry=True))
+    run(FilterSettings, filter_rollouts, __doc__, check=lambda settings: check_rollouts(settings, dry=True))

@@ -9,7 +9,7 @@ in both train and test always is.
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.merge import MergeSettings, check, merge_data
+from compositionality.rft.tables import MergeSettings, check_merge, merge_data
 
 if __name__ == "__main__":
-    run(MergeSettings, merge_data, __doc__, check=check)
+    run(MergeSettings, merge_data, __doc__, check=check_merge)

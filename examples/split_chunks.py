@@ -10,7 +10,7 @@ problems are those that a finished run of RL was asked, in its order.
 """
 
 from compositionality.config.cli import run
-from compositionality.rft.chunks import ChunkSettings, check, split_chunks
+from compositionality.rft.tables import ChunkSettings, check_chunks, split_chunks
 
 if __name__ == "__main__":
-    run(ChunkSettings, split_chunks, __doc__, check=lambda settings: check(settings, dry=True))
+    run(ChunkSettings, split_chunks, __doc__, check=lambda settings: check_chunks(settings, dry=True))

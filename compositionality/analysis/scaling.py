@@ -227,7 +227,7 @@ def _read_csv(path: Path, resource: str) -> pd.DataFrame:
 
 
 def _read_run(name: str, folder: Path, resource: str, metric: str) -> pd.DataFrame:
-    from compositionality.rollout.forecast.shape import shape_of_model
+    from compositionality.rollout.model_folder import shape_of_model
 
     rows = pd.DataFrame(read_metrics(folder / "metrics.jsonl"))
     if rows.empty:

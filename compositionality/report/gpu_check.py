@@ -34,16 +34,15 @@ from compositionality.data.parquet import write_table
 from compositionality.data.problems import read_problems
 from compositionality.errors import UserError, without_secrets
 from compositionality.gpus import VISIBLE, driver, installed_gpus, visible_gpus, why_no_gpu
+from compositionality.memory import GB, GPU, HOST, Need
 from compositionality.ranges import NonEmptyStr, OneOf, PositiveInt, check_ranges
 from compositionality.report.record import without_places
-from compositionality.rollout.forecast.check import sampling_needs
-from compositionality.rollout.forecast.need import GB, GPU, HOST, Need
-from compositionality.rollout.forecast.shape import shape_of_model
-from compositionality.rollout.model_folder import resolve_model
+from compositionality.rollout.engines.factory import sampling_needs
+from compositionality.rollout.model_folder import resolve_model, shape_of_model
 from compositionality.study.machine import machine, versions
 from compositionality.train.engines import settle_cluster
-from compositionality.train.forecast import of_verl, single
 from compositionality.train.launch import free_port
+from compositionality.train.memory import Ranks, training_needs
 from compositionality.train.metrics import read_metrics
 from compositionality.yaml_files import read_yaml_mapping
 
@@ -390,11 +389,11 @@ def needs_of(step: CheckStep, *, gpu: bool) -> list[Need]:
     settings = parse(schema_of(entry_point), words, layers_of(profile.removeprefix("profile="), entry_point))
     if step.kind == "rollouts":
         return sampling_needs(settings, shape_of_model(step.model or ""), settings.max_prompt_tokens, gpu=gpu)
-    shape, sft = shape_of_model(step.model or ""), step.kind == "sft"
+    shape = shape_of_model(step.model or "")
     settle_cluster(settings, imagined=True)
     if settings.engine == "single":
-        needs = single.sft_needs if sft else single.grpo_needs
-        return needs(settings, shape, single.Ranks(settings.run.processes or 1, gpu=gpu))
+        return training_needs(settings, shape, Ranks(settings.run.processes or 1, gpu=gpu))
+    from compositionality.train.verl import memory
     from compositionality.train.verl.configure import grpo_config, sft_config
 
-    return of_verl.sft_needs(sft_config(settings), shape) if sft else of_verl.grpo_needs(grpo_config(settings), shape)
+    return memory.training_needs(sft_config(settings) if step.kind == "sft" else grpo_config(settings), shape)

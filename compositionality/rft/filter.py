@@ -1,4 +1,7 @@
-"""The rejection filter: judged rollouts in, rows for supervised fine-tuning out. Streams prompt by prompt."""
+"""Judged rollouts in; out rows for SFT (the rejection filter), or the problems that a model solves now and then.
+
+Both stream prompt by prompt.
+"""
 
 import hashlib
 import heapq
@@ -24,10 +27,12 @@ from compositionality.data.artefact import (
     new_artefact,
     tree_hash,
 )
+from compositionality.data.parquet import write_table
 from compositionality.data.problems import RowFormat, problem_of, read_problems
 from compositionality.errors import UserError
 from compositionality.ranges import (
     REQUIRED,
+    Fraction,
     FractionBelowOne,
     NonEmptyStr,
     NonNegativeInt,
@@ -37,18 +42,30 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.reward.function import INPUT
-from compositionality.rft import rows as sft
-from compositionality.rft.rules import KEPT, Candidate, FilterRules, OutcomeCounts, decide, print_facts
+from compositionality.rft.rows import (
+    KEPT,
+    SCHEMA,
+    Candidate,
+    FilterRules,
+    OutcomeCounts,
+    decide,
+    print_facts,
+    prompt_key,
+    strip_end_of_turn,
+    to_table,
+)
 from compositionality.rollout.model_folder import load_tokenizer, resolve_model
 from compositionality.rollout.prompts import lost_characters
-from compositionality.rollout.store import read_by_problem, rollout_manifest
+from compositionality.rollout.store import check_answers, read_by_problem, rollout_manifest
 from compositionality.tasks.registry import known_task
 from compositionality.types import Message, Reason
 
-STEP = "filter_rollouts"
-BATCH = 4096
+BATCH = 4096  # rows in memory
 REPLACEMENT = "\ufffd"
 """What every tokenizer decodes a half-written character to; none encodes it to what was sampled."""
+
+
+# ---- rows for SFT
 
 
 @dataclass
@@ -71,7 +88,6 @@ class FilterSettings:
     force: bool = False  # replace a result that was made from something else
 
     def rules(self) -> FilterRules:
-        """The rules for single completions."""
         return FilterRules(
             self.max_correct_ratio, self.max_per_prompt, self.max_tokens, self.max_length, self.deduplicate
         )
@@ -92,8 +108,8 @@ def filter_rollouts(settings: FilterSettings) -> Path:
 
     UserError for rollouts of another problem file, settings out of range, or if nothing passes.
     """
-    check(settings)
-    output, recipe = Path(settings.output), _recipe(settings)
+    check_rollouts(settings)
+    output, recipe = Path(settings.output), _rollouts_recipe(settings)
     with exclusive(output):
         if is_done(output, recipe, force=settings.force):
             print(f"{output} is already there")
@@ -107,8 +123,8 @@ def filter_rollouts(settings: FilterSettings) -> Path:
     return output
 
 
-def check(settings: FilterSettings, *, dry: bool = False) -> None:
-    """UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
+def check_rollouts(settings: FilterSettings, *, dry: bool = False) -> None:
+    """Raise UserError for settings out of range, or rollouts of another problem file; ``dry``: of what is there."""
     if not settings.rollouts:
         raise UserError("rollouts: give at least one folder, as rollouts=[FOLDER,...]")
     check_ranges(settings)
@@ -125,27 +141,30 @@ def check(settings: FilterSettings, *, dry: bool = False) -> None:
         if manifest.inputs.get("problems", problems) != problems:
             raise UserError(f"{folder}: its rollouts are of another problem file than {settings.problems}")
     if settings.tokenizer is None or is_to_be_checked(settings.tokenizer, dry=dry):
-        check_target(Path(settings.output), _recipe(settings), force=settings.force)
+        check_target(Path(settings.output), _rollouts_recipe(settings), force=settings.force)
 
 
-def _recipe(settings: FilterSettings) -> Recipe:
+def _rollouts_recipe(settings: FilterSettings) -> Recipe:
     apart = ("rollouts", "problems", "output", "tokenizer", "force")
     names = name_inputs("rollouts", settings.rollouts)
     inputs = {**dict(zip(names, map(Path, settings.rollouts), strict=True)), "problems": Path(settings.problems)}
     if settings.tokenizer is not None:
         inputs["tokenizer"] = resolve_model(settings.tokenizer)
     kept = {key: value for key, value in asdict(settings).items() if key not in apart}
-    return Recipe(STEP, {**kept, "rollouts": names}, inputs)  # in the order of the rows
+    return Recipe("filter_rollouts", {**kept, "rollouts": names}, inputs)  # in the order of the rows
 
 
 def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
-    """Write the data set into ``folder``; returns the figures for its manifest."""
-    problems = read_problems(Path(settings.problems), RowFormat(any_source=_has_own_reward(settings)))
+    """Write the data set into ``folder``; return the figures for its manifest."""
+    made_of = (name for rollouts in settings.rollouts for name in rollout_manifest(Path(rollouts)).inputs)
+    own_reward = any(name.startswith(INPUT) for name in made_of)  # it judges problems of any data source
+    problems = read_problems(Path(settings.problems), RowFormat(any_source=own_reward))
     state = _State(settings, None if settings.tokenizer is None else load_tokenizer(settings.tokenizer))
     kept_file = folder / "kept.parquet"
-    with pq.ParquetWriter(kept_file, sft.SCHEMA, compression="zstd") as writer:
-        for batch in _batches(_kept_rows(problems, state)):
-            writer.write_table(sft.to_table(batch))
+    with pq.ParquetWriter(kept_file, SCHEMA, compression="zstd") as writer:
+        rows = _kept_rows(problems, state)
+        while batch := list(islice(rows, BATCH)):
+            writer.write_table(to_table(batch))
     facts = state.counts.facts()
     if not state.keys:
         print_facts(facts)
@@ -160,19 +179,13 @@ def _filter(settings: FilterSettings, folder: Path) -> dict[str, Any]:
     if count < (settings.val_prompts or 0):
         print(f"val_prompts={settings.val_prompts}: {count}, since only {len(keys)} prompts have a kept response")
     validation = validation_keys(keys, count, settings.seed)
-    rows = _split(kept_file, {number for number, key in state.keys.items() if key in validation})
+    counts = _split(kept_file, {number for number, key in state.keys.items() if key in validation})
     kept_file.unlink()
-    return {**facts, "rows": rows, "val_prompts": count}
-
-
-def _has_own_reward(settings: FilterSettings) -> bool:
-    """Whether a reward function has judged rollouts, which then may be of any data source."""
-    made_of = (name for folder in settings.rollouts for name in rollout_manifest(Path(folder)).inputs)
-    return any(name.startswith(INPUT) for name in made_of)
+    return {**facts, "rows": counts, "val_prompts": count}
 
 
 def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
-    """SFT rows of all kept completions, prompt by prompt; every outcome is counted."""
+    """Yield SFT rows of all kept completions, prompt by prompt; count every outcome."""
     settings = state.settings
     for number, rollouts in _grouped([Path(path) for path in settings.rollouts]):
         if not 0 <= number < problems.num_rows:
@@ -185,19 +198,25 @@ def _kept_rows(problems: pa.Table, state: _State) -> Iterator[dict[str, Any]]:
         state.counts.add(problem["group"], problem["level"], skills, outcomes)
         for index, (candidate, outcome) in enumerate(zip(candidates, outcomes, strict=True)):
             if outcome == KEPT:
-                state.keys[number] = sft.prompt_key(prompt)
-                yield _row(number, problem, prompt, candidate.text, index, skills)
+                state.keys[number] = prompt_key(prompt)
+                extra = {key: (problem["extra_info"] or {}).get(key) for key in ("index", "split")}
+                yield {
+                    "messages": [*prompt, {"role": "assistant", "content": candidate.text}],
+                    **{key: problem[key] for key in ("data_source", "level", "group")},
+                    "problem": number,
+                    "extra_info": {**extra, "sample": index, "skills": skills},
+                }
 
 
 def _grouped(folders: Sequence[Path]) -> Iterator[tuple[int, list[Mapping[str, Any]]]]:
-    """(problem, its rollout rows from all folders), in the order of problems."""
+    """Yield (problem, its rollout rows from all folders), in the order of problems."""
     streams = heapq.merge(*(read_by_problem(folder) for folder in folders), key=itemgetter(0))
     for number, tables in groupby(streams, key=itemgetter(0)):
         yield number, [row for _, table in tables for row in table.to_pylist()]
 
 
 def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
-    """The prompt's turns, user turns without definitions if they are to be hidden."""
+    """Return the prompt's turns, user turns without definitions if they are to be hidden."""
     task, turns = known_task(problem["data_source"]), list[Message]()
     for turn in problem["prompt"]:
         content = task.hide_definitions(turn["content"]) if hidden and turn["role"] == "user" else turn["content"]
@@ -206,8 +225,8 @@ def _prompt(problem: Mapping[str, Any], *, hidden: bool) -> list[Message]:
 
 
 def _candidate(row: Mapping[str, Any], prompt: list[Message], tokenizer: Any) -> Candidate:
-    """A rollout's row with what the rules ask of its text; ``tokenizer`` (None: not given) measures it."""
-    text = sft.strip_end_of_turn(row["response"])
+    """Return a rollout's row with what the rules ask of its text; ``tokenizer`` (None: not given) measures it."""
+    text = strip_end_of_turn(row["response"])
     length, lost = 0, REPLACEMENT in text
     if tokenizer is not None and row["reason"] == Reason.CORRECT:
         chat = tokenizer.apply_chat_template([*prompt, {"role": "assistant", "content": text}], tokenize=False)
@@ -216,56 +235,26 @@ def _candidate(row: Mapping[str, Any], prompt: list[Message], tokenizer: Any) ->
     return Candidate(text, row["n_tokens"], row["finish_reason"], row["reason"], length, lost)
 
 
-def _row(
-    number: int, problem: Mapping[str, Any], prompt: list[Message], text: str, sample: int, skills: list[str]
-) -> dict[str, Any]:
-    extra = problem["extra_info"] or {}
-    return {
-        "messages": [*prompt, {"role": "assistant", "content": text}],
-        **{key: problem[key] for key in ("data_source", "level", "group")},
-        "problem": number,
-        "extra_info": {
-            **{key: extra.get(key) for key in ("index", "split")},
-            "sample": sample,
-            "skills": skills,
-        },
-    }
-
-
-def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 # ---- the split by prompt
 
 
 def validation_keys(keys: Collection[str], count: int, seed: int) -> set[str]:
-    """The ``count`` prompts of ``keys`` for validation: those with the lowest seeded hash, in any order."""
-    return set(sorted(set(keys), key=lambda key: _rank(key, seed))[:count])
+    """Return the ``count`` prompts of ``keys`` for validation: those with the lowest seeded hash, in any order."""
+    return set(sorted(set(keys), key=lambda key: hashlib.sha256(f"{seed}/{key}".encode()).hexdigest())[:count])
 
 
 def validation_count(n_prompts: int, val_prompts: int | None, val_fraction: float) -> int:
-    """How many of ``n_prompts`` ≥ 1 to set aside, so that one stays to train on: ``val_prompts`` or, if it is None, the
-    given share, at least one if that is above zero.
+    """Return how many of ``n_prompts`` ≥ 1 to set aside, so that one stays to train on.
+
+    ``val_prompts`` or, if it is None, the given share, at least one if that is above zero.
     """
     if val_prompts is None:
         val_prompts = max(1, round(val_fraction * n_prompts)) if val_fraction else 0
     return min(val_prompts, n_prompts - 1)
 
 
-def _rank(key: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed}/{key}".encode()).hexdigest()
-
-
 def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
-    """Second pass: write the kept rows to train.parquet and, if wanted, test.parquet; returns their row counts."""
+    """Write the kept rows to train.parquet and, if wanted, test.parquet; return their row counts."""
     rows = {"train": 0, "test": 0}
     names = ("train", "test") if validation else ("train",)
     held_out = pa.array(sorted(validation), pa.int64())
@@ -273,14 +262,90 @@ def _split(kept_file: Path, validation: set[int]) -> dict[str, int]:
         kept = stack.enter_context(pq.ParquetFile(kept_file))
         paths = {name: kept_file.with_name(f"{name}.parquet") for name in names}
         writers = {
-            name: stack.enter_context(pq.ParquetWriter(path, sft.SCHEMA, compression="zstd"))
+            name: stack.enter_context(pq.ParquetWriter(path, SCHEMA, compression="zstd"))
             for name, path in paths.items()
         }
         for batch in kept.iter_batches(BATCH):
-            table = pa.Table.from_batches([batch], schema=sft.SCHEMA)
+            table = pa.Table.from_batches([batch], schema=SCHEMA)
             in_test = pc.is_in(table["problem"], held_out)
             for name, writer in writers.items():
                 part = table.filter(in_test if name == "test" else pc.invert(in_test))
                 rows[name] += part.num_rows
                 writer.write_table(part)
     return rows
+
+
+# ---- problems
+
+
+@dataclass
+class FilterProblemsSettings:
+    """Settings of ``filter_problems``."""
+
+    rollouts: Path = REQUIRED  # folder of collect_rollouts, several completions a problem
+    problems: Path = REQUIRED  # the problem file that they answer
+    output: Path = REQUIRED  # the problems that are kept, a parquet file
+    min_correct_ratio: Fraction = 0.0  # keep problems of which a larger share of completions is right …
+    max_correct_ratio: Fraction = 1.0  # … and a smaller one than this
+    force: bool = False  # replace a result that was made from something else
+
+
+def filter_problems(settings: FilterProblemsSettings) -> Path:
+    """Write ``output``, rows of ``problems`` as they are; print how many. UserError if none is left."""
+    check_problems(settings)
+    output, recipe = settings.output, _problems_recipe(settings)
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        problems, facts = read_problems(settings.problems), dict[str, Any]()
+        kept = _solved_now_and_then(settings, problems.num_rows, facts)
+        if not kept:
+            raise UserError(
+                f"{settings.rollouts}: of no problem more than {settings.min_correct_ratio:g} and less than "
+                f"{settings.max_correct_ratio:g} of the completions are right; sample more, or loosen the limits"
+            )
+        with new_artefact(output, recipe, facts) as partial:
+            write_table(problems.take(pa.array(kept)), partial)
+    rest = f"never solved {facts['never']:,}, always {facts['always']:,}"
+    print(f"{output}: {len(kept):,} of {facts['asked']:,} problems; {rest}")
+    return output
+
+
+def check_problems(settings: FilterProblemsSettings, *, dry: bool = False) -> None:
+    """Raise UserError for limits that leave nothing, or rollouts of another problem file; ``dry``: of what is there."""
+    check_ranges(settings)
+    if settings.output.suffix != ".parquet":
+        raise UserError(f"output={settings.output}: must end in .parquet")
+    if settings.min_correct_ratio >= settings.max_correct_ratio:
+        raise UserError(
+            f"min_correct_ratio={settings.min_correct_ratio:g} max_correct_ratio={settings.max_correct_ratio:g}: "
+            "the first must be below the second"
+        )
+    if not all(is_to_be_checked(path, dry=dry) for path in (settings.problems, settings.rollouts)):
+        return
+    check_answers(settings.rollouts, settings.problems)
+    check_target(settings.output, _problems_recipe(settings), force=settings.force)
+
+
+def _problems_recipe(settings: FilterProblemsSettings) -> Recipe:
+    limits = {key: value for key, value in asdict(settings).items() if key.endswith("_ratio")}
+    return Recipe("filter_problems", limits, {"rollouts": settings.rollouts, "problems": settings.problems})
+
+
+def _solved_now_and_then(settings: FilterProblemsSettings, n_problems: int, facts: dict[str, Any]) -> list[int]:
+    """Return row numbers, and count into ``facts``. Completions on which the judge failed count for nothing."""
+    kept = []
+    facts |= {"asked": 0, "never": 0, "always": 0}
+    for number, table in read_by_problem(settings.rollouts):
+        if number >= n_problems:
+            raise UserError(f"{settings.problems}: has no row {number}, which the rollouts name; give their file")
+        judged = table.filter(pc.not_equal(table["reason"], Reason.ERROR))
+        correct = pc.sum(pc.equal(judged["reason"], Reason.CORRECT)).as_py() or 0
+        facts["asked"] += 1
+        facts["never"] += correct == 0
+        facts["always"] += correct == judged.num_rows > 0
+        share = correct / judged.num_rows if judged.num_rows else 0.0
+        if settings.min_correct_ratio < share < settings.max_correct_ratio:
+            kept.append(number)
+    return kept

@@ -1,22 +1,24 @@
-"""SFT rows: one kept response each, as chat messages; the loss is on the assistant turn."""
+"""SFT rows: which judged completions of a prompt become one, and their form; the loss is on the assistant turn.
+
+Opens no files.
+"""
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+from rich.table import Table
 
+from compositionality.console import natural_key, new_console, new_table
 from compositionality.data.problems import MESSAGES
-from compositionality.types import Message
+from compositionality.types import LENGTH, Message, Reason
 
 EXTRA_INFO = pa.struct(
-    [
-        ("index", pa.int64()),
-        ("split", pa.string()),
-        ("sample", pa.int32()),
-        ("skills", pa.list_(pa.string())),
-    ]
+    [("index", pa.int64()), ("split", pa.string()), ("sample", pa.int32()), ("skills", pa.list_(pa.string()))]
 )
 SCHEMA = pa.schema(
     [
@@ -43,9 +45,172 @@ END_OF_TURN = (
 )
 PADDING = ("<|finetune_right_pad_id|>", "<|pad|>", "<pad>")
 
+KEPT = "kept"
+UNFINISHED = "unfinished"
+TOO_EASY = "too_easy"
+TOO_LONG = "too_long"
+END_INSIDE = "end_inside"
+LOST_CHARACTERS = "lost_characters"
+DUPLICATE = "duplicate"
+OVER_CAP = "over_cap"
+
+# Every outcome, in the order in which the rules are applied.
+OUTCOMES = (
+    KEPT,
+    UNFINISHED,
+    *(reason.value for reason in Reason if reason is not Reason.CORRECT),
+    TOO_EASY,
+    TOO_LONG,
+    END_INSIDE,
+    LOST_CHARACTERS,
+    DUPLICATE,
+    OVER_CAP,
+)
+
+
+# ---- which completions stay
+
+
+@dataclass(frozen=True)
+class FilterRules:
+    """The filter's settings; None switches a rule off."""
+
+    max_correct_ratio: float | None = 1.0
+    max_per_prompt: int | None = None
+    max_tokens: int | None = None
+    max_length: int | None = None
+    deduplicate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One judged completion; ``length``: tokens of the whole chat (0: not measured).
+
+    ``lost``: it holds characters that the tokenizer does not write back, as one of which not all bytes were sampled.
+    """
+
+    text: str
+    n_tokens: int
+    finish_reason: str
+    reason: str
+    length: int = 0
+    lost: bool = False
+
+
+def decide(candidates: Sequence[Candidate], rules: FilterRules) -> list[str]:
+    """Return the outcome of every completion of one prompt, in order. Of those above the cap, the first stay."""
+    easy = is_too_easy(candidates, rules.max_correct_ratio)
+    seen: set[str] = set()
+    outcomes: list[str] = []
+    kept = 0
+    for candidate in candidates:
+        outcome = _own_outcome(candidate, rules, easy=easy)
+        if outcome == KEPT and rules.deduplicate and candidate.text in seen:
+            outcome = DUPLICATE
+        elif outcome == KEPT and rules.max_per_prompt is not None and kept >= rules.max_per_prompt:
+            outcome = OVER_CAP
+        if outcome == KEPT:
+            seen.add(candidate.text)
+            kept += 1
+        outcomes.append(outcome)
+    return outcomes
+
+
+def is_too_easy(candidates: Sequence[Candidate], max_correct_ratio: float | None) -> bool:
+    """Return whether the share of correct completions reaches the limit. Failures of the judge do not count."""
+    reasons = [candidate.reason for candidate in candidates if candidate.reason != Reason.ERROR]
+    correct = reasons.count(Reason.CORRECT)
+    return max_correct_ratio is not None and correct > 0 and correct >= max_correct_ratio * len(reasons)
+
+
+def _own_outcome(candidate: Candidate, rules: FilterRules, *, easy: bool) -> str:
+    """Return the outcome as far as it does not depend on the other completions' texts."""
+    if candidate.finish_reason == LENGTH:
+        return UNFINISHED
+    if candidate.reason != Reason.CORRECT:
+        return candidate.reason
+    if easy:
+        return TOO_EASY
+    for size, limit in ((candidate.n_tokens, rules.max_tokens), (candidate.length, rules.max_length)):
+        if limit is not None and size > limit:
+            return TOO_LONG
+    if any(marker in candidate.text for marker in END_OF_TURN):  # which the tokenizer would read as the end
+        return END_INSIDE
+    return LOST_CHARACTERS if candidate.lost else KEPT
+
+
+@dataclass
+class OutcomeCounts:
+    """Counts of outcomes. A completion with two skills counts under both, so skills do not add up to the total."""
+
+    total: Counter[str] = field(default_factory=Counter)
+    by_level: dict[tuple[str, int], Counter[str]] = field(default_factory=dict)
+    by_skill: dict[str, Counter[str]] = field(default_factory=dict)
+    prompts: int = 0
+    prompts_kept: int = 0
+
+    def add(self, group: str, level: int, skills: Iterable[str], outcomes: Sequence[str]) -> None:
+        """Count the outcomes of one prompt's completions."""
+        counts = Counter(outcomes)
+        self.total.update(counts)
+        self.by_level.setdefault((group, level), Counter()).update(counts)
+        for skill in skills:
+            self.by_skill.setdefault(skill, Counter()).update(counts)
+        self.prompts += 1
+        self.prompts_kept += KEPT in counts
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts as JSON types, for the manifest."""
+        levels = {
+            f"{group} level {level}": _ordered(self.by_level[group, level]) for group, level in sorted(self.by_level)
+        }
+        return {
+            "responses": self.total.total(),
+            "prompts": self.prompts,
+            "prompts_kept": self.prompts_kept,
+            "outcomes": _ordered(self.total),
+            "outcomes_by_level": levels,
+            "outcomes_by_skill": {
+                name: _ordered(self.by_skill[name]) for name in sorted(self.by_skill, key=natural_key)
+            },
+        }
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """Print the counts of ``OutcomeCounts.facts`` as two tables."""
+    console = new_console()
+    for title in ("level", "skill"):
+        if facts[f"outcomes_by_{title}"]:
+            console.print(_table(title, facts[f"outcomes_by_{title}"], facts["outcomes"]))
+    console.print(
+        f"{facts['outcomes'].get(KEPT, 0):,} of {facts['responses']:,} responses kept, "
+        f"from {facts['prompts_kept']:,} of {facts['prompts']:,} prompts",
+        highlight=False,
+    )
+
+
+def _table(title: str, rows: dict[str, dict[str, int]], total: dict[str, int]) -> Table:
+    shown = [outcome for outcome in OUTCOMES if total.get(outcome)]
+    table = new_table()
+    table.add_column(title, overflow="fold")
+    for header in ("responses", *shown):
+        table.add_column(header.replace("_", " "), justify="right", overflow="fold")
+    if title == "level":
+        rows = {**rows, "all": total}
+    for name, counts in rows.items():
+        table.add_row(name, f"{sum(counts.values()):,}", *(f"{counts.get(outcome, 0):,}" for outcome in shown))
+    return table
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]}
+
+
+# ---- rows
+
 
 def strip_end_of_turn(response: str, markers: Sequence[str] = END_OF_TURN + PADDING) -> str:
-    """``response`` without the end-of-turn and padding text at its end, and without trailing blanks.
+    """Return ``response`` without the end-of-turn and padding text at its end, and without trailing blanks.
 
     The chat template writes one end of turn; one more in the text would teach the model to end twice.
     """
@@ -57,17 +222,11 @@ def strip_end_of_turn(response: str, markers: Sequence[str] = END_OF_TURN + PADD
         text = text.removesuffix(marker).rstrip()
 
 
-def has_end_of_turn(text: str) -> bool:
-    """True if ``text`` holds an end-of-turn marker: the tokenizer would read it as the end of the response."""
-    return any(marker in text for marker in END_OF_TURN)
-
-
 def prompt_key(messages: Sequence[Message]) -> str:
-    """Identity of a prompt: sha256 over its turns, so that equal prompts agree wherever they come from."""
+    """Return a prompt's sha256 over its turns, so that equal prompts agree wherever they come from."""
     turns = [[message["role"], message["content"]] for message in messages]
     return hashlib.sha256(json.dumps(turns).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    """SFT rows as an arrow table of ``SCHEMA``."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)

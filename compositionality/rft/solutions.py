@@ -41,7 +41,7 @@ class SolutionSettings:
     force: bool = False  # replace a result that was made from something else
 
     def behaviours(self) -> Behaviours:
-        """What is injected. UserError for what does not go together."""
+        """Return what is injected. UserError for what does not go together."""
         if self.analysis and self.analysis_chance is not None:
             raise UserError("analysis, analysis_chance: give one of the two")
         levels = ANALYSIS_LEVELS[self.analysis]
@@ -59,18 +59,22 @@ def write_solutions(settings: SolutionSettings) -> Path:
         facts: dict[str, Any] = {}
         with new_artefact(output, recipe, facts) as partial:
             partial.mkdir()
-            rows = list(_rows(settings, facts))
-            write_table(to_table(rows), partial / "train.parquet")
-            lengths = [len(row["messages"][1]["content"]) for row in rows]
-            facts |= {"rows": len(rows), "mean_characters": sum(lengths) / max(1, len(lengths))}
+            pairs = list(_written(settings))
+            write_table(to_table([row for row, _ in pairs]), partial / "train.parquet")
+            chats = [[turn["content"] for turn in row["messages"]] for row, _ in pairs]
+            characters = sum(len(solution) for _, solution in chats)
+            facts["plain"] = sum(chat == plain for chat, (_, plain) in zip(chats, pairs, strict=True))
+            facts |= {"rows": len(pairs), "mean_characters": characters / max(1, len(pairs))}
     same = f"{facts['plain'] / max(1, facts['rows']):.0%} of them prompt and solution as they are without keys"
     print(f"{output}: {facts['rows']:,} rows, {same}; {facts['mean_characters']:,.0f} characters a solution")
     return output
 
 
 def check(settings: SolutionSettings, *, dry: bool = False) -> Recipe:
-    """What the rows are made from. UserError for settings that do not go together, or that the first problem's task
-    does not know."""
+    """Return what the rows are made from.
+
+    UserError for settings that do not go together, or that the first problem's task does not know.
+    """
     check_ranges(settings)
     settings.behaviours()
     if settings.prompt_orders > 1 and settings.solution_orders > 1:
@@ -83,16 +87,8 @@ def check(settings: SolutionSettings, *, dry: bool = False) -> Recipe:
     return recipe
 
 
-def _rows(settings: SolutionSettings, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """SFT rows; ``facts["plain"]``: how many of them nothing has been changed in."""
-    facts["plain"] = 0
-    for row, plain in _written(settings):
-        facts["plain"] += [turn["content"] for turn in row["messages"]] == plain
-        yield row
-
-
 def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Each row with the prompt and the solution that its problem has without any behaviour or other order."""
+    """Yield each row with the prompt and the solution that its problem has without any behaviour or other order."""
     injected = settings.behaviours()
 
     def solved(problem: Problem, behaviours: Behaviours, seed: int) -> str:
@@ -113,7 +109,7 @@ def _written(settings: SolutionSettings) -> Iterator[tuple[dict[str, Any], list[
 
 
 def _tagged(problem: Problem, text: str) -> str:
-    """A solution as a thought and an answer. UserError if the task's judge does not read the answer between tags."""
+    """Return a solution as a thought and an answer. UserError if the judge does not read the answer between tags."""
     answer = "<answer>\n{}\n</answer>".format(text.rpartition("\n")[2])
     if task_of(problem.data_source).judge(answer, problem.ground_truth).score != 1:
         raise UserError(

@@ -40,7 +40,7 @@ class ClusterNode:
 
 
 def worker_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What every process on a cluster takes from this environment; no secrets: Ray writes it into its logs."""
+    """Return what every process on a cluster takes from this environment; no secrets, as Ray logs it."""
     return {
         name: value
         for name, value in environment.items()
@@ -49,7 +49,7 @@ def worker_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def tracker_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the process that logs to wandb takes, key and proxies included: to be passed by argument, in no file."""
+    """Return what the process that logs to wandb takes, key and proxies included: to pass by argument, in no file."""
     return {
         name: value
         for name, value in environment.items()
@@ -66,15 +66,15 @@ def join(address: str, *, log_to_driver: bool = False) -> None:
     try:
         ray.init(address, log_to_driver=log_to_driver, logging_level="ERROR", runtime_env={"env_vars": variables})
     except (ConnectionError, ValueError, RuntimeError) as error:  # RuntimeError: another version of Ray or Python
-        said = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"the Ray cluster at {address} cannot be joined: {said}; use the same .venv and the same Ray token "
+            f"the Ray cluster at {address} cannot be joined: {reason}; use the same .venv and the same Ray token "
             "(ray get-auth-token) on every node"
         ) from error
 
 
 def check_answers(address: str) -> None:
-    """Something must listen at ``address``."""
+    """Raise UserError unless something listens at ``address``."""
     if address in BY_NAME:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -90,7 +90,7 @@ def check_answers(address: str) -> None:
 
 
 def nodes() -> list[ClusterNode]:
-    """The living nodes of the cluster that this process has joined."""
+    """Return the living nodes of the cluster that this process has joined."""
     import ray
     from ray._private.state import available_resources_per_node
 
@@ -108,7 +108,7 @@ def nodes() -> list[ClusterNode]:
 
 
 def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequence[Path]) -> None:
-    """UserError unless ``nodes`` nodes have ``gpus`` free GPUs each, and all nodes see ``folder`` and ``files``.
+    """Raise UserError unless ``nodes`` nodes have ``gpus`` free GPUs each and all see ``folder`` and ``files``.
 
     Ray is asked by a process of its own: a server that is no Ray would keep it waiting for minutes.
     """
@@ -130,22 +130,22 @@ def check_cluster(address: str, nodes: int, gpus: int, folder: Path, files: Sequ
 
 
 def check_capacity(address: str, wanted: int, gpus: int) -> None:
-    """UserError unless ``wanted`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
+    """Raise UserError unless ``wanted`` nodes of the joined cluster have ``gpus`` free GPUs each, at once or soon."""
     deadline = time.monotonic() + RELEASE_SECONDS
-    there = nodes()
-    while sum(node.free >= gpus for node in there) < wanted:
-        if sum(node.gpus >= gpus for node in there) < wanted or time.monotonic() > deadline:
-            found = ", ".join(f"{node.host} {node.free} of {node.gpus}" for node in there)
+    living = nodes()
+    while sum(node.free >= gpus for node in living) < wanted:
+        if sum(node.gpus >= gpus for node in living) < wanted or time.monotonic() > deadline:
+            counts = ", ".join(f"{node.host} {node.free} of {node.gpus}" for node in living)
             raise UserError(
                 f"run.nodes={wanted} × run.processes={gpus}: that many nodes with that many free GPUs are needed, the "
-                f"Ray cluster at {address} has (free of all GPUs) {found}; lower NNODES or N_GPUS, or start more nodes"
+                f"Ray cluster at {address} has (free of all GPUs) {counts}; lower NNODES or N_GPUS, or start more nodes"
             )
         time.sleep(1)
-        there = nodes()
+        living = nodes()
 
 
 def check_shared(folder: Path, files: Sequence[Path]) -> None:
-    """UserError for a node of the joined cluster that does not see a file just written in ``folder``, or ``files``."""
+    """Raise UserError unless all nodes of the joined cluster see a file just written in ``folder``, and ``files``."""
     place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     with tempfile.NamedTemporaryFile(dir=place, prefix=".seen-by-all-nodes-") as probe:
         check_seen([Path(probe.name)], place)
@@ -153,7 +153,7 @@ def check_shared(folder: Path, files: Sequence[Path]) -> None:
 
 
 def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
-    """UserError for a node of the joined cluster that does not see one of ``files``, under the name ``shown``."""
+    """Raise UserError for a node of the joined cluster that does not see one of ``files``, which it calls ``shown``."""
     import ray
     from ray.exceptions import GetTimeoutError, RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -165,9 +165,9 @@ def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
         try:
             missing = ray.get(task.remote(paths), timeout=CHECK_SECONDS / 2)
         except (RayError, GetTimeoutError) as error:
-            said = " ".join(str(getattr(error, "cause", None) or error).split())[-200:]
+            reason = " ".join(str(getattr(error, "cause", None) or error).split())[-200:]
             raise UserError(
-                f"{node.host}: a task of this project fails there ({said}); the repository and its .venv must be "
+                f"{node.host}: a task of this project fails there ({reason}); the repository and its .venv must be "
                 "at the same path on every node"
             ) from error
         if missing:
@@ -178,12 +178,12 @@ def check_seen(files: Sequence[Path], shown: Path | None = None) -> None:
 
 
 def unseen(paths: Sequence[Path]) -> list[Path]:
-    """The paths that do not exist here."""
+    """Return the paths that do not exist here."""
     return [path for path in paths if not path.exists()]
 
 
 class NodeWatch:
-    """Calls ``act`` with one line when a node leaves on which this driver has, or had, an actor."""
+    """Call ``act`` with one line when a node leaves on which this driver has, or had, an actor."""
 
     def __init__(self, act: Callable[[str], None]) -> None:
         self._act = act

@@ -1,16 +1,18 @@
 """Sample ``n_samples`` completions per problem, judge them, store them in shards; resumable after a kill."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from compositionality.console import new_console
 from compositionality.data.artefact import check_target, exclusive, is_done, is_to_be_checked, remove
@@ -21,22 +23,22 @@ from compositionality.rollout.engines.base import Chat, Engine, Tick, request_se
 from compositionality.rollout.engines.factory import AUTO, check_engine, choose_engine, open_engine
 from compositionality.rollout.engines.vllm import VllmOptions
 from compositionality.rollout.model_folder import check_context, check_model
-from compositionality.rollout.progress import Meter
 from compositionality.rollout.prompts import check_prompt_lengths, prompt_tokens, readable
 from compositionality.rollout.settings import CollectSettings, check_settings, recipe
 from compositionality.rollout.store import (
-    ROWS_PER_SHARD,
-    ShardPlan,
+    RolloutSummary,
     WorkingFolder,
     check_unfinished,
+    layout,
     shard_table,
     working_path,
 )
-from compositionality.rollout.summary import RolloutSummary
 from compositionality.types import Completion
 
-MIN_ROWS_PER_SHARD = 1024
-MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2
+MIN_ROWS_BESIDE_OTHERS = VllmOptions.max_num_seqs // 2  # of a call, which fill half a batch of a replica
+SECONDS_BETWEEN_LINES = 15.0  # of progress
+Call = tuple[int, range]
+"""A shard, and which completions of it one call of the engine makes."""
 
 
 def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | None = None) -> Path:
@@ -54,30 +56,30 @@ def collect(settings: CollectSettings, engine: Engine | Callable[[], Engine] | N
         problems = _problems(settings)
         longest_prompt = _check_prompts(settings, problems)
         working = WorkingFolder(output, recipe(settings).identity(), force=settings.force)
-        with contextlib.ExitStack() as held:
-            opened = cache(lambda: held.enter_context(_opened(settings, longest_prompt, engine)))
-            rows = problems.num_rows * settings.n_samples
-            choose = lambda: settings.rows_per_shard or shard_rows(rows, opened().parallel_calls)  # noqa: E731
-            plan = working.plan(problems.num_rows, settings.n_samples, choose)
-            if missing := working.missing():
-                _Job(settings, problems, plan, working).run(opened(), missing, console)
-        working.publish(_summarise(working, plan, problems, console, settings.reward.rule()))
+        shards = layout(problems.num_rows * settings.n_samples, settings.rows_per_shard or working.old_cut())
+        if missing := working.missing(shards):
+            with _opened(settings, longest_prompt, engine) as opened:
+                _Job(settings, problems, shards, working).run(opened, missing, console)
+        working.publish(_summarise(working, shards, problems, console, settings.reward.rule()))
     console.print(f"wrote {output}")
     return output
 
 
-def shard_rows(rows: int, replicas: int) -> int:
-    """Rows of a shard, of ``rows`` in all, where ``replicas`` work on shards side by side; at most ROWS_PER_SHARD.
+def calls_of(shard: range, rows: int, replicas: int) -> list[range]:
+    """Return the completions of a shard, of ``rows`` in all shards, by call of an engine with so many ``replicas``.
 
-    Four shards for each replica, so that none idles long at the end, and eight at least; but a shard fills the batch of
-    a replica by half or more (of one alone twice, as its batch runs empty at the end of every shard).
+    One replica makes a shard at a time. Of several each gets four calls, so that none idles long at the end, but of no
+    fewer rows than fill its batch by half.
     """
-    least = MIN_ROWS_PER_SHARD if replicas == 1 else MIN_ROWS_BESIDE_OTHERS
-    return min(max(-(-rows // max(8, 4 * replicas)), least), ROWS_PER_SHARD)
+    size = len(shard) if replicas == 1 else max(-(-rows // (4 * replicas)), MIN_ROWS_BESIDE_OTHERS)
+    return [shard[first : first + size] for first in range(0, len(shard), size)]
 
 
 def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSettings:
-    """With the engine that ``auto`` stands for, checked; in a dry run without the model that decides it as they are."""
+    """Return the settings, checked, with the engine that ``auto`` stands for.
+
+    In a dry run without the model that decides it they stay as they are.
+    """
     unknown = settings.engine == AUTO and not settings.base_url
     if unknown and not is_to_be_checked(settings.model, dry=dry):
         check_ranges(settings)
@@ -88,7 +90,7 @@ def settle_engine(settings: CollectSettings, *, dry: bool = False) -> CollectSet
 
 
 def check(settings: CollectSettings) -> None:
-    """A dry run's: settings, and of model and problems what is there. UserError as ``collect`` has it."""
+    """Check settings, and of model and problems what exists, for a dry run. UserError as ``collect`` has it."""
     settings = settle_engine(settings, dry=True)
     problems = _problems(settings) if is_to_be_checked(settings.problems, dry=True) else None
     if settings.engine != "openai" and not is_to_be_checked(settings.model, dry=True):
@@ -105,7 +107,7 @@ def _problems(settings: CollectSettings) -> pa.Table:
 
 
 def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
-    """Longest prompt in tokens, after checking the model and, if given, prompts; a server checks its own (0)."""
+    """Return the longest prompt in tokens, after checking the model and any prompts; a server checks its own (0)."""
     if settings.engine == "openai":
         return 0
     model = check_model(settings.model)
@@ -126,7 +128,7 @@ def _check_prompts(settings: CollectSettings, problems: pa.Table | None) -> int:
 def _opened(
     settings: CollectSettings, longest_prompt: int, engine: Engine | Callable[[], Engine] | None
 ) -> Iterator[Engine]:
-    """The given engine, or one opened for this run alone."""
+    """Yield the given engine, or one opened for this run alone."""
     if engine is not None:
         yield engine() if callable(engine) else engine
         return
@@ -140,40 +142,55 @@ class _Job:
 
     settings: CollectSettings
     problems: pa.Table
-    plan: ShardPlan
+    shards: Sequence[range]
     working: WorkingFolder
 
     def run(self, engine: Engine, missing: Sequence[int], console: Console) -> None:
         """Make the missing shards."""
-        rows = sum(len(self.plan.units(shard)) for shard in missing)
-        settings = self.settings
+        settings, replicas = self.settings, engine.parallel_calls
+        total = sum(map(len, self.shards))
+        rows = sum(len(self.shards[shard]) for shard in missing)
+        calls = [(shard, part) for shard in missing for part in calls_of(self.shards[shard], total, replicas)]
+        parts: dict[int, dict[int, list[Completion]]] = {shard: {} for shard in missing}
         limits = settings.judge_workers, settings.judge_timeout_s, settings.max_error_rate
         with (
             JudgePool(*limits, function=settings.reward.function) as pool,
-            Meter(self.plan.n_rows, self.plan.n_rows - rows, console) as meter,
+            Meter(total, total - rows, console) as meter,
         ):
             generate = partial(self._generate, engine, tick=meter.tick)
-            for shard, completions in generated(generate, missing, engine.parallel_calls):
-                self._judge_and_write(shard, completions, pool)
-                meter.add_tokens(sum(completion.n_tokens for completion in completions))
+            for (shard, part), sampled in generated(generate, calls, replicas):
+                parts[shard][part.start] = sampled
+                if sum(map(len, parts[shard].values())) == len(self.shards[shard]):
+                    completions = [*chain.from_iterable(part for _, part in sorted(parts.pop(shard).items()))]
+                    self._judge_and_write(shard, completions, pool)
+                    meter.add_tokens(sum(completion.n_tokens for completion in completions))
         console.print(f"{rows} completions, {meter.tokens} tokens, {meter.tokens_per_second:,.0f} tok/s")
 
-    def _generate(self, engine: Engine, shard: int, tick: Tick) -> list[Completion]:
-        units = self.plan.units(shard)
+    def _generate(self, engine: Engine, call: Call, tick: Tick) -> list[Completion]:
+        _, part = call
+        units = self._units(part)
         chats: dict[int, Chat] = {problem: row["prompt"] for problem, row in self._rows(units).items()}
         prompts = [chats[problem] for problem, _ in units]
         seeds = [request_seed(self.settings.seed, problem, sample) for problem, sample in units]
         return engine.generate(prompts, seeds, self.settings.sampling(), tick)
 
     def _judge_and_write(self, shard: int, completions: Sequence[Completion], pool: JudgePool) -> None:
-        units = self.plan.units(shard)
+        units = self._units(self.shards[shard])
         rows = self._rows(units)
-        verdicts = pool.judge([_item(rows[problem], one) for (problem, _), one in zip(units, completions, strict=True)])
+        inputs = []
+        for (problem, _), completion in zip(units, completions, strict=True):
+            row = rows[problem]
+            truth, info = row["reward_model"]["ground_truth"], row.get("extra_info")
+            inputs.append(JudgeInput(row["data_source"], completion.text, truth, completion.finish_reason, info))
         groups = [(rows[problem]["level"], rows[problem]["group"]) for problem, _ in units]
-        self.working.write(shard, shard_table(units, groups, completions, verdicts))
+        self.working.write(shard, shard_table(units, groups, completions, pool.judge(inputs)))
+
+    def _units(self, numbers: range) -> list[tuple[int, int]]:
+        """Return (problem, sample) of each completion."""
+        return [divmod(number, self.settings.n_samples) for number in numbers]
 
     def _rows(self, units: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
-        """The problems of one shard by row number."""
+        """Return the problems of consecutive completions by row number."""
         first, last = units[0][0], units[-1][0]
         own = ["extra_info"] if self.settings.reward.function else []
         columns = self.problems.select(["data_source", "level", "group", "prompt", "reward_model", *own])
@@ -181,18 +198,18 @@ class _Job:
 
 
 def generated(
-    generate: Callable[[int], list[Completion]], shards: Sequence[int], parallel_calls: int
-) -> Iterator[tuple[int, list[Completion]]]:
-    """Pairs (shard, completions) in the order in which they finish, at most ``parallel_calls`` shards at a time."""
+    generate: Callable[[Call], list[Completion]], calls: Sequence[Call], parallel_calls: int
+) -> Iterator[tuple[Call, list[Completion]]]:
+    """Yield (call, completions) in the order in which they finish, at most ``parallel_calls`` at a time."""
     if parallel_calls == 1:  # in this very thread: vLLM has bound it to its cores
-        yield from ((shard, generate(shard)) for shard in shards)
+        yield from ((call, generate(call)) for call in calls)
         return
-    waiting = iter(shards)
+    waiting = iter(calls)
     with ThreadPoolExecutor(parallel_calls) as threads:
-        running: dict[Future[list[Completion]], int] = {}
+        running: dict[Future[list[Completion]], Call] = {}
         while True:
-            for shard in islice(waiting, parallel_calls - len(running)):
-                running[threads.submit(generate, shard)] = shard
+            for call in islice(waiting, parallel_calls - len(running)):
+                running[threads.submit(generate, call)] = call
             if not running:
                 return
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -200,20 +217,61 @@ def generated(
                 yield running.pop(future), future.result()
 
 
-def _item(problem: dict[str, Any], completion: Completion) -> JudgeInput:
-    truth = problem["reward_model"]["ground_truth"]
-    reason, info = completion.finish_reason, problem.get("extra_info")
-    return JudgeInput(problem["data_source"], completion.text, truth, reason, info)
-
-
 def _summarise(
-    working: WorkingFolder, plan: ShardPlan, problems: pa.Table, console: Console, rule: str | None
+    working: WorkingFolder, shards: Sequence[range], problems: pa.Table, console: Console, rule: str | None
 ) -> dict[str, object]:
     """Print the accuracy table and return the figures for the manifest."""
     summary = RolloutSummary(problems)
-    for shard in range(plan.n_shards):
+    for shard in range(len(shards)):
         summary.add(working.read(shard))
     console.print(summary.table())
     if rule:
         console.print(rule, highlight=False)
     return summary.facts()
+
+
+class Meter:
+    """Progress: a bar on a terminal, a line every 15 seconds elsewhere. ``done`` of ``total`` completions exist."""
+
+    def __init__(self, total: int, done: int, console: Console) -> None:
+        self._console = console
+        self._rows, self._total, self._before = done, total, done
+        self.tokens = 0
+        self._start = self._last_line = time.monotonic()
+        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")
+        self._bar = Progress(
+            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not console.is_terminal
+        )
+        self._task = self._bar.add_task("", total=total, completed=done, rate="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Return the tokens of finished shards per second of this run."""
+        return self.tokens / max(time.monotonic() - self._start, 1e-9)
+
+    def tick(self, rows: int) -> None:
+        """Count ``rows`` more finished completions."""
+        self._rows += rows
+        self._show()
+
+    def add_tokens(self, tokens: int) -> None:
+        """Count the tokens of a finished shard."""
+        self.tokens += tokens
+        self._show()
+
+    def _show(self) -> None:
+        rate = f"{self.tokens_per_second:,.0f} tok/s" if self.tokens else ""
+        self._bar.update(self._task, completed=self._rows, rate=rate)
+        now = time.monotonic()
+        if not self._console.is_terminal and now - self._last_line > SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            speed = (self._rows - self._before) / (now - self._start)
+            left = (self._total - self._rows) / speed if speed else float("inf")
+            self._console.print(f"{self._rows}/{self._total} completions {rate}, {left:,.0f} s left")

@@ -1,14 +1,18 @@
-"""From a model folder or a Hub id to a checked model folder, before any engine starts and without torch."""
+"""From a model folder or a Hub id to a checked model folder, and the sizes of its model, before any engine starts."""
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from compositionality.errors import UserError
+from compositionality.memory import BYTES, ModelShape
+from compositionality.yaml_files import read_yaml_mapping
 
+KNOWN = Path(__file__).parents[1] / "config" / "models"
 FAMILIES = ("llama", "qwen2", "qwen3")
 """What the single-file trainers and the built-in sampler compute."""
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -32,7 +36,7 @@ class ModelFolder:
 
 
 def resolve_model(path_or_id: str | Path) -> Path:
-    """The folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
+    """Return the folder of a model: ``path_or_id`` itself if it is one, else the snapshot of that Hub id.
 
     Weights, config and tokenizer are downloaded unless they are in the Hugging Face cache; with HF_HUB_OFFLINE=1 only
     the cache is used. UserError if there is neither such a folder nor such a model.
@@ -47,7 +51,7 @@ def resolve_model(path_or_id: str | Path) -> Path:
 
 @cache
 def _snapshot(hub_id: str) -> Path:
-    """The folder of a Hub model in the Hugging Face cache; safetensors, or pytorch_model*.bin where there are none."""
+    """Return the cached folder of a Hub model, with safetensors, or pytorch_model*.bin where it has none."""
     import httpx
     from huggingface_hub import snapshot_download
 
@@ -75,7 +79,7 @@ def _why_not_the_hub(error: Exception) -> str:
 
 
 def check_family(folder: Path) -> None:
-    """UserError for a model of another family than FAMILIES."""
+    """Raise UserError for a model of another family than FAMILIES."""
     kind = read_config(folder).get("model_type")
     if kind not in FAMILIES:
         raise UserError(f"{folder}: model_type {kind!r} is none of {', '.join(FAMILIES)}")
@@ -99,18 +103,17 @@ def check_model(path_or_id: str | Path, *, chat_template: bool = True) -> ModelF
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """The part of a config.json that describes the language model; models that also see have it in ``text_config``."""
+    """Return what describes the language model in a config.json; vision models have it in ``text_config``."""
     part = config.get("text_config")
     return config | part if isinstance(part, dict) else config
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The config.json of a model folder."""
     return _read_json(path / "config.json", "no model folder: config.json is missing")
 
 
 def head_width(path: Path) -> int | None:
-    """Width of the attention heads of the model in a folder; None if its config does not tell."""
+    """Return the width of the attention heads of the model in a folder; None if its config does not tell."""
     config = text_config(read_config(path))
     width, heads = config.get("head_dim"), config.get("num_attention_heads")
     if not width and isinstance(heads, int) and isinstance(config.get("hidden_size"), int):
@@ -119,19 +122,19 @@ def head_width(path: Path) -> int | None:
 
 
 def check_context(model: ModelFolder, tokens: int, settings: str) -> None:
-    """UserError if ``tokens`` do not fit into the model's context; ``settings`` names the keys that ask for them."""
+    """Raise UserError if ``tokens``, which the keys ``settings`` ask for, do not fit into the model's context."""
     if model.max_positions is not None and tokens > model.max_positions:
         raise UserError(f"{settings} = {tokens} tokens, but {model.path} has only {model.max_positions} positions")
 
 
 def text_template(tokenizer: Any) -> str:
-    """A chat template by which a prompt has the tokens of its text, after the BOS that the tokenizer itself adds."""
+    """Return a chat template by which a prompt has the tokens of its text, after the BOS that the tokenizer adds."""
     begins = tokenizer.bos_token_id is not None and tokenizer("1")["input_ids"][0] == tokenizer.bos_token_id
     return "{{ bos_token }}" + TEXT if begins else TEXT
 
 
 def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any:
-    """The tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
+    """Load the tokenizer of a folder or Hub id. UserError unless it has a chat template and an EOS token."""
     path = resolve_model(path_or_id)
     tokenizer = read_tokenizer(path)
     if not chat_template:
@@ -147,7 +150,7 @@ def load_tokenizer(path_or_id: str | Path, *, chat_template: bool = True) -> Any
 
 
 def read_tokenizer(path: Path) -> Any:
-    """The tokenizer of a model folder, whatever it has. UserError if it does not load."""
+    """Load the tokenizer of a model folder, whatever it has. UserError if it does not load."""
     if not any((path / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         raise UserError(f"{path}: no tokenizer (tokenizer.json, tokenizer_config.json) in the model folder")
     from transformers import AutoTokenizer
@@ -172,23 +175,20 @@ def _read_json(path: Path, missing: str) -> dict[str, Any]:
 
 def _check_weights(path: Path) -> None:
     index = path / "model.safetensors.index.json"
-    names = _indexed_files(index) if index.is_file() else {file.name for file in path.glob("*.safetensors")}
+    names = {file.name for file in path.glob("*.safetensors")}
+    if index.is_file():
+        files = _read_json(index, "no weights").get("weight_map")
+        if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+            raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
+        names = set(files.values())
     if not names and not list(path.glob("pytorch_model*.bin")):
         raise UserError(f"{path}: no weights (*.safetensors) in the model folder")
     for name in sorted(names):
         _check_safetensors(path / name)
 
 
-def _indexed_files(index: Path) -> set[str]:
-    """The names of the weight files in an index."""
-    files = _read_json(index, "no weights").get("weight_map")
-    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise UserError(f"{index}: has no weight_map of file names; download or export the model again")
-    return set(files.values())
-
-
 def _check_safetensors(path: Path) -> None:
-    """UserError unless the file is as long as its header says: eight bytes, the header, the tensors."""
+    """Raise UserError unless the file is as long as its header says: eight bytes, the header, the tensors."""
     if not path.is_file():
         raise UserError(f"{path}: weights are missing although the index names them")
     with path.open("rb") as stream:
@@ -204,9 +204,83 @@ def _check_safetensors(path: Path) -> None:
 
 
 def _eos_ids(path: Path, config: dict[str, Any], tokenizer: Any) -> tuple[int, ...]:
-    """EOS of the tokenizer, and those of generation_config.json or config.json."""
+    """Return the EOS of the tokenizer, and those of generation_config.json or config.json."""
     generation = path / "generation_config.json"
     source = _read_json(generation, "") if generation.is_file() else config
     more = source.get("eos_token_id")
     ids = {tokenizer.eos_token_id, *(more if isinstance(more, list) else [more])}
     return tuple(sorted(eos for eos in ids if eos is not None))
+
+
+# ---- sizes
+
+
+def shape_of_model(model: str | Path) -> ModelShape:
+    """Return the shape of a model folder (its config.json is enough), a config.json, a Hub id or a known name.
+
+    Nothing is downloaded: of a Hub id the config in the cache counts, else the files of config/models/.
+    UserError if there is none of them.
+    """
+    path = Path(model).expanduser()
+    if path.is_file():
+        return shape_of(read_config(path.parent) if path.name == "config.json" else read_yaml_mapping(path), str(path))
+    if path.is_dir():
+        return shape_of(read_config(path), str(path))
+    if HUB_ID.fullmatch(str(model)) and (cached := cached_config(str(model))):
+        return shape_of(read_config(cached.parent), str(model))
+    files = sorted(KNOWN.glob("*.yaml"))
+    for file in files:
+        if path.name.startswith(file.stem):
+            return shape_of(read_yaml_mapping(file), str(file))
+    names = ", ".join(file.stem for file in files)
+    raise UserError(f"{model}: no such model here; give model=FOLDER, a config.json, or one that is known: {names}")
+
+
+def shape_of(config: dict[str, Any], source: str) -> ModelShape:
+    """Return the shape of the model that a config.json describes, from parameters on ``meta`` tensors.
+
+    UserError naming ``source`` for a model whose sizes are not known.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    flat = text_config(config)
+    known = {key: value for key, value in flat.items() if key not in ("model_type", "quantization_config")}
+    try:
+        settings = AutoConfig.for_model(flat["model_type"], **known)
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(settings)
+        heads = settings.num_attention_heads
+        return ModelShape(
+            layers=settings.num_hidden_layers,
+            width=settings.hidden_size,
+            feed_forward=getattr(settings, "intermediate_size", None) or 4 * settings.hidden_size,
+            heads=heads,
+            kv_heads=getattr(settings, "num_key_value_heads", None) or heads,
+            head_width=getattr(settings, "head_dim", None) or settings.hidden_size // heads,
+            vocabulary=settings.vocab_size,
+            tied=bool(settings.tie_word_embeddings),
+            stored_bytes=BYTES.get(str(flat.get("dtype") or flat.get("torch_dtype")).removeprefix("torch."), 4),
+            tensors=tuple(parameter.numel() for parameter in model.parameters()),
+        )
+    except Exception as error:  # of a foreign config anything
+        raise UserError(f"{source}: not the config of a causal language model whose sizes are known here") from error
+
+
+def has_known_sizes(folder: Path) -> bool:
+    """Return False for a model whose memory cannot be calculated: of a family without these sizes, or quantised."""
+    config = read_config(folder)
+    if "quantization_config" in text_config(config):
+        return False
+    with suppress(UserError):
+        shape_of(config, str(folder))
+        return True
+    return False
+
+
+def cached_config(hub_id: str) -> Path | None:
+    """Return the config.json of a Hub model in the Hugging Face cache; None if it is not there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(hub_id, "config.json")
+    return Path(path) if isinstance(path, str) else None

@@ -12,14 +12,14 @@ SHOWN = 5  # characters in a message
 
 
 def prompt_tokens(tokenizer: Any, messages: Chat) -> list[int]:
-    """Token ids of a chat up to the point where the assistant's turn begins."""
+    """Return the token ids of a chat up to the point where the assistant's turn begins."""
     encoded = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=True)
     tokens: list[int] = encoded["input_ids"]
     return tokens
 
 
 def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
-    """Token ids of many chats; equal neighbours (samples of one problem) are encoded once."""
+    """Return the token ids of many chats; equal neighbours (samples of one problem) are encoded once."""
     encoded: list[list[int]] = []
     last: Chat | None = None
     for chat in chats:
@@ -29,7 +29,7 @@ def prompts_as_tokens(tokenizer: Any, chats: Iterable[Chat]) -> list[list[int]]:
 
 
 def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int:
-    """The longest prompt in tokens; UserError with count and longest if any is over ``limit``."""
+    """Return the longest prompt in tokens; UserError with count and longest if any is over ``limit``."""
     longest, longest_row, over = 0, 0, 0
     for row, length in enumerate(lengths):
         over += length > limit
@@ -44,7 +44,7 @@ def check_prompt_lengths(lengths: Iterable[int], limit: int, source: str) -> int
 
 
 def readable(chats: Iterable[AnyChat], tokenizer: Any, source: str) -> Iterator[AnyChat]:
-    """The chats as they are; UserError names the first row with characters that ``tokenizer`` leaves out."""
+    """Yield the chats as they are; UserError names the first row with characters that ``tokenizer`` leaves out."""
     for row, chat in enumerate(chats):
         lost = lost_characters("".join(turn["content"] or "" for turn in chat), tokenizer)
         if lost:
@@ -57,14 +57,14 @@ def readable(chats: Iterable[AnyChat], tokenizer: Any, source: str) -> Iterator[
 
 
 def lost_characters(text: str, tokenizer: Any) -> str:
-    """The characters of ``text`` that are gone once it is encoded and decoded; ASCII is taken to survive.
+    """Return the characters of ``text`` that are gone once it is encoded and decoded; ASCII is taken to survive.
 
     Tokenizers may compose letters, or change their case or width: that is no loss. Nor is another kind of space.
     """
     if text.isascii():
         return ""
-    there = set(_folded(tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"])))
-    lost = {char for char in _folded(text) if char not in there and char.isprintable() and not char.isspace()}
+    written_back = set(_folded(tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"])))
+    lost = {char for char in _folded(text) if char not in written_back and char.isprintable() and not char.isspace()}
     return "".join(sorted(char for char in set(text) if lost & set(_folded(char))) or sorted(lost))
 
 

@@ -26,10 +26,8 @@ from compositionality.rollout.engines.base import SamplingOptions
 from compositionality.rollout.model_folder import resolve_model
 from compositionality.rollout.store import STEP
 
-ENGINES = {name: name for name in ("vllm", "ray", "transformers")} | {
-    "openai": "http",
-    "builtin": "torch",
-}  # its package
+ENGINES = {"vllm": "vllm", "ray": "ray", "transformers": "transformers", "openai": "http", "builtin": "torch"}
+"""Each with the package that it needs."""
 DType = Annotated[str, OneOf(("auto", "float32", "bfloat16", "float16"))]
 
 
@@ -63,11 +61,10 @@ class SamplingSettings:
     max_error_rate: Fraction = 0.01  # share of completions on which the judge, or the server, may fail
 
     def sampling(self) -> SamplingOptions:
-        """The sampling part."""
         return SamplingOptions(self.temperature, self.top_p, self.top_k, self.max_tokens)
 
     def collection(self, model: str, problems: str, output: Path) -> "CollectSettings":
-        """How one model answers one problem file; never forced (see ``evaluate.collect.sample``)."""
+        """Return the settings of one model on one problem file; never forced (see ``evaluate.collect.sample``)."""
         names = {entry.name for entry in fields(CollectSettings)} - {"problems", "output", "model", "force"}
         shared = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return CollectSettings(problems=Path(problems), output=output, model=model, **shared)
@@ -83,12 +80,11 @@ class CollectSettings(RowSettings, SamplingSettings):
     force: bool = False  # replace a result that was made from something else
 
     def form(self) -> RowFormat:
-        """How the problem file is read."""
         return self.row_format(any_source=bool(self.reward.function))
 
 
 def check_settings(settings: CollectSettings) -> None:
-    """UserError for values that mean nothing."""
+    """Raise UserError for values that mean nothing."""
     check_ranges(settings)
     settings.reward.check()
     if settings.engine not in ENGINES:
@@ -101,16 +97,16 @@ def check_settings(settings: CollectSettings) -> None:
 
 
 def recipe(settings: CollectSettings) -> Recipe:
-    """What the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
+    """Return what the result is made from. Ray only spreads vLLM's work, so both engines make the same result."""
     inputs = {"problems": settings.problems} | settings.inputs() | settings.reward.inputs()
-    same: dict[str, Any] = {
+    kept: dict[str, Any] = {
         name: getattr(settings, name)
         for name in ("n_samples", "temperature", "top_p", "top_k", "max_tokens", "seed", "limit", "rows_per_shard")
     }
-    same |= settings.changed()
+    kept |= settings.changed()
     if settings.engine == "openai":
-        same |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
+        kept |= {"engine": "openai", "base_url": public_url(settings.base_url), "model": settings.model}
     else:
-        same |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
+        kept |= {"engine": "vllm" if settings.engine == "ray" else settings.engine, "dtype": settings.dtype}
         inputs["model"] = resolve_model(settings.model)
-    return Recipe(STEP, same, inputs)
+    return Recipe(STEP, kept, inputs)

@@ -1,21 +1,23 @@
-"""A rollout folder on disk: its rows, how they are cut into shards, writing them resumably, reading them as a stream.
+"""A rollout folder on disk: its rows, how they are cut into files, writing them resumably, reading and counting them.
 
-Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; shard ``i`` holds the completions
-``i * rows_per_shard`` up to the first of the next shard. How many these are may follow from the machine on which a
-collection was begun: the working folder records it, and elsewhere it goes on with the same cut.
+Completion number ``u`` is sample ``u % n_samples`` of problem ``u // n_samples``; file ``i`` holds those of
+``layout(…)[i]``.
 """
 
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from rich.table import Table
 
+from compositionality.console import new_table
 from compositionality.data.artefact import (
     Manifest,
     Recipe,
@@ -29,16 +31,17 @@ from compositionality.data.artefact import (
 )
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.types import Completion, Verdict
+from compositionality.stats.estimate import over_problems
+from compositionality.types import Completion, Estimate, Reason, Verdict
 
 STEP = "collect_rollouts"
-CUT = "rows_per_shard.json"
-OURS = {"recipe.json", CUT, "shards", "hashes"}
+OLD_CUT = "rows_per_shard.json"  # of a version in which the rows of a file depended on the machine
+OURS = {"recipe.json", OLD_CUT, "shards", "hashes"}
 OF_OTHERS = (
     "{}: holds half-finished rollouts of other settings or inputs; run those again to finish them, "
     "or pass --force to drop them"
 )
-ROWS_PER_SHARD = 8192
+MIN_ROWS, MAX_ROWS = 1024, 8192  # of a file
 SCHEMA = pa.schema(
     [
         ("problem", pa.int64()),  # row of the problem file
@@ -54,45 +57,25 @@ SCHEMA = pa.schema(
     ]
 )
 GAPS = ("level", "group", "answer")
-"""Columns that may be empty: nothing but a reader's eye goes by them."""
+"""Columns that may be empty: only people read them."""
 
 Identity = tuple[str, str, dict[str, str]]
+Cell = tuple[str, int]
+"""Group and level."""
 
 
-# ---- the cut
+# ---- rows and files
 
 
-@dataclass(frozen=True)
-class ShardPlan:
-    """Which completions belong to which shard."""
-
-    n_problems: int
-    n_samples: int
-    rows_per_shard: int = ROWS_PER_SHARD
-
-    @property
-    def n_rows(self) -> int:
-        """Completions in all shards together."""
-        return self.n_problems * self.n_samples
-
-    @property
-    def n_shards(self) -> int:
-        """Number of shards."""
-        return -(-self.n_rows // self.rows_per_shard)
-
-    def units(self, shard: int) -> list[tuple[int, int]]:
-        """The (problem, sample) pairs of one shard, in order."""
-        first = shard * self.rows_per_shard
-        last = min(first + self.rows_per_shard, self.n_rows)
-        return [divmod(unit, self.n_samples) for unit in range(first, last)]
+def layout(n_rows: int, rows_per_shard: int = 0) -> list[range]:
+    """Return the numbers of the completions in each file: an eighth of ``n_rows``, but 1,024 to 8,192."""
+    size = rows_per_shard or min(max(-(-n_rows // 8), MIN_ROWS), MAX_ROWS)
+    return [range(first, min(first + size, n_rows)) for first in range(0, n_rows, size)]
 
 
 def shard_name(shard: int) -> str:
-    """File name of a shard; names sort as numbers do."""
+    """Return the file name of a shard; names sort as numbers do."""
     return f"shard-{shard:05d}.parquet"
-
-
-# ---- rows
 
 
 def shard_table(
@@ -101,7 +84,7 @@ def shard_table(
     completions: Sequence[Completion],
     verdicts: Sequence[Verdict],
 ) -> pa.Table:
-    """The rows of one shard: (problem, sample), (level, group), completion and verdict of each."""
+    """Return the rows of one shard: (problem, sample), (level, group), completion and verdict of each."""
     return pa.table(
         {
             "problem": [problem for problem, _ in units],
@@ -120,7 +103,7 @@ def shard_table(
 
 
 def _storable(text: str) -> str:
-    """A lone surrogate (a server may send one) has no UTF-8 form: it becomes a question mark."""
+    """Replace lone surrogates (a server may send one), which have no UTF-8 form, by question marks."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -130,8 +113,7 @@ def _storable(text: str) -> str:
 class WorkingFolder:
     """``.OUT.working`` beside OUT, from which a killed collection is resumed.
 
-    ``recipe.json`` holds the identity of the collection, ``rows_per_shard.json`` its cut, ``shards/`` the finished
-    shards, ``hashes/`` the hash of each.
+    ``recipe.json`` holds the identity of the collection, ``shards/`` the finished shards, ``hashes/`` the hash of each.
     """
 
     def __init__(self, output: Path, identity: Identity, *, force: bool = False) -> None:
@@ -139,44 +121,7 @@ class WorkingFolder:
         self._output, self._identity = output, identity
         self.path = working_path(output)
         self.shards, self.hashes = self.path / "shards", self.path / "hashes"
-        self._open(force)
-
-    def plan(self, n_problems: int, n_samples: int, choose: Callable[[], int]) -> ShardPlan:
-        """The cut with which this collection was begun, else into shards of ``choose()`` rows, which is recorded."""
-        record = self.path / CUT
-        if not record.is_file():
-            if any(self.shards.glob("[!.]*")):
-                raise UserError(f"{record}: missing, so the cut of the shards there is unknown; delete {self.path}")
-            write_text(record, json.dumps(choose()))
-        rows = record.read_text()
-        if not rows.isdecimal() or not int(rows):
-            raise UserError(f"{record}: damaged (no number of rows); delete {self.path}")
-        self._plan = ShardPlan(n_problems, n_samples, int(rows))
-        self._delete_strays()
-        return self._plan
-
-    def missing(self) -> list[int]:
-        """Numbers of the shards still to be made; one that has changed since it was written is deleted and counts."""
-        lost = [shard for shard in range(self._plan.n_shards) if not self._is_whole(shard)]
-        for shard in lost:
-            remove(self.shards / shard_name(shard))
-        return lost
-
-    def write(self, shard: int, table: pa.Table) -> None:
-        """Add one finished shard."""
-        write_shard(table, self.shards / shard_name(shard), self.hashes / shard_name(shard))
-
-    def read(self, shard: int) -> pa.Table:
-        """One finished shard."""
-        return pq.read_table(self.shards / shard_name(shard))
-
-    def publish(self, facts: dict[str, object]) -> None:
-        """Write the manifest of the complete shards and rename their folder to the output."""
-        publish(self.shards, self._output, self._identity, facts)
-        remove(self.path)
-
-    def _open(self, force: bool) -> None:
-        recipe = json.dumps(self._identity, indent=1)
+        recipe = json.dumps(identity, indent=1)
         recipe_file = self.path / "recipe.json"
         if recipe_file.is_file() and recipe_file.read_text() != recipe:
             if not force:
@@ -190,25 +135,58 @@ class WorkingFolder:
         for folder in (self.shards, self.hashes):
             folder.mkdir(exist_ok=True)
 
-    def _delete_strays(self) -> None:
-        """Delete what is no shard: a run killed while publishing leaves an unfinished manifest."""
-        expected = {shard_name(shard) for shard in range(self._plan.n_shards)}
-        for path in self.shards.iterdir():
-            if path.name not in expected:
-                remove(path)
+    def old_cut(self) -> int:
+        """Return the rows of a shard with which an older version began here; 0 if none did."""
+        record = self.path / OLD_CUT
+        rows = record.read_text() if record.is_file() else "0"
+        return int(rows) if rows.isdecimal() else 0
 
-    def _is_whole(self, shard: int) -> bool:
-        path, recorded = self.shards / shard_name(shard), self.hashes / shard_name(shard)
-        return path.is_file() and recorded.is_file() and recorded.read_bytes() == file_hash(path).encode()
+    def missing(self, shards: Sequence[range]) -> list[int]:
+        """Return the numbers of the shards still to be made, and delete what is no whole shard.
+
+        Such are one that has changed since it was written, and the manifest of a run killed while publishing.
+        """
+        names = {shard_name(number): len(rows) for number, rows in enumerate(shards)}
+        for path in sorted(self.shards.iterdir()):
+            if path.name not in names or not self._is_whole(path, names[path.name]):
+                remove(path)
+        return [number for number, name in enumerate(names) if not (self.shards / name).exists()]
+
+    def write(self, shard: int, table: pa.Table) -> None:
+        """Add one finished shard, whole or not at all; its hash is written first.
+
+        The unfinished file lies beside the folder of shards, not in it.
+        """
+        name = shard_name(shard)
+        partial = self.path / f".{name}.partial"
+        pq.write_table(table, partial, compression="zstd")
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        write_text(self.hashes / name, file_hash(partial))
+        os.replace(partial, self.shards / name)
+
+    def read(self, shard: int) -> pa.Table:
+        return pq.read_table(self.shards / shard_name(shard))
+
+    def publish(self, facts: dict[str, object]) -> None:
+        """Write the manifest of the complete shards and rename their folder to the output."""
+        publish(self.shards, self._output, self._identity, facts)
+        remove(self.path)
+
+    def _is_whole(self, path: Path, rows: int) -> bool:
+        recorded = self.hashes / path.name
+        if not (path.is_file() and recorded.is_file()):
+            return False
+        return recorded.read_bytes() == file_hash(path).encode() and pq.read_metadata(path).num_rows == rows
 
 
 def working_path(output: Path) -> Path:
-    """The folder of the half-finished rollouts of ``output``."""
+    """Return the folder of the half-finished rollouts of ``output``."""
     return beside(output, "working")
 
 
 def check_unfinished(output: Path, recipe: Recipe) -> None:
-    """UserError if half-finished rollouts of ``output`` are of other settings; inputs are not hashed."""
+    """Raise UserError if half-finished rollouts of ``output`` are of other settings; inputs are not hashed."""
     begun = working_path(output) / "recipe.json"
     if not begun.is_file():
         return
@@ -219,24 +197,11 @@ def check_unfinished(output: Path, recipe: Recipe) -> None:
     raise UserError(OF_OTHERS.format(begun.parent))
 
 
-def write_shard(table: pa.Table, path: Path, recorded: Path) -> None:
-    """Write one shard whole or not at all, its hash to ``recorded`` first.
-
-    The unfinished file lies beside the folder of shards, not in it.
-    """
-    partial = path.parent.with_name(f".{path.name}.partial")
-    pq.write_table(table, partial, compression="zstd")
-    with partial.open("rb") as stream:
-        os.fsync(stream.fileno())
-    write_text(recorded, file_hash(partial))
-    os.replace(partial, path)
-
-
 # ---- reading
 
 
 def rollout_manifest(folder: Path) -> Manifest:
-    """The manifest of a rollout folder, every file checked against it. UserError if it is none or was altered."""
+    """Return a rollout folder's manifest, every file checked against it. UserError if it is none or was altered."""
     manifest = verify(folder)
     if manifest.step != STEP:
         raise UserError(f"{folder}: was made by step {manifest.step!r}; a folder of rollouts is needed")
@@ -244,7 +209,7 @@ def rollout_manifest(folder: Path) -> Manifest:
 
 
 def check_answers(folder: Path, problems: Path, model: Path | None = None) -> None:
-    """UserError if rollouts answer another problem file than ``problems``, or are another model's than ``model``."""
+    """Raise UserError if rollouts answer another problem file than ``problems``, or are of another ``model``."""
     made = rollout_manifest(folder).inputs
     for name, path in (("problems", problems), ("model", model)):
         if path is not None and name in made and made[name] != input_hash(path):
@@ -253,29 +218,88 @@ def check_answers(folder: Path, problems: Path, model: Path | None = None) -> No
 
 
 def read_rollouts(folder: Path) -> Iterator[pa.Table]:
-    """The rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
+    """Read the rows of a rollout folder, one shard at a time, in the order (problem, sample)."""
     manifest = rollout_manifest(folder)
     for name in sorted(manifest.files):
         yield read_table(folder / name, SCHEMA.names, types=SCHEMA, gaps=GAPS)
 
 
 def read_by_problem(folder: Path) -> Iterator[tuple[int, pa.Table]]:
-    """Pairs (problem, all its rows), in order; a problem whose rows lie in two shards comes once."""
+    """Read pairs (problem, all its rows), in order; a problem whose rows lie in two shards comes once."""
     pending: pa.Table = SCHEMA.empty_table()
     for shard in read_rollouts(folder):
         rows = pa.concat_tables([pending, shard])
-        *whole, pending = _split_by_problem(rows)
-        yield from ((_problem_of(table), table) for table in whole)
+        ends = pc.run_end_encode(rows["problem"].combine_chunks()).run_ends.to_pylist()  # where the problem changes
+        starts = [0, *ends[:-1]]
+        for start, end in zip(starts[:-1], ends[:-1], strict=True):
+            yield rows["problem"][start].as_py(), rows.slice(start, end - start)
+        pending = rows.slice(starts[-1])
     if pending.num_rows:
-        yield _problem_of(pending), pending
+        yield pending["problem"][0].as_py(), pending
 
 
-def _split_by_problem(rows: pa.Table) -> list[pa.Table]:
-    """Cut rows sorted by problem wherever the problem changes (zero-copy slices)."""
-    lengths = pc.run_end_encode(rows["problem"].combine_chunks()).run_ends.to_pylist()
-    return [rows.slice(start, end - start) for start, end in zip([0, *lengths], lengths, strict=False)]
+# ---- counting
 
 
-def _problem_of(rows: pa.Table) -> int:
-    problem: int = rows["problem"][0].as_py()
-    return problem
+class RolloutSummary:
+    """Counts over shards: accuracy by group and level, reasons, lengths. Two numbers are kept of a problem."""
+
+    def __init__(self, problems: pa.Table) -> None:
+        self._groups, self._levels = problems["group"].to_numpy(), problems["level"].to_numpy()
+        self._correct = np.zeros(problems.num_rows, np.int64)  # per problem
+        self._judged = np.zeros(problems.num_rows, np.int64)
+        self._reasons: Counter[tuple[Cell, str]] = Counter()
+        self._tokens: Counter[Cell] = Counter()
+
+    def add(self, shard: pa.Table) -> None:
+        counts = shard.group_by(["group", "level", "reason"]).aggregate([("n_tokens", "sum"), ("n_tokens", "count")])
+        for row in counts.to_pylist():
+            cell = row["group"], row["level"]
+            self._reasons[cell, row["reason"]] += row["n_tokens_count"]
+            self._tokens[cell] += row["n_tokens_sum"]
+        correct = pc.equal(shard["reason"], Reason.CORRECT)
+        judged = pc.not_equal(shard["reason"], Reason.ERROR)
+        for counts_by_problem, chosen in ((self._correct, correct), (self._judged, judged)):
+            problems = shard["problem"].filter(chosen).to_numpy()
+            counts_by_problem += np.bincount(problems, minlength=len(counts_by_problem))
+
+    @property
+    def cells(self) -> list[Cell]:
+        return sorted(self._tokens)
+
+    def accuracy(self, cell: Cell) -> Estimate | None:
+        """Return the share of correct among judged completions, problems as clusters; None if nothing was judged."""
+        rows = (self._groups == cell[0]) & (self._levels == cell[1])
+        return over_problems(self._correct[rows], self._judged[rows])
+
+    def total(self, cell: Cell) -> int:
+        """Return the number of completions of one group and level."""
+        return sum(count for (of, _), count in self._reasons.items() if of == cell)
+
+    def facts(self) -> dict[str, object]:
+        """Return the figures for the manifest: whole numbers only."""
+        reasons: Counter[str] = Counter()
+        for (_, reason), count in self._reasons.items():
+            reasons[reason] += count
+        levels = [
+            {"group": cell[0], "level": cell[1], "n": self.total(cell), "correct": self._reasons[cell, Reason.CORRECT]}
+            for cell in self.cells
+        ]
+        tokens = sum(self._tokens.values())
+        return {"rows": reasons.total(), "tokens": tokens, "reasons": dict(sorted(reasons.items())), "levels": levels}
+
+    def table(self) -> Table:
+        """Return accuracy, 95 % interval, mean length and the share of each other reason, by group and level."""
+        seen = {reason for (_, reason), count in self._reasons.items() if count}
+        reasons = [reason for reason in Reason if reason in seen and reason is not Reason.CORRECT]
+        shown = [f"{reason} %" for reason in reasons]
+        table = new_table("group", "level", "n", "correct %", "95 % interval", "mean tokens", *shown)
+        for cell in self.cells:
+            n, accuracy = self.total(cell), self.accuracy(cell)
+            value, interval = "–", "–"
+            if accuracy is not None:
+                value = f"{100 * accuracy.value:.1f}"
+                interval = f"{100 * accuracy.low:.1f} – {100 * accuracy.high:.1f}"
+            shares = [f"{100 * self._reasons[cell, reason] / n:.1f}" for reason in reasons]
+            table.add_row(cell[0], str(cell[1]), str(n), value, interval, f"{self._tokens[cell] / n:.1f}", *shares)
+        return table

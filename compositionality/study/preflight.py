@@ -16,20 +16,16 @@ from compositionality.config.profile import Profile, layers_of, load_profile
 from compositionality.console import new_table
 from compositionality.data.create_problems import check
 from compositionality.errors import UserError
+from compositionality.memory import DISK, GB, GPU, HOST, Machine, ModelShape, Need, in_gb, run_folder, this_machine
 from compositionality.ranges import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
-from compositionality.rollout.forecast.check import sampling_needs, vllm_of
-from compositionality.rollout.forecast.machine import Machine, this_machine
-from compositionality.rollout.forecast.need import DISK, GB, GPU, HOST, Need, in_gb
-from compositionality.rollout.forecast.shape import ModelShape, cached_config, shape_of_model
-from compositionality.rollout.model_folder import HUB_ID, read_tokenizer
+from compositionality.rollout.engines.factory import sampling_needs, vllm_of
+from compositionality.rollout.model_folder import HUB_ID, cached_config, read_tokenizer, shape_of_model
 from compositionality.rollout.settings import CollectSettings
 from compositionality.study.model import Replicate, Request
 from compositionality.study.plan import plan
 from compositionality.train.chat_template import OWN, find_template
 from compositionality.train.engines import settle_attention
-from compositionality.train.forecast import single
-from compositionality.train.forecast.batch import Tail
-from compositionality.train.forecast.disk import run_bytes
+from compositionality.train.memory import Ranks, pretraining_needs, training_needs
 from compositionality.train.tiny.corpus import corpus_tokenizer
 from compositionality.train.tiny.model import tiny_shape
 
@@ -131,12 +127,12 @@ class Forecast:
         settle_attention(settings)
         return settings
 
-    def ranks(self, on_cpu: int = 1) -> single.Ranks:
+    def ranks(self, on_cpu: int = 1) -> Ranks:
         """Return the processes of a training, one on each GPU or so many on a CPU, and how many runs share memory."""
         gpus, lanes = self.machine.gpus, {0: 2, 1: max(self.profile.lanes, 1)}  # of a CPU two cores
         side_by_side = 1 if self.profile.engine == "verl" else lanes.get(gpus, 1)
         nodes = self.machine.nodes if gpus else 1
-        return single.Ranks(gpus or on_cpu, nodes, gpu=bool(gpus), side_by_side=side_by_side)
+        return Ranks(gpus or on_cpu, nodes, gpu=bool(gpus), side_by_side=side_by_side)
 
     def needs(self) -> Iterator[Need]:
         """Yield what every kind of step needs, and the disk that the whole study takes."""
@@ -144,38 +140,42 @@ class Forecast:
         if not self.model:
             (pretraining, *_) = self.steps["pretrain_tiny"]
             packing, ranks = pretraining.packing, replace(self.ranks(on_cpu=2), side_by_side=1)
-            yield from single.pretraining_needs(
+            yield from pretraining_needs(
                 shape, pretraining.mesh, pretraining.dtype, packing.rows, packing.length, ranks
             )
         yield from sampling_needs(self.collecting, shape, prompt, gpu=gpu)
         if self.profile.engine == "single":
-            yield from single.sft_needs(self.sft, shape, self.ranks()) if self.sft else ()
-            yield from single.grpo_needs(self.grpo, shape, self.ranks())
+            for settings in filter(None, (self.sft, self.grpo)):
+                yield from training_needs(settings, shape, self.ranks())
         else:
-            from compositionality.train.forecast import of_verl
+            from compositionality.train.verl import memory
             from compositionality.train.verl.configure import grpo_config, sft_config
 
-            tail = Tail(self.settings.mean_tokens, self.settings.share_at_limit)
-            yield from of_verl.sft_needs(sft_config(self.sft), shape, tail) if self.sft else ()
-            yield from of_verl.grpo_needs(grpo_config(self.grpo), shape, tail)
+            tail = memory.Tail(self.settings.mean_tokens, self.settings.share_at_limit)
+            yield from memory.training_needs(sft_config(self.sft), shape, tail) if self.sft else ()
+            yield from memory.training_needs(grpo_config(self.grpo), shape, tail)
         yield Need("the study", DISK, self.disk(), "give CKPT_DIR=… on another disk, or take fewer ARMS or SEEDS")
 
     def disk(self) -> dict[str, float]:
         """Return bytes that a finished study leaves, by kind of run, over all seeds."""
-        shape, seeds, whole = self.shape, self.settings.seeds, self.profile.engine == "single"
-        rl, count = self.grpo.trainer, seeds * len(self.steps["train_grpo"])
-        after_rl = run_bytes(shape, keep=rl.keep, best=rl.keep_best, dtype=rl.export_dtype, whole_model=whole)
-        parts = {f"{count} runs of RL": count * after_rl}
+        seeds, rl = self.settings.seeds, self.grpo.trainer
+        count = seeds * len(self.steps["train_grpo"])
+        parts = {f"{count} runs of RL": count * self.finished_bytes(rl, best=rl.keep_best)}
         if not self.sft:
             return parts
-        sft, count = self.sft.trainer, seeds * len(self.steps["train_sft"])
-        after_sft = run_bytes(shape, keep=sft.keep, best=False, dtype=sft.export_dtype, whole_model=whole)
+        count = seeds * len(self.steps["train_sft"])
         return {
             **parts,
-            f"{count} of SFT": count * after_sft,
+            f"{count} of SFT": count * self.finished_bytes(self.sft.trainer, best=False),
             "completions": seeds * self.completions() * self.settings.mean_tokens * BYTES_A_TOKEN,
-            "base model": float(seeds * (0 if self.model else 4 * shape.parameters)),
+            "base model": float(seeds * (0 if self.model else 4 * self.shape.parameters)),
         }
+
+    def finished_bytes(self, trainer: Any, *, best: bool) -> float:
+        """Return the bytes that a finished run of RL or SFT leaves."""
+        whole, dtype = self.profile.engine == "single", trainer.export_dtype
+        parts = run_folder(self.shape, keep=trainer.keep, best=best, dtype=dtype, whole_model=whole, saving=False)
+        return sum(parts.values())
 
     def completions(self) -> int:
         """Return the completions that a seed collects, of problem files whose sizes the plan knows."""
@@ -212,7 +212,7 @@ def preflight(settings: PreflightSettings) -> None:
         console.print(prompt_shown(forecast))
     missing = [need for need in needs if not need.fits(forecast.machine)]
     for need in missing:
-        console.print(f"{need.step}, {need.place}: {need.lower}")
+        console.print(f"{need.step}, {need.place}: {need.hint}")
     if missing:
         names = ", ".join(dict.fromkeys(f"{need.step} ({need.place})" for need in missing))
         raise UserError(f"profile={forecast.name} does not fit {machine}: {names}")
@@ -236,8 +236,8 @@ def table(needs: Sequence[Need], machine: Machine) -> Table:
     """Return one line for each kind of step and place."""
     lines = new_table("step", "of", "needed", "there", "", "largest parts")
     for need in needs:
-        there = need.there(machine)
-        shown = "none" if there is None else in_gb(there)
+        available = need.available(machine)
+        shown = "none" if available is None else in_gb(available)
         fits = "fits" if need.fits(machine) else "TOO MUCH"
         lines.add_row(need.step, need.place, in_gb(need.total), shown, fits, need.largest())
     return lines

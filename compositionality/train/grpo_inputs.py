@@ -7,9 +7,9 @@ from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.train.chat_rows import check_generation_prompt
-from compositionality.train.forecast.check import check_grpo
 from compositionality.train.grpo_settings import GrpoSettings
 from compositionality.train.lora import check_adapters
+from compositionality.train.memory import check_training
 from compositionality.train.metrics import entropies
 from compositionality.train.prompts import TokenizedProblem, row_format, tokenize_problems
 from compositionality.train.settings import check_split
@@ -53,5 +53,5 @@ def read_grpo_inputs(settings: GrpoSettings) -> GrpoInputs | None:
     val_problems = tokenize_problems(held_out, *read, limit, row_format(settings))
     longest = data.max_prompt_tokens + settings.rollout.max_tokens
     check_context(model, longest, "data.max_prompt_tokens + rollout.max_tokens")
-    check_grpo(settings)
+    check_training(settings)
     return GrpoInputs(model, problems, val_problems, followed)

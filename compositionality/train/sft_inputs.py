@@ -6,8 +6,8 @@ from pathlib import Path
 from compositionality.data.artefact import is_to_be_checked
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_family, check_model, read_config
 from compositionality.train.chat_rows import ChatRow, check_template, load_rows
-from compositionality.train.forecast.check import check_sft
 from compositionality.train.lora import check_adapters
+from compositionality.train.memory import check_training
 from compositionality.train.settings import check_split
 from compositionality.train.sft_settings import SftSettings
 
@@ -35,7 +35,7 @@ def read_sft_inputs(settings: SftSettings) -> SftInputs | None:
     check_adapters(model.path, settings.model.lora)
     check_context(model, data.max_length, "data.max_length")
     check_template(model.path, model.tokenizer)
-    check_sft(settings)
+    check_training(settings)
     columns = (data.messages_key, data.prompt_key, data.response_key)
     rows, val_rows = (
         [

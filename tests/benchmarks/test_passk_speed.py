@@ -26,7 +26,7 @@ from compositionality.evaluate.collect import EvaluationSettings, count_samples,
 from compositionality.evaluate.passk import curves, spaced
 from compositionality.evaluate.results import ReplicateTables, Results
 from compositionality.reward.pool import JudgeInput, JudgePool
-from compositionality.rollout.store import STEP, ShardPlan, shard_name, shard_table
+from compositionality.rollout.store import STEP, layout, shard_name, shard_table
 from compositionality.stats.pass_at_k import pass_at_k
 from compositionality.types import Completion, Problem, Reason, Verdict
 
@@ -125,11 +125,10 @@ def make_collection(folder: Path, n_problems: int) -> None:
     ]
     write_table(to_table(made, "test"), folder / "test.parquet")
     settings = {"n_samples": SAMPLES, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": 64}
-    plan = ShardPlan(n_problems, SAMPLES)
     kinds = [(Completion(f",func_3:cab={'abc' * row}", 40, "stop"), row % 5 == 0) for row in range(50)]
     with new_artefact(folder / "rollouts", Recipe(STEP, settings, {"problems": folder / "test.parquet"})) as partial:
-        for shard in range(plan.n_shards):
-            units = plan.units(shard)
+        for shard, numbers in enumerate(layout(n_problems * SAMPLES)):
+            units = [divmod(number, SAMPLES) for number in numbers]
             answers = [kinds[(problem + sample) % 50] for problem, sample in units]
             verdicts = [Verdict(float(right), Reason.CORRECT if right else Reason.WRONG, "ab") for _, right in answers]
             table = shard_table(units, [(3, "heldout")] * len(units), [answer for answer, _ in answers], verdicts)

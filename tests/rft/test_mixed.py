@@ -9,7 +9,7 @@ from rollout_folders import answer, problem, problem_file, rollout_folder
 from compositionality.data.artefact import read_manifest
 from compositionality.data.parquet import read_table
 from compositionality.errors import UserError
-from compositionality.rft.mixed import FilterProblemsSettings, filter_problems
+from compositionality.rft.filter import FilterProblemsSettings, filter_problems
 
 CORRECT = (0, 1, 2, 3, 4)
 """Of four completions of each problem."""

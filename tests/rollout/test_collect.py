@@ -13,9 +13,16 @@ from fake_engine import FakeEngine, contents, fake_settings, write_problems
 
 from compositionality.data.artefact import exclusive
 from compositionality.errors import UserError
-from compositionality.rollout.collect import collect, generated, shard_rows
+from compositionality.rollout.collect import calls_of, collect, generated
 from compositionality.rollout.engines.base import request_seed
-from compositionality.rollout.store import SCHEMA, read_by_problem, read_rollouts, rollout_manifest, working_path
+from compositionality.rollout.store import (
+    SCHEMA,
+    layout,
+    read_by_problem,
+    read_rollouts,
+    rollout_manifest,
+    working_path,
+)
 
 
 @pytest.fixture
@@ -183,16 +190,10 @@ def wait_for(condition, patience_s=30):
 
 
 @pytest.mark.parametrize("parallel_calls", [1, 2, 5])
-def test_parallel_calls_ask_every_shard_once(parallel_calls):
-    pairs = list(generated(lambda shard: [shard], range(20), parallel_calls))
-    assert sorted(pairs) == [(shard, [shard]) for shard in range(20)]
-
-
-def test_the_result_does_not_depend_on_parallel_calls_or_judge_workers(problems, tmp_path):
-    for name, calls, workers in (("one", 1, 1), ("three", 3, 2)):
-        settings = fake_settings(problems, tmp_path / name, n_samples=4, rows_per_shard=32, judge_workers=workers)
-        collect(settings, FakeEngine(parallel_calls=calls))
-    assert contents(tmp_path / "one") == contents(tmp_path / "three")
+def test_parallel_calls_are_each_made_once(parallel_calls):
+    calls = [(shard, range(shard, shard + 1)) for shard in range(20)]
+    pairs = list(generated(lambda call: [call], calls, parallel_calls))
+    assert sorted(pairs, key=str) == sorted(((call, [call]) for call in calls), key=str)
 
 
 def test_memory_does_not_grow_with_the_number_of_samples(tmp_path):
@@ -217,55 +218,57 @@ def test_half_a_million_answers_stream(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "replicas", "expected"),
+    ("rows", "size", "replicas", "call"),
     [
-        *[(2_048_000, 1, 8192), (20_000, 1, 2500), (1000, 1, 1024)],
-        *[(2048, 8, 256), (500_000, 62, 2017), (500_000, 128, 977), (64_000, 8, 2000)],
+        *[(20_000, 2500, 1, 2500), (1000, 1024, 1, 1000), (2_048_000, 8192, 1, 8192), (0, 1024, 1, 0)],
+        *[(2048, 1024, 8, 256), (500_000, 8192, 62, 2017), (500_000, 8192, 128, 977), (64_000, 8000, 8, 2000)],
     ],
 )
-def test_every_replica_has_shards_to_work_on(rows, replicas, expected):
-    """Four for each where there are rows enough, which 8,192 a shard left to the first 62 replicas."""
-    assert shard_rows(rows, replicas) == expected
-    assert -(-rows // expected) >= min(4 * replicas, rows // 256) or replicas == 1
+def test_files_are_cut_by_the_number_of_completions_and_calls_for_every_replica(rows, size, replicas, call):
+    files = layout(rows)
+    assert {len(file) for file in files[:-1]} <= {size}
+    calls = [part for file in files for part in calls_of(file, rows, replicas)]
+    assert [number for part in calls for number in part] == list(range(rows))
+    assert max(map(len, calls), default=0) == call
+    assert len(calls) >= min(4 * replicas, rows // 256) or replicas == 1
+    assert layout(1000, 300)[-1] == range(900, 1000)
 
 
-def rows_of(folder):
-    """The rows of a rollout folder, however they are cut."""
-    return [row for table in read_rollouts(folder) for row in table.to_pylist()]
-
-
-def test_p10_rows_do_not_depend_on_the_number_of_replicas(tmp_path):
+def test_p10_files_depend_neither_on_the_number_of_replicas_nor_on_judge_workers(tmp_path):
     problems = write_problems(tmp_path / "problems.parquet", 1100)
-    for replicas in (1, 2, 5):
-        collect(fake_settings(problems, tmp_path / str(replicas), n_samples=2), FakeEngine(parallel_calls=replicas))
-    sizes = [len(rollout_manifest(tmp_path / str(replicas)).files) for replicas in (1, 2, 5)]
-    assert sizes == [3, 8, 9]
-    assert rows_of(tmp_path / "1") == rows_of(tmp_path / "2") == rows_of(tmp_path / "5")
+    engines = [FakeEngine(parallel_calls=replicas) for replicas in (1, 2, 5)]
+    for workers, engine in enumerate(engines, start=1):
+        folder = tmp_path / str(workers)
+        collect(fake_settings(problems, folder, n_samples=2, judge_workers=workers), engine)
+    assert [len(engine.calls) for engine in engines] == [3, 9, 9]
+    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "3")
 
 
-def test_p07_a_collection_goes_on_with_its_cut_on_another_number_of_replicas(tmp_path):
+def test_p07_a_collection_goes_on_with_another_number_of_replicas(tmp_path):
     problems = write_problems(tmp_path / "problems.parquet", 1100)
     settings = fake_settings(problems, tmp_path / "out", n_samples=2)
     collect(fake_settings(problems, tmp_path / "whole", n_samples=2), FakeEngine(parallel_calls=5))
-    dying = DyingEngine(calls=3)
-    dying.parallel_calls = 5
+    dying = DyingEngine(calls=8)
+    dying.parallel_calls = 2
     with pytest.raises(RuntimeError, match="dead"):
         collect(settings, dying)
+    assert finished_shards(tmp_path / "out") >= 1
     engine = FakeEngine(parallel_calls=1)
     collect(settings, engine)
-    assert set(engine.calls) <= {256, 152}
+    assert set(engine.calls) <= {1024, 152}
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("damage", ["gone", "no number"])
-def test_p08_shards_whose_cut_is_not_known_are_refused(problems, output, damage):
-    settings = fake_settings(problems, output, n_samples=2, rows_per_shard=50)
+def test_what_an_older_version_began_goes_on_with_its_files(problems, output):
+    """It cut by the number of replicas, and recorded the rows of a file."""
+    settings = fake_settings(problems, output, n_samples=2)
+    working_path(output).mkdir()
+    (working_path(output) / "rows_per_shard.json").write_text("60")
     with pytest.raises(RuntimeError, match="dead"):
         collect(settings, DyingEngine(calls=2))
-    cut = working_path(output) / "rows_per_shard.json"
-    cut.unlink() if damage == "gone" else cut.write_text("5x")
-    with pytest.raises(UserError, match=r"rows_per_shard\.json: .*delete "):
-        collect(settings, FakeEngine())
+    engine = FakeEngine()
+    collect(settings, engine)
+    assert engine.calls == [60, 20]
 
 
 @pytest.mark.parametrize(

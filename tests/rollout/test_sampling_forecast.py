@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.rollout.forecast import machine
-from compositionality.rollout.forecast.check import check_sampling, sampling_needs
-from compositionality.rollout.forecast.need import GPU, HOST, check_needs
-from compositionality.rollout.forecast.sampling import Vllm, builtin_need
-from compositionality.rollout.forecast.shape import is_forecast, shape_of, shape_of_model
+from compositionality.memory import GPU, HOST, Vllm, builtin_parts, check_needs
+from compositionality.rollout.engines.factory import check_sampling, sampling_needs
+from compositionality.rollout.model_folder import has_known_sizes, shape_of, shape_of_model
 from compositionality.rollout.settings import SamplingSettings
 
 CONFIG: dict[str, Any] = {
@@ -24,7 +23,6 @@ CONFIG: dict[str, Any] = {
 def test_p22_the_cache_of_the_built_in_sampler() -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from compositionality.rollout.forecast.shape import shape_of
     from compositionality.rollout.sampler.decoder import Decoder
     from compositionality.rollout.sampler.kv_cache import prefill
 
@@ -34,13 +32,13 @@ def test_p22_the_cache_of_the_built_in_sampler() -> None:
     batch, _ = prefill(model, range(16), [[1] * 500] * 16)
     grown = batch.with_capacity(64)
     held = sum(part.nbytes for one in (batch, grown) for part in (one.keys_LNGDT, one.values_LNGTD))
-    forecast = builtin_need(shape_of({"model_type": "llama", **CONFIG}, "test"), "", 16, 500, 4, HOST)
-    assert forecast.parts["cache"] == pytest.approx(held, rel=0.2)
+    parts = builtin_parts(shape_of({"model_type": "llama", **CONFIG}, "test"), 16, 500, 4, HOST)
+    assert parts["cache"] == pytest.approx(held, rel=0.2)
 
 
 def test_p18_not_one_completion_fits() -> None:
     shape = shape_of_model("Llama-3.1-8B")
-    here = machine.Machine(1, 1, 24e9, 1e11, 1e12)
+    here = memory.Machine(1, 1, 24e9, 1e11, 1e12)
     small = Vllm(0.9, 2048, 1, 2, 8192, 64, "lower max_tokens")
     long = Vllm(0.9, 131072, 1, 2, 8192, 64, "lower max_tokens")
     check_needs([small.need(shape, "sampling")], here)
@@ -51,7 +49,7 @@ def test_p18_not_one_completion_fits() -> None:
 
 
 def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
+    monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
     settings = SamplingSettings(engine="transformers", max_tokens=1024)
     with pytest.raises(UserError, match=r"sampling: needs [\d.]+ GB of memory of each node .*; lower max_tokens"):
         check_sampling(settings, Path("Llama-3.1-8B"), 100)
@@ -60,12 +58,12 @@ def test_p18_an_engine_is_checked_before_it_is_opened(tmp_path: Path, monkeypatc
 
 def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another family, or weights in four bits that config.json counts as sixteen."""
-    monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
+    monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
     quantised = {"model_type": "llama", **CONFIG, "quantization_config": {"bits": 4}}
     for number, config in enumerate(({"model_type": "mamba"}, quantised)):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "config.json").write_text(json.dumps(config))
-        assert not is_forecast(tmp_path / str(number))
+        assert not has_known_sizes(tmp_path / str(number))
         check_sampling(SamplingSettings(engine="transformers", max_tokens=10**9), tmp_path / str(number), 100)
     assert shape_of({"model_type": "gpt2"}, "gpt2").feed_forward == 4 * 768
 
@@ -73,4 +71,4 @@ def test_a_model_whose_sizes_are_not_known_is_not_refused(tmp_path: Path, monkey
 def test_on_a_gpu_the_built_in_sampler_takes_as_many_rows_as_fit() -> None:
     settings = SamplingSettings(engine="builtin", max_tokens=400)
     needs = sampling_needs(settings, shape_of_model("Llama-3.1-8B"), 150, gpu=True)
-    check_needs(needs, machine.Machine(1, 1, 24e9, 1e11, 1e12))
+    check_needs(needs, memory.Machine(1, 1, 24e9, 1e11, 1e12))

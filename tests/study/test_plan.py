@@ -358,7 +358,7 @@ def test_p18_a_study_that_does_not_fit_is_one_line(
 
 
 def test_why_a_step_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from compositionality.rft.chunks import split_chunks
+    from compositionality.rft.tables import split_chunks
 
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     words = ("*problems:files=[stage2_level2/train]", "rft-chunks:rows_per_chunk=20")

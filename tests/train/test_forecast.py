@@ -9,17 +9,14 @@ import pytest
 import torch
 from live_bytes import LiveBytes
 
+from compositionality import memory
 from compositionality.errors import UserError
-from compositionality.rollout.forecast.machine import Machine
-from compositionality.rollout.forecast.need import DISK, GPU, Need, check_needs
-from compositionality.rollout.forecast.shape import ModelShape, pinned_bytes, shape_of, shape_of_model
-from compositionality.train.forecast import activations, check
-from compositionality.train.forecast.activations import Pass
-from compositionality.train.forecast.batch import BatchSize, Tail, largest_of_single, largest_of_verl
-from compositionality.train.forecast.disk import run_bytes
-from compositionality.train.forecast.single import Ranks
-from compositionality.train.forecast.states import Sharing, gathered, parked_between, states
+from compositionality.memory import DISK, GPU, BatchSize, BatchSpec, Machine, ModelShape, Need, Sharding
+from compositionality.rollout.model_folder import shape_of, shape_of_model
+from compositionality.train import memory as train_memory
 from compositionality.train.launch import RunSettings
+from compositionality.train.memory import Ranks
+from compositionality.train.verl.memory import Tail, largest_batch
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "vocab_size": 2048, "hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4,
@@ -33,8 +30,8 @@ def make_model(vocabulary: int, c: int, checkpointing: bool) -> tuple[ModelShape
     from transformers import AutoConfig, AutoModelForCausalLM
 
     config = {**CONFIG, "vocab_size": vocabulary}
-    how = AutoConfig.for_model(**config, attn_implementation="sdpa")
-    model = AutoModelForCausalLM.from_config(how).to(DTYPES[c]).train()
+    settings = AutoConfig.for_model(**config, attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_config(settings).to(DTYPES[c]).train()
     if checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     for parameter in model.parameters():
@@ -62,8 +59,8 @@ def test_p22_activations_and_logits_of_the_single_file_trainers(c: int, checkpoi
     shape, model = make_model(vocabulary, c, checkpointing)
     tokens = torch.randint(0, vocabulary, (2, 129))
     peak = peak_of(model, lambda: Policy(model)(tokens, torch.ones_like(tokens))[0].sum())
-    how = Pass(BatchSize(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
-    assert sum(activations.parts(shape, how).values()) == pytest.approx(peak, rel=0.2)
+    spec = BatchSpec(BatchSize(2, 256, 128, packed=False), c, checkpointing, "sdpa", "single")
+    assert sum(memory.activations(shape, spec).values()) == pytest.approx(peak, rel=0.2)
 
 
 @pytest.mark.full
@@ -91,10 +88,10 @@ def test_p22_activations_and_logits_of_verl(
         return log_probs.CrossEntropy.apply(rows, tokens.flatten(), True).sum()
 
     peak = peak_of(model, loss)
-    how = Pass(BatchSize(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
+    spec = BatchSpec(BatchSize(2, 256, 128, packed=packed), c, checkpointing, "sdpa", "verl")
     # The head's gradient, which the forecast counts with what FSDP2 holds whole; padded, the peak comes before it.
     gradient = c * vocabulary * shape.width if packed else 0
-    assert sum(activations.parts(shape, how).values()) + gradient == pytest.approx(peak, rel=0.2)
+    assert sum(memory.activations(shape, spec).values()) + gradient == pytest.approx(peak, rel=0.2)
 
 
 def test_p22_weights_gradients_and_adam() -> None:
@@ -106,19 +103,20 @@ def test_p22_weights_gradients_and_adam() -> None:
     optimizer.step()
     moments = sum(value.nbytes for state in optimizer.state.values() for value in state.values())
     held = moments + sum(2 * parameter.nbytes for parameter in model.parameters())
-    assert sum(states(shape, Sharing(1)).values()) == pytest.approx(held, rel=0.01)
-    assert sum(states(shape, Sharing(8)).values()) == pytest.approx(held / 8, rel=0.01)
-    assert sum(states(shape, Sharing(8, sharded=False)).values()) == pytest.approx(held, rel=0.01)
+    assert sum(memory.states(shape, Sharding(1)).values()) == pytest.approx(held, rel=0.01)
+    assert sum(memory.states(shape, Sharding(8)).values()) == pytest.approx(held / 8, rel=0.01)
+    assert sum(memory.states(shape, Sharding(8, sharded=False)).values()) == pytest.approx(held, rel=0.01)
 
 
 def test_parking_saves_nothing_in_an_update_and_the_offload_policy_does() -> None:
     """verl loads what param_offload and optimizer_offload have moved before each update."""
     shape = shape_of(CONFIG, "test")
-    parked = Sharing(8, parked_weights=True, parked_moments=True)
-    assert states(shape, parked) == states(shape, Sharing(8))
-    assert sum(states(shape, Sharing(8, resident=False)).values()) == 0
-    assert parked_between(shape, parked) == 3 * pinned_bytes(shape, 8, 4) >= 12 * shape.parameters / 8
-    assert gathered(shape, Sharing(8, sharded=False), 2) == (0, 0)
+    sharding = Sharding(8, parked_weights=True, parked_moments=True)
+    assert memory.states(shape, sharding) == memory.states(shape, Sharding(8))
+    assert sum(memory.states(shape, Sharding(8, resident=False)).values()) == 0
+    pinned = memory.parked(shape, Sharding(8, parked_weights=True))
+    assert memory.parked(shape, sharding) == 3 * pinned >= 12 * shape.parameters / 8
+    assert memory.gathered(shape, Sharding(8, sharded=False), 2) == (0, 0)
 
 
 @pytest.mark.long
@@ -145,8 +143,10 @@ def test_p22_the_disk_of_a_run(tmp_path: Path) -> None:
     texts = ("*.json", "*.jsonl", "*.txt", "*.jinja", ".metadata", "*.log")  # as large as the weights of such a model
     small = {path for pattern in texts for path in out.rglob(pattern)}
     weights = sum(path.stat().st_size for path in out.rglob("*") if path.is_file() and path not in small)
-    forecast = run_bytes(shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True)
-    assert forecast == pytest.approx(weights, rel=0.2)
+    parts = memory.run_folder(
+        shape_of_model(model), keep=2, best=False, dtype="float32", whole_model=True, saving=False
+    )
+    assert sum(parts.values()) == pytest.approx(weights, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, lim
     from compositionality.train.batches import micro_batches
     from compositionality.train.chat_rows import ChatRow
 
-    bound = largest_of_single(rows, limit, budget).computed
+    bound = train_memory.largest_batch(rows, limit, budget).computed
     for seed in range(20):
         lengths = Tail(mean=limit / 4, at_limit=0.1).lengths(rows, limit, seed)
         parts = micro_batches([ChatRow([1] * length, [1] * length) for length in lengths], budget)
@@ -166,9 +166,9 @@ def test_the_largest_micro_batch_is_no_less_than_the_trainers_cut(rows: int, lim
 @pytest.mark.full
 def test_verl_pads_what_it_cuts_by_real_tokens() -> None:
     """32 rows on a GPU, a hundredth at the limit: padded micro-batches are many times the budget."""
-    padded = largest_of_verl(32, 9216, 17408, Tail(), packed=False)
+    padded = largest_batch(32, 9216, 17408, Tail(), packed=False)
     assert padded.computed > 5 * 17408
-    assert largest_of_verl(32, 9216, 17408, Tail(), packed=True).computed == 17408
+    assert largest_batch(32, 9216, 17408, Tail(), packed=True).computed == 17408
 
 
 def test_known_shapes() -> None:
@@ -188,9 +188,11 @@ def test_known_shapes() -> None:
 
 def test_p18_one_line_says_what_is_needed_what_is_there_and_what_to_lower() -> None:
     machine = Machine(1, 1, 80e9, 1e12, 1e12)
-    check_needs([Need("SFT", DISK, {"checkpoints": 1e12}, "lower trainer.keep")], machine)
+    memory.check_needs([Need("SFT", DISK, {"checkpoints": 1e12}, "lower trainer.keep")], machine)
     with pytest.raises(UserError) as error:
-        check_needs([Need("SFT", GPU, {"logits": 90e9, "CUDA": 1e9}, "lower trainer.micro_batch_tokens")], machine)
+        memory.check_needs(
+            [Need("SFT", GPU, {"logits": 90e9, "CUDA": 1e9}, "lower trainer.micro_batch_tokens")], machine
+        )
     assert str(error.value) == (
         "SFT: needs 91.0 GB of memory of each GPU (logits 90.0 GB, CUDA 1.0 GB), 80.0 GB are there; "
         "lower trainer.micro_batch_tokens"
@@ -207,13 +209,13 @@ def test_p18_a_single_gpu_is_too_small_for_eight_billion_weights(monkeypatch: py
     settings = SftSettings()
     settings.model.path, settings.trainer.output = "Llama-3.1-8B", "out"
     with pytest.raises(UserError, match=r"SFT: needs \d{3} GB of memory of each GPU .*gradients and Adam 128 GB"):
-        check.check_sft(settings)
+        train_memory.check_training(settings)
 
 
 def test_a_dry_run_counts_the_processes_that_a_start_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "count_gpus", lambda: 8)
-    assert check.ranks_of(RunSettings("gpu", 8)) == Ranks(8, 1, gpu=True)
-    assert check.ranks_of(RunSettings("cpu", 2)) == Ranks(2, 1, gpu=False)
+    monkeypatch.setattr(train_memory, "count_gpus", lambda: 8)
+    assert train_memory.ranks_of(RunSettings("gpu", 8)) == Ranks(8, 1, gpu=True)
+    assert train_memory.ranks_of(RunSettings("cpu", 2)) == Ranks(2, 1, gpu=False)
     for name, value in (("RANK", "9"), ("WORLD_SIZE", "16"), ("LOCAL_WORLD_SIZE", "8")):
         monkeypatch.setenv(name, value)
-    assert check.ranks_of(RunSettings("gpu")) == Ranks(8, 2, gpu=True)
+    assert train_memory.ranks_of(RunSettings("gpu")) == Ranks(8, 2, gpu=True)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from sft_assets import chat, make_model, make_rows, overrides
 
+from compositionality import memory
 from compositionality.config.cli import parse
 from compositionality.data.parquet import write_table
 from compositionality.errors import UserError
-from compositionality.rollout.forecast import machine
 from compositionality.train.engines import settle_cluster, train_sft
 from compositionality.train.sft_settings import SftSettings
 from compositionality.train.verl import configure, preflight, sft
@@ -97,7 +97,7 @@ def test_p18_too_little_disk_for_the_checkpoints(model: Path, tmp_path: Path, mo
 
 
 def test_p18_too_little_memory(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "host_bytes", lambda: 1e9)
+    monkeypatch.setattr(memory, "host_bytes", lambda: 1e9)
     rows = make_rows(tmp_path / "rows.parquet", 20)
     told = refusal(model, rows, tmp_path / "out")
     assert re.search(r"SFT: needs 1\.\d GB of memory of each node \(.* 1\.0 GB are there; .*micro_batch_tokens", told)

@@ -33,13 +33,13 @@ class Engine(Protocol):
 
     @property
     def parallel_calls(self) -> int:
-        """How many calls of ``generate`` may run at the same time, each in a thread of its own."""
+        """Return how many calls of ``generate`` may run at the same time, each in a thread of its own."""
         ...
 
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = ...
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
+        """Sample one completion per prompt and seed, in order."""
         ...
 
     def close(self) -> None:
@@ -48,13 +48,13 @@ class Engine(Protocol):
 
 
 def request_seed(run_seed: int, problem: int, sample: int) -> int:
-    """Seed of one completion, 31 bits: a hash of run, problem row and sample, so that no two runs share a stream."""
+    """Return the seed of a completion, 31 bits: a hash of run, problem row and sample; no two runs share a stream."""
     key = f"{run_seed}/{problem}/{sample}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=4).digest(), "big") >> 1
 
 
 def run_concurrently(calls: Sequence[Callable[[], Result]], concurrency: int, tick: Tick = no_tick) -> list[Result]:
-    """Results of the calls, in order, at most ``concurrency`` threads at a time; an error cancels those not begun."""
+    """Return the calls' results, in order, ``concurrency`` threads at a time; an error cancels those not begun."""
     with ThreadPoolExecutor(concurrency) as threads:
         futures = [threads.submit(call) for call in calls]
         try:

@@ -16,7 +16,10 @@ GPU_ROWS = 4096
 
 
 class BuiltinEngine:
-    """At most ``max_rows`` completions are sampled at a time (0 = 512 on CPU, 4096 on GPU)."""
+    """At most ``max_rows`` completions are sampled at a time (0 = 512 on CPU, 4096 on GPU).
+
+    ``dtype`` "auto": float32 on a CPU, the checkpoint's own on a GPU.
+    """
 
     parallel_calls = 1
 
@@ -30,11 +33,12 @@ class BuiltinEngine:
         self._tokenizer = folder.tokenizer
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         config = AutoConfig.from_pretrained(str(model), local_files_only=True)
+        own_dtype = torch.float32 if self._device == "cpu" else config.dtype or torch.float32
         self._sampler: Any = Sampler(
             config,
             folder.eos_ids,
             device=self._device,
-            dtype=_dtype(dtype, config, self._device),
+            dtype=own_dtype if dtype == "auto" else getattr(torch, dtype),
             max_rows=max_rows or (ROWS if self._device == "cpu" else GPU_ROWS),
         )
         self._sampler.load(read_weights(model))
@@ -42,7 +46,6 @@ class BuiltinEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
         token_ids = prompts_as_tokens(self._tokenizer, prompts)
         sampled: list[Completion] = self._sampler.sample(token_ids, seeds, options, tick)
         texts = self._tokenizer.batch_decode([one.token_ids for one in sampled], skip_special_tokens=True)
@@ -58,7 +61,7 @@ class BuiltinEngine:
 
 
 def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Names and tensors of a Hugging Face folder, one file at a time; safetensors where there are any."""
+    """Read names and tensors of a Hugging Face folder, one file at a time; safetensors where there are any."""
     import torch
     from safetensors import safe_open
 
@@ -73,12 +76,3 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Any]]:
                 yield from torch.load(file, map_location="cpu", weights_only=True).items()
             except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
                 raise UserError(f"{file}: damaged, or holds more than tensors; use safetensors") from error
-
-
-def _dtype(name: str, config: Any, device: str) -> Any:
-    """Data type of the weights; ``auto``: float32 on CPU, the checkpoint's own on GPU."""
-    import torch
-
-    if name == "auto":
-        return torch.float32 if device == "cpu" else (config.dtype or torch.float32)
-    return getattr(torch, name)

@@ -1,26 +1,35 @@
-"""The engine that the settings name, and the one that ``engine=auto`` stands for."""
+"""The engine that the settings name, and the one that ``engine=auto`` stands for; whether it fits this machine."""
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from compositionality import memory
 from compositionality.gpus import check_gpus_are_used, count_gpus
+from compositionality.memory import GPU, HOST, ModelShape, Need
 from compositionality.rollout.engines.base import Engine
-from compositionality.rollout.engines.builtin import BuiltinEngine
+from compositionality.rollout.engines.builtin import ROWS, BuiltinEngine
 from compositionality.rollout.engines.openai import OpenAIEngine
 from compositionality.rollout.engines.ray import RayEngine
 from compositionality.rollout.engines.transformers import TransformersEngine
 from compositionality.rollout.engines.vllm import VllmEngine, VllmOptions, check_heads, takes_heads
-from compositionality.rollout.forecast.check import check_sampling
-from compositionality.rollout.model_folder import FAMILIES, check_family, read_config, resolve_model
-from compositionality.rollout.settings import CollectSettings
+from compositionality.rollout.model_folder import (
+    FAMILIES,
+    check_family,
+    has_known_sizes,
+    read_config,
+    resolve_model,
+    shape_of_model,
+)
+from compositionality.rollout.settings import CollectSettings, SamplingSettings
 
 AUTO = "auto"
 SMALL = 1 << 30  # bytes of weights up to which the built-in sampler is a match for vLLM on a CPU
 
 
 def choose_engine(engine: str, base_url: str, models: Sequence[str]) -> str:
-    """``engine``, or what ``auto`` stands for: one engine for all ``models`` (folders or Hub ids).
+    """Return ``engine``, or what ``auto`` stands for: one engine for all ``models`` (folders or Hub ids).
 
     With a ``base_url`` that is openai, with a GPU vLLM. Without, the built-in sampler for small models of its families
     and where vLLM is not installed or does not take the models; transformers for what neither takes.
@@ -45,7 +54,7 @@ def _weight_bytes(folder: Path) -> int:
 
 
 def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) -> None:
-    """UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
+    """Raise UserError for a model that the engine does not take, or that does not fit this machine with its prompts."""
     if settings.engine in ("vllm", "ray"):
         check_heads(model, "engine=builtin or engine=transformers")
     if settings.engine == "builtin":
@@ -53,8 +62,55 @@ def check_engine(settings: CollectSettings, model: Path, longest_prompt: int) ->
     check_sampling(settings, model, longest_prompt)
 
 
+def check_sampling(settings: SamplingSettings, model: Path, longest_prompt: int) -> None:
+    """Raise UserError unless the engine fits this machine.
+
+    What a server or a Ray cluster elsewhere has is not known, nor, in a dry run of bash/ with DEVICE=gpu on a machine
+    without a GPU, the machine that is meant.
+    """
+    machine = memory.this_machine()
+    gpu = machine.gpu_bytes is not None
+    on_a_cluster = settings.engine == "ray" and bool(settings.ray_address)
+    elsewhere = not gpu and (on_a_cluster or os.environ.get("COMPOSITIONALITY_DEVICE") == "gpu")
+    if settings.engine == "openai" or elsewhere or (model.is_dir() and not has_known_sizes(model)):
+        return
+    memory.check_needs(sampling_needs(settings, shape_of_model(model), longest_prompt, gpu=gpu, rows=1), machine)
+
+
+def sampling_needs(
+    settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool, rows: int = ROWS
+) -> list[Need]:
+    """Return what sampling needs with the engine that ``settings`` name; with vLLM one completion of full length.
+
+    ``rows`` of full length at a time with the other engines; by default all that they take at once, which is the most
+    they can need. On a GPU the built-in sampler takes as many as fit: one must.
+    """
+    vllm = vllm_of(settings, shape, longest_prompt, gpu=gpu)
+    if settings.engine not in ("vllm", "ray"):
+        place = GPU if gpu else HOST
+        rows = 1 if gpu and settings.engine == "builtin" else rows
+        parts = memory.builtin_parts(shape, rows, vllm.length, vllm.bytes_each, place)
+        return [Need("sampling", place, parts, "lower max_tokens, or take engine=vllm")]
+    if gpu:
+        host = {"vLLM": settings.tensor_parallel * memory.VLLM_HOST}
+        return [vllm.need(shape, "sampling"), Need("sampling", HOST, host, "use other engines")]
+    parts = {"weights": vllm.weights(shape), "one completion": vllm.completion(shape), "vLLM": 2 * memory.PYTHON}
+    return [Need("sampling", HOST, parts, "lower max_tokens, or take another engine")]
+
+
+def vllm_of(settings: SamplingSettings, shape: ModelShape, longest_prompt: int, *, gpu: bool) -> memory.Vllm:
+    """Return the sizes of one vLLM engine of a collection."""
+    length = longest_prompt + settings.max_tokens
+    bytes_each = memory.BYTES.get(settings.dtype, shape.stored_bytes if gpu else 4)
+    hint = "lower max_tokens, raise gpu_memory, or share the model among GPUs with tensor_parallel"
+    tokens = max(memory.VLLM_TOKENS, length)
+    return memory.Vllm(
+        settings.gpu_memory, length, settings.tensor_parallel, bytes_each, tokens, memory.VLLM_SEQUENCES, hint
+    )
+
+
 def open_engine(settings: CollectSettings, longest_prompt: int) -> Engine:
-    """The engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
+    """Open the engine that ``settings`` name, for prompts of up to ``longest_prompt`` tokens.
 
     UserError if it would compute here and GPUs are visible that cannot be used.
     """

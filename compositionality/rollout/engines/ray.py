@@ -35,7 +35,7 @@ class RayEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy.
+        """Sample one completion per prompt and seed, in order; ``parallel_calls`` threads keep all replicas busy.
 
         UserError if the replica has ended or cannot start.
         """
@@ -74,17 +74,17 @@ def _connect(address: str | None, model: Path) -> None:
 
 
 def _in_one_line(error: Exception) -> str:
-    """Why a replica failed: its own exception, or that its process or node has gone."""
+    """Say why a replica failed: its own exception, or that its process or node has gone."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, UserError):
         return str(cause)
     lines = [line.strip() for line in str(cause or error).splitlines() if line.strip()] or [type(error).__name__]
-    said = lines[-1] if isinstance(cause, Exception) else lines[0]
-    return f"engine=ray: a replica of vLLM ended ({said[:300]}); what is finished is kept, run the same command again"
+    reason = lines[-1] if isinstance(cause, Exception) else lines[0]
+    return f"engine=ray: a replica of vLLM ended ({reason[:300]}); what is finished is kept, run the same command again"
 
 
 def _replica_count(wanted: int, gpus: int, tensor_parallel: int) -> int:
-    """As many as ``wanted``, or as the GPUs allow; one on a machine without."""
+    """Return how many replicas: as ``wanted``, or as the GPUs allow; one on a machine without."""
     if not gpus:
         return max(1, wanted)
     possible = gpus // tensor_parallel

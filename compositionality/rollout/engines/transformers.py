@@ -36,7 +36,6 @@ class TransformersEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
         token_ids = prompts_as_tokens(self._tokenizer, prompts)
         by_length = sorted(range(len(prompts)), key=lambda row: len(token_ids[row]))
         completions: dict[int, Completion] = {}
@@ -57,28 +56,27 @@ class TransformersEngine:
 
     def _generate_batch(self, prompts: list[list[int]], seeds: list[int], options: SamplingOptions) -> list[Completion]:
         import torch
+        from transformers import GenerationConfig
 
         width = max(map(len, prompts))
         pad = self._eos_ids[0]
         tokens_BT = torch.tensor([[pad] * (width - len(prompt)) + prompt for prompt in prompts], device=self._device)
         mask_BT = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
+        config = GenerationConfig(  # greedy search over the scores that SeededSampler has made random
+            max_new_tokens=options.max_tokens,
+            do_sample=False,
+            eos_token_id=list(self._eos_ids),
+            pad_token_id=pad,
+            use_cache=True,
+        )
         with torch.inference_mode():
             output_BT = self._model.generate(
                 tokens_BT,
                 attention_mask=mask_BT.to(self._device),
-                generation_config=self._generation_config(options, pad),
+                generation_config=config,
                 logits_processor=[SeededSampler(seeds, options, self._device)],
             )
         return [self._completion(row) for row in output_BT[:, width:].tolist()]
-
-    def _generation_config(self, options: SamplingOptions, pad: int) -> Any:
-        """Greedy search over the scores that ``SeededSampler`` has made random."""
-        from transformers import GenerationConfig
-
-        eos = list(self._eos_ids)
-        return GenerationConfig(
-            max_new_tokens=options.max_tokens, do_sample=False, eos_token_id=eos, pad_token_id=pad, use_cache=True
-        )
 
     def _completion(self, tokens: list[int]) -> Completion:
         """Cut after the first EOS, which counts as a token."""
@@ -101,7 +99,7 @@ class SeededSampler:
         self._options = options
 
     def __call__(self, _: Any, logits_BV: Any) -> Any:
-        """Scores (batch, vocabulary) whose argmax is distributed as the tempered, truncated softmax."""
+        """Return scores (batch, vocabulary) whose argmax is distributed as the tempered, truncated softmax."""
         import torch
 
         from compositionality.rollout.sampler.sampler import truncated

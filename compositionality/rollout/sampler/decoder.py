@@ -21,7 +21,7 @@ class Attend(Protocol):
     """Stores the new keys and values of a layer and attends: (layer, q NHD, k NGD, v NGD) → NHD."""
 
     def __call__(self, layer: int, q_NHD: Tensor, k_NGD: Tensor, v_NGD: Tensor) -> Tensor:
-        """What the new tokens read from all they may see."""
+        """Return what the new tokens read from all they may see."""
         ...
 
 
@@ -50,12 +50,12 @@ class Decoder:
         self._weights.load(weights)
 
     def check_loaded(self) -> None:
-        """UserError if a weight was never loaded."""
+        """Raise UserError if a weight was never loaded."""
         if self._weights.missing:
             raise UserError(f"sampler: weight {min(self._weights.missing)} was never loaded")
 
     def hidden(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
-        """The last layer's output (N, C), before the final norm."""
+        """Return the last layer's output (N, C), before the final norm."""
         weights, eps, width = self._weights, self._eps, (self._weights.embedding.shape[1],)
         rotations_N1E = self._rotations_TE[positions_N].unsqueeze(1)
         x_NC = weights.embedding[tokens_N]
@@ -69,13 +69,13 @@ class Decoder:
         return x_NC
 
     def logits(self, x_NC: Tensor) -> Tensor:
-        """Float32 logits (N, V) of the last layer's output."""
+        """Return float32 logits (N, V) of the last layer's output."""
         weights = self._weights
         y_NC = functional.rms_norm(x_NC, x_NC.shape[1:], weights.norm, self._eps)
         return functional.linear(y_NC, weights.head).float()
 
     def _attention(self, number: int, layer: "_Layer", y_NC: Tensor, rotations_N1E: Tensor, attend: Attend) -> Tensor:
-        """What attention reads, all heads side by side (N, H·D)."""
+        """Return what attention reads, all heads side by side (N, H·D)."""
         heads, both = self.heads, self.heads + self.kv_heads
         qkv_NXD = functional.linear(y_NC, layer.qkv, layer.qkv_bias).view(len(y_NC), -1, self.head_width)
         qk_NYD, v_NGD = qkv_NXD[:, :both], qkv_NXD[:, both:]
@@ -118,7 +118,7 @@ class _Layer:
         self._sizes = (queries, keys, model.head_width)
 
     def places(self) -> Iterable[tuple[str, Tensor, bool]]:
-        """Hugging Face's name, the place for it, and whether its rows rotate in pairs."""
+        """Yield Hugging Face's name, the place for it, and whether its rows rotate in pairs."""
         queries, keys, _ = self._sizes
         yield "input_layernorm.weight", self.norm_before_attention, False
         yield "post_attention_layernorm.weight", self.norm_before_mlp, False
@@ -174,7 +174,7 @@ class _Weights:
             self.missing.discard(name)
 
     def _paired(self, place: Tensor) -> Tensor:
-        """A view of rows that rotate, in Hugging Face's order (head, half, pair, …)."""
+        """Return a view of rows that rotate, in Hugging Face's order (head, half, pair, …)."""
         return place.view(-1, self._head_width // 2, 2, *place.shape[1:]).transpose(1, 2)
 
 
@@ -188,7 +188,7 @@ def _check_config(config: Any) -> None:
 
 
 def rotations(config: Any, head_width: int) -> Tensor:
-    """The unit complex numbers (positions, E) by which pairs turn, times the scaling of the config's RoPE type."""
+    """Return the unit complex numbers (positions, E) by which pairs turn, times the config's RoPE scaling."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     parameters = config.rope_parameters
@@ -206,12 +206,12 @@ def rotations(config: Any, head_width: int) -> Tensor:
 
 
 def _rotated(qk_NYD: Tensor, rotations_N1E: Tensor) -> Tensor:
-    """Every pair of neighbouring coordinates turned by its angle, in float32."""
+    """Turn every pair of neighbouring coordinates by its angle, in float32."""
     pairs = torch.view_as_complex(qk_NYD.float().unflatten(-1, (-1, 2)))
     return torch.view_as_real(pairs * rotations_N1E).flatten(-2).to(qk_NYD.dtype)
 
 
 def _add_product(x_NC: Tensor, y_NA: Tensor, weight_CA: Tensor, bias_C: Tensor | None) -> Tensor:
-    """x + y·Wᵀ (+ bias), in one kernel where there is no bias."""
+    """Return x + y·Wᵀ (+ bias), in one kernel where there is no bias."""
     sum_NC = torch.addmm(x_NC, y_NA, weight_CA.t())
     return sum_NC if bias_C is None else sum_NC + bias_C

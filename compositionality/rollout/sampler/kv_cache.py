@@ -40,12 +40,12 @@ class CachedBatch:
 
     @property
     def begin(self) -> int:
-        """The first column that is read."""
+        """Return the first column that is read."""
         return min(int(self.starts.min()), self.end - self.min_columns)
 
     @property
     def lengths(self) -> Numbers:
-        """Cached tokens of each row."""
+        """Return the cached tokens of each row."""
         return self.end - self.starts
 
     def bias(self, columns: int) -> Tensor | None:
@@ -71,12 +71,12 @@ class CachedBatch:
         self.rows, self.starts = self.rows[:count], self.starts[:count]
 
     def with_capacity(self, steps: int) -> "CachedBatch":
-        """This batch if it has columns for ``steps`` more tokens, else a copy that has."""
+        """Return this batch if it has columns for ``steps`` more tokens, else a copy that has."""
         return self if self.end + steps <= self.keys_LNGDT.shape[-1] else concatenate([self])
 
 
 def concatenate(batches: Sequence[CachedBatch]) -> CachedBatch:
-    """One batch of the rows of all ``batches``, realigned so that all end at the same column."""
+    """Make one batch of the rows of all ``batches``, realigned so that all end at the same column."""
     width, count = max(batch.end - batch.begin for batch in batches), sum(len(batch.rows) for batch in batches)
     keys_LNGDT, values_LNGTD = _new_cache(batches[0].keys_LNGDT, count, width)
     first = 0
@@ -94,7 +94,7 @@ def concatenate(batches: Sequence[CachedBatch]) -> CachedBatch:
 
 
 def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tensor]:
-    """Empty keys and values for ``rows`` rows, with columns for ``width`` tokens and spare ones."""
+    """Make empty keys and values for ``rows`` rows, with columns for ``width`` tokens and spare ones."""
     layers, _, heads, head_width, _ = like_LNGDT.shape
     columns = width + (SPARE_COLUMNS_CPU if like_LNGDT.device.type == "cpu" else SPARE_COLUMNS)
     keys_LNGDT = like_LNGDT.new_empty(layers, rows, heads, head_width, columns)
@@ -102,7 +102,7 @@ def _new_cache(like_LNGDT: Tensor, rows: int, width: int) -> tuple[Tensor, Tenso
 
 
 def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]]) -> tuple[CachedBatch, Tensor]:
-    """The cache of these prompts, and the logits (N, V) after each. Equal neighbours are computed once."""
+    """Return the cache of these prompts, and the logits (N, V) after each. Compute equal neighbours once."""
     longest, min_columns = max(map(len, prompts)), _min_columns(model)
     shape, width = (model.layers, 0, model.kv_heads, model.head_width, 0), max(longest, min_columns)
     keys, values = _new_cache(torch.empty(shape, device=model.device, dtype=model.dtype), len(prompts), width)
@@ -120,7 +120,7 @@ def prefill(model: Decoder, rows: Sequence[int], prompts: Sequence[Sequence[int]
 
 
 def _min_columns(model: Decoder) -> int:
-    """The least number of columns that attention reads, so that no matrix product is too small to be fast."""
+    """Return the least number of columns that attention reads: smaller matrix products are slow."""
     per_column = model.head_width * model.heads // model.kv_heads
     return -(-MIN_PRODUCTS // per_column) if model.device.type == "cpu" else 0
 
@@ -128,7 +128,7 @@ def _min_columns(model: Decoder) -> int:
 def _prefill_distinct(
     batch: CachedBatch, model: Decoder, prompts: Sequence[Sequence[int]], copies: Numbers, first_row: int
 ) -> Tensor:
-    """One pass over distinct prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
+    """Make one pass over distinct prompts, each for ``copies`` rows from ``first_row`` on; logits (N, V)."""
     device, width, count = model.device, max(map(len, prompts)), len(prompts)
     columns = slice(batch.end - width, batch.end)
     tokens_UP = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts], device=device)
@@ -156,7 +156,7 @@ def _prefill_distinct(
 
 
 def _visible(starts_U: Tensor, columns_P: Tensor) -> Tensor:
-    """Causal mask (U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
+    """Return a causal mask (U, 1, P, P): a column sees itself and the earlier ones from the prompt's start on."""
     causal_PP = columns_P[:, None] >= columns_P
     inside_U1P = columns_P >= starts_U[:, None, None]
     itself_PP = columns_P[:, None] == columns_P  # so that padding, which nothing reads, never becomes NaN
@@ -197,7 +197,7 @@ class CachedAttention:
 
 
 def _attend(q_NQD: Tensor, keys_NDT: Tensor, values_NTD: Tensor, bias_N1T: Tensor | None, *, out: Tensor) -> None:
-    """Softmax attention into ``out`` (N, Q, D); the queries are already scaled, N = rows x key-value heads."""
+    """Write softmax attention into ``out`` (N, Q, D); the queries are already scaled, N = rows x key-value heads."""
     scores_NQT = torch.bmm(q_NQD, keys_NDT) if bias_N1T is None else torch.baddbmm(bias_N1T, q_NQD, keys_NDT)
     weights_NQT = scores_NQT.softmax(-1, dtype=torch.float32).to(values_NTD.dtype)
     torch.bmm(weights_NQT, values_NTD, out=out)

@@ -55,7 +55,7 @@ class Sampler:
         options: SamplingOptions,
         tick: Tick = no_tick,
     ) -> list[Completion]:
-        """One completion per prompt and seed, in order, with token ids, log-probs and no text.
+        """Sample one completion per prompt and seed, in order, with token ids, log-probs and no text.
 
         UserError if a prompt with ``max_tokens`` does not fit the model's context.
         """
@@ -127,7 +127,7 @@ class _Run:
         self._merge_small()
 
     def _decode(self, rows: Numbers, steps: int) -> tuple[Tensor, Tensor]:
-        """Tokens and log-probs (S, N) of the next steps, without waiting for any of them."""
+        """Return tokens and log-probs (S, N) of the next steps, without waiting for any of them."""
         model, device = self._model, self._model.device
         attention = CachedAttention(self._batches, model, steps)
         uniforms_SN = self._uniforms(rows, steps)
@@ -178,7 +178,7 @@ class _Run:
 
 
 def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tuple[Tensor, Tensor]:
-    """Tokens (N) and their tempered log-probs (N): the inverse of the cumulative distribution at ``uniforms_N``."""
+    """Return tokens (N), where the cumulative distribution passes ``uniforms_N``, and their tempered log-probs (N)."""
     scores_NV = logits_NV if options.temperature in (0, 1) else logits_NV / options.temperature
     probs_NV = scores_NV.softmax(-1)
     if options.temperature == 0:
@@ -193,7 +193,7 @@ def draw(logits_NV: Tensor, uniforms_N: Tensor, options: SamplingOptions) -> tup
 
 
 def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
-    """Scores with everything outside top-k and outside the nucleus top-p at −inf."""
+    """Return scores with everything outside top-k and outside the nucleus top-p at −inf."""
     if 0 < options.top_k < scores_BV.shape[-1]:
         least_B1 = scores_BV.topk(options.top_k, dim=-1).values[:, -1:]
         scores_BV = scores_BV.masked_fill(scores_BV < least_B1, -torch.inf)
@@ -207,13 +207,13 @@ def truncated(scores_BV: Any, options: SamplingOptions) -> Any:
 
 
 def uniforms(seeds: np.ndarray[Any, np.dtype[np.uint64]], counters: Numbers) -> Floats:
-    """Numbers in (0, 1) with 32 bits, each a hash (splitmix64) of a seed and a counter."""
+    """Return numbers in (0, 1) with 32 bits, each a hash (splitmix64) of a seed and a counter."""
     steps = counters.astype(np.uint64) * STRIDE
     return ((scramble(scramble(seeds) + steps) >> np.uint64(32)) + 0.5) / 2**32
 
 
 def _rows_that_fit(model: Decoder, columns: int) -> int:
-    """How many rows of ``columns`` columns fit in half of a GPU's free memory; the other half is for copies.
+    """Return how many rows of ``columns`` columns fit in half of a GPU's free memory; the rest is for copies.
 
     Where lanes share the GPU, of what is free within this process's share of it.
     """

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
+from compositionality.memory import ModelShape
 from compositionality.ranges import PositiveFloat, PositiveInt
-from compositionality.rollout.forecast.shape import ModelShape, shape_of
+from compositionality.rollout.model_folder import shape_of
 from compositionality.train.tiny.tokenizer import MAX_LENGTH
 
 
@@ -48,7 +49,7 @@ def build_model(shape: TinyConfig, tokenizer: Any, seed: int) -> Any:
 
 
 def tiny_shape(shape: TinyConfig, vocabulary: int) -> ModelShape:
-    """What a forecast needs to know of the model."""
+    """Return the sizes of the model that ``build_model`` would make."""
     return shape_of({"model_type": "llama", "dtype": "float32", **_sizes(shape, vocabulary)}, "model")
 
 

@@ -18,8 +18,8 @@ from compositionality.ranges import (
     check_ranges,
 )
 from compositionality.tasks.string.prior import prior_functions
-from compositionality.train.forecast.check import check_pretraining
 from compositionality.train.launch import RunSettings, world_size
+from compositionality.train.memory import check_here, pretraining_needs, ranks_of
 from compositionality.train.run_folder import flatten
 from compositionality.train.settings import FloatType, MeshSettings, OptimSettings, check_mesh
 from compositionality.train.sft_settings import SftTrainerSettings
@@ -67,8 +67,9 @@ def check(settings: PretrainSettings) -> Recipe:
     """Return the recipe. UserError for what no run can have, this machine cannot hold, or replaces a result."""
     recipe = make_recipe(settings)
     model, packing = tiny_shape(settings.model, len(corpus_tokenizer(settings.mix))), settings.packing
-    out = progress_path(Path(settings.output))
-    check_pretraining(model, settings.mesh, settings.dtype, packing.rows, packing.length, out, settings.run)
+    ranks = ranks_of(settings.run)
+    needs = pretraining_needs(model, settings.mesh, settings.dtype, packing.rows, packing.length, ranks)
+    check_here(needs, progress_path(Path(settings.output)), settings.run.device)
     check_target(Path(settings.output), recipe, force=settings.force)
     return recipe
 

@@ -12,8 +12,8 @@ from compositionality.rollout.engines.vllm import check_heads
 from compositionality.rollout.model_folder import ModelFolder, check_context, check_model, read_config, text_config
 from compositionality.rollout.prompts import readable
 from compositionality.train.chat_rows import check_generation_prompt
-from compositionality.train.forecast.check import check_verl_grpo
 from compositionality.train.prompts import check_problems_last, row_format_of_run, tokenize_prompts
+from compositionality.train.verl.memory import check_training
 from compositionality.train.verl.preflight import check_targets, verls_refusals
 
 
@@ -105,7 +105,7 @@ def check_everything(config: DictConfig) -> None:
     ]
     if is_to_be_checked(*config.run.train_files, dry=dry):
         check_amount(config, sum(rows[: len(config.run.train_files)]))
-    check_verl_grpo(config)
+    check_training(config)
     if config.run.ray_address and not dry:  # a dry run may be for another machine
         run = config.run
         files = map(Path, [run.model, *run.train_files, *run.val_files])

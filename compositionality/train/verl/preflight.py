@@ -14,9 +14,9 @@ from compositionality.data.artefact import is_to_be_checked
 from compositionality.errors import UserError
 from compositionality.rollout.model_folder import check_context, check_model
 from compositionality.train.chat_rows import Lengths, check_template, measure, read_rows
-from compositionality.train.forecast.check import check_verl_sft
 from compositionality.train.lora import check_adapters
 from compositionality.train.settings import LoraSettings
+from compositionality.train.verl.memory import check_training
 
 REFUSALS = (AssertionError, ValueError, TypeError, NotImplementedError, HydraException, OmegaConfBaseException)
 
@@ -103,4 +103,4 @@ def check_model_and_data(config: DictConfig) -> None:
         if rows < batch:
             files = ", ".join(config.run.train_files)
             raise UserError(f"{files}: {rows} rows are less than one batch; trainer.batch_rows={batch}")
-    check_verl_sft(config)
+    check_training(config)

@@ -20,11 +20,9 @@ from verl.utils import tensordict_utils
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from compositionality.data.artefact import remove, write_text
-from compositionality.data.json_files import read_json_object
 from compositionality.errors import UserError
-from compositionality.rollout.forecast.shape import shape_of_model
+from compositionality.rollout.model_folder import shape_of_model
 from compositionality.train.metrics import (
-    DAMAGED,
     EVALUATED_TOKENS,
     FLOPS,
     PAPER_FLOPS,
@@ -36,6 +34,7 @@ from compositionality.train.metrics import (
     UPDATES,
     ComputeMeter,
     numbers,
+    step_row,
 )
 from compositionality.train.run_folder import (
     complete_steps,
@@ -143,9 +142,9 @@ class VerlGrpoTrainer(PPOTrainerSync):  # type: ignore[misc]
 
     def on_train_begin(self) -> None:
         """Of a resumed run: what was computed until now; the last step may already be known to its data stream."""
-        row = folder(self.steps_folder, self.global_steps - 1) / STEP_ROW
-        if row.is_file():
-            self.compute.restore(read_json_object(row, DAMAGED))
+        checkpoint = folder(self.steps_folder, self.global_steps - 1)
+        if (checkpoint / STEP_ROW).is_file():
+            self.compute.restore(step_row(checkpoint))
         stream = self.train_dataloader
         if stream.left(self.config.trainer.total_epochs) >= self.generation_size:
             stream.last_step = None  # of a run that has been given more epochs

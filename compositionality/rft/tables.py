@@ -1,0 +1,300 @@
+"""Tables cut and joined: a problem file into chunks, one an iteration of rejection fine-tuning; data sets to one."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from compositionality.data.artefact import (
+    Recipe,
+    check_target,
+    exclusive,
+    file_hash,
+    is_done,
+    is_to_be_checked,
+    name_inputs,
+    new_artefact,
+    read_manifest,
+)
+from compositionality.data.json_files import read_text
+from compositionality.data.parquet import read_table, write_table
+from compositionality.data.problems import read_problems, row_at
+from compositionality.errors import UserError
+from compositionality.ranges import REQUIRED, NonEmptyStr, PositiveInt, Seed, check_ranges
+from compositionality.rft.rows import prompt_key
+
+SAMPLED = "training/sampled_completions"
+"""Key of a row of metrics.jsonl: completions that a step of RL has sampled."""
+SPLITS = ("train.parquet", "test.parquet")
+
+
+# ---- cut
+
+
+@dataclass
+class ChunkSettings:
+    """Settings of ``split_chunks``; with a budget of completions the chunk size follows from it and ``n_samples``."""
+
+    problems: NonEmptyStr = REQUIRED  # problem file (parquet)
+    output: NonEmptyStr = REQUIRED  # folder for 0.parquet, 1.parquet …
+    chunks: PositiveInt = 6  # how many
+    rows_per_chunk: PositiveInt | None = None  # problems of a chunk; null: as many as there are
+    rollout_budget: PositiveInt | None = None  # instead: completions of all chunks together, n_samples of a problem
+    completions_of: str = ""  # instead: as many as this finished run of RL has sampled; rollout_budget overrides it
+    n_samples: PositiveInt = 2  # for a budget: completions of a problem
+    prompts_of: str = ""  # instead of all problems: those that this finished run of RL was asked, in its order
+    seed: Seed = 42  # of the shuffle
+    force: bool = False  # replace a result that was made from something else
+
+    def size(self, n_problems: int) -> int:
+        """Return the problems of a chunk: given, or from the budget of rollouts, or as many as there are for all."""
+        if self.rows_per_chunk is not None and (self.rollout_budget or self.completions_of):
+            raise UserError("give rows_per_chunk or rollout_budget, not both")
+        rollouts = budget(self)
+        if rollouts is not None:
+            return matched_chunk_size(rollouts, self.chunks, self.n_samples)
+        return self.rows_per_chunk if self.rows_per_chunk is not None else n_problems // self.chunks
+
+
+def budget(settings: ChunkSettings) -> int | None:
+    """Return the completions of all chunks together; None without a budget, or if the run that gives it is unfinished.
+
+    UserError for a run that does not say how many it has sampled.
+    """
+    run = Path(settings.completions_of)
+    if settings.rollout_budget or not settings.completions_of or not (run / "final").is_dir():
+        return settings.rollout_budget
+    rows = map(json.loads, read_text(run / "metrics.jsonl", "run RL again").splitlines())
+    counts = [row.get(SAMPLED) for row in rows if any(key.endswith("/grad_norm") for key in row)]
+    if not counts or None in counts:
+        raise UserError(f"{run}/metrics.jsonl: has no {SAMPLED} for every step; give rollout_budget=COMPLETIONS")
+    return int(sum(counts))
+
+
+def stream_of(settings: ChunkSettings) -> dict[str, Any] | None:
+    """Return ``seed`` and ``shuffle`` of the stream of prompts of the run prompts_of, and how many ``groups`` it asked.
+
+    None without such a run, or where it is not finished. UserError for a run on other problems.
+    """
+    manifest = read_manifest(Path(settings.prompts_of, "final")) if settings.prompts_of else None
+    if manifest is None:
+        return None
+    files = [digest for name, digest in manifest.inputs.items() if name.startswith("train_files")]
+    if files != [file_hash(Path(settings.problems))] or manifest.settings.get("data.train_limit"):
+        raise UserError(f"{settings.prompts_of}: was not trained on all of {settings.problems}, and on no other file")
+    stream = {key: manifest.settings[f"data.{key}"] for key in ("seed", "shuffle")}
+    return {**stream, "groups": manifest.facts["training"]["groups"]}
+
+
+def order(settings: ChunkSettings, n_problems: int) -> list[int]:
+    """Return the numbers of the rows that are cut into chunks, each once."""
+    if (stream := stream_of(settings)) is None:
+        return list(np.random.default_rng(settings.seed).permutation(n_problems))
+    places = (row_at(place, n_problems, stream["seed"], shuffle=stream["shuffle"]) for place in range(stream["groups"]))
+    return list(dict.fromkeys(places))
+
+
+def split_chunks(settings: ChunkSettings) -> Path:
+    """Order a problem file anew and write ``output``/0.parquet, 1.parquet …: consecutive slices, nothing shared."""
+    check_chunks(settings)
+    if settings.completions_of and budget(settings) is None:
+        raise UserError(
+            f"{settings.completions_of}: no finished run, and as many completions are to be sampled as it has; run it "
+            "first, or give rollout_budget=COMPLETIONS"
+        )
+    if settings.prompts_of and stream_of(settings) is None:
+        raise UserError(f"{settings.prompts_of}: no finished run, and the problems are to be its own; run it first")
+    output, recipe = Path(settings.output), _chunks_recipe(settings)
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        problems = read_problems(Path(settings.problems))
+        rows = order(settings, problems.num_rows)
+        size = checked_size(settings, len(rows))
+        chunks = [problems.take(rows[start : start + size]) for start in range(0, settings.chunks * size, size)]
+        left = len(rows) - settings.chunks * size
+        with new_artefact(output, recipe, {"rows": [size] * settings.chunks, "rows_left": left}) as partial:
+            for number, chunk in enumerate(chunks):
+                write_table(chunk, partial / f"{number}.parquet")
+    print(f"{output}: {settings.chunks} chunks of {size:,} problems, {left:,} left over")
+    return output
+
+
+def check_chunks(settings: ChunkSettings, *, dry: bool = False) -> None:
+    """Raise UserError for settings that no problem file fits; in a dry run also for a file of too few rows."""
+    check_ranges(settings)
+    settings.size(settings.chunks)
+    check_target(Path(settings.output), _chunks_recipe(settings), force=settings.force)
+    if dry and not settings.prompts_of and is_to_be_checked(settings.problems, dry=True):
+        checked_size(settings, read_problems(Path(settings.problems)).num_rows)
+
+
+def checked_size(settings: ChunkSettings, n_problems: int) -> int:
+    """Return the problems of a chunk. UserError if a file of ``n_problems`` has too few."""
+    size = settings.size(n_problems)
+    needed = settings.chunks * size
+    if size < 1 or needed > n_problems:
+        raise UserError(
+            f"{settings.problems}: {n_problems} rows are too few for {settings.chunks} chunks of {max(size, 1)}"
+            f" (needs {max(needed, settings.chunks)}); make more problems or ask for fewer"
+        )
+    return size
+
+
+def matched_chunk_size(rollouts: int, n_chunks: int, samples_per_prompt: int) -> int:
+    """Return the problems of a chunk with which ``n_chunks`` iterations sample at most ``rollouts`` responses.
+
+    RL samples steps x prompts per step x group size responses, groups that dynamic sampling dropped included.
+    """
+    size = rollouts // (n_chunks * samples_per_prompt)
+    if size < 1:
+        raise UserError(
+            f"a budget of {rollouts} rollouts is too small for {n_chunks} chunks x {samples_per_prompt} samples"
+        )
+    return size
+
+
+def _chunks_recipe(settings: ChunkSettings) -> Recipe:
+    apart = ("problems", "output", "completions_of", "prompts_of", "force")
+    kept = {key: value for key, value in asdict(settings).items() if key not in apart}
+    kept |= {"rollout_budget": budget(settings), **(stream_of(settings) or {})}
+    if not settings.rollout_budget and not settings.completions_of:
+        del kept["n_samples"]
+    return Recipe("split_chunks", kept, {"problems": Path(settings.problems)})
+
+
+# ---- join
+
+
+@dataclass
+class MergeSettings:
+    """Settings of ``merge_data``."""
+
+    inputs: list[str] = REQUIRED  # two or more files, or folders of train and test
+    output: NonEmptyStr = REQUIRED  # of the same kind
+    allow_shared_prompts: bool = False  # keep rows whose prompt an earlier input has
+    force: bool = False  # replace a result that was made from something else
+
+
+def merge_data(settings: MergeSettings) -> Path:
+    """Join the inputs in the order given: files to one file, folders of train and test to one such folder."""
+    inputs, output = named_inputs(settings), Path(settings.output)
+    recipe = _merge_recipe(settings, inputs)
+    with exclusive(output):
+        if is_done(output, recipe, force=settings.force):
+            print(f"{output} is already there")
+            return output
+        parts = parts_of(inputs)
+        facts: dict[str, Any] = {"shared_prompts": check_prompts(parts, allow=settings.allow_shared_prompts)}
+        with new_artefact(output, recipe, facts) as partial:
+            facts["rows"] = {name or "all": _join(paths, partial / name) for name, paths in parts.items()}
+    print(f"{output}: {', '.join(f'{rows:,} rows ({name})' for name, rows in facts['rows'].items())}")
+    return output
+
+
+def check_merge(settings: MergeSettings) -> None:
+    """Check settings, place of the result, and columns and prompts of the inputs if all exist, for a dry run."""
+    inputs = named_inputs(settings)
+    check_target(Path(settings.output), _merge_recipe(settings, inputs), force=settings.force)
+    if is_to_be_checked(*inputs, dry=True):
+        check_prompts(parts_of(inputs), allow=settings.allow_shared_prompts)
+
+
+def _merge_recipe(settings: MergeSettings, inputs: Sequence[Path]) -> Recipe:
+    names = name_inputs("inputs", inputs)  # in the order of the rows
+    kept = {"allow_shared_prompts": settings.allow_shared_prompts, "inputs": names}
+    return Recipe("merge_data", kept, dict(zip(names, inputs, strict=True)))
+
+
+def named_inputs(settings: MergeSettings) -> list[Path]:
+    """Return the inputs. UserError for less than two, or one that is given twice."""
+    inputs = [Path(path) for path in settings.inputs]
+    if len(inputs) < 2:
+        raise UserError("inputs: give two or more files or folders, as inputs=[A,B]")
+    twice = next((path for number, path in enumerate(inputs) if path in inputs[:number]), None)
+    if twice is not None:
+        raise UserError(f"inputs: {twice} is there twice; give each file or folder once")
+    return inputs
+
+
+def parts_of(inputs: Sequence[Path]) -> dict[str, list[Path]]:
+    """Return the files of each file of the result ("": the result itself). UserError where their columns differ."""
+    parts = {"": list(inputs)}
+    if any(path.is_dir() for path in inputs):
+        for path in inputs:
+            if not (path / SPLITS[0]).is_file():
+                raise UserError(f"{path}: no {SPLITS[0]} in it; give files only, or folders of train and test only")
+        parts = {name: [path / name for path in inputs if (path / name).is_file()] for name in SPLITS}
+    for paths in parts.values():
+        check_schemas(paths)
+    return {name: paths for name, paths in parts.items() if paths}
+
+
+def check_prompts(parts: dict[str, list[Path]], *, allow: bool) -> int:
+    """Return how many rows have a prompt of another input; UserError unless allowed, and always across splits."""
+    owners: dict[str, tuple[str, Path]] = {}
+    shared = 0
+    for split, paths in parts.items():
+        for path in paths:
+            for row, key in enumerate(_keys(path)):
+                owner_split, owner = owners.setdefault(key, (split, path))
+                if owner == path:
+                    continue
+                if owner_split != split:
+                    raise UserError(f"{path}: row {row} has a prompt that {owner} trains on; filter both as one set")
+                if not allow:
+                    raise UserError(
+                        f"{path}: row {row} has a prompt of {owner} too; drop it or set allow_shared_prompts=true"
+                    )
+                shared += 1
+    return shared
+
+
+def _keys(path: Path) -> Iterator[str]:
+    """Yield every row's key of its prompt: of SFT rows the turns before the response, of problem rows the prompt."""
+    table = read_table(path)
+    column = "messages" if "messages" in table.column_names else "prompt"
+    if column not in table.column_names:
+        raise UserError(f"{path}: has neither column messages nor prompt; it has {', '.join(table.column_names)}")
+    for row, turns in enumerate(table[column].to_pylist()):
+        chat: Any = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
+        messages = chat if isinstance(chat, list) and all(map(_is_turn, chat)) else []
+        prompt = messages[:-1] if column == "messages" else messages
+        if not prompt:
+            raise UserError(f"{path}: row {row} has no prompt in its column {column}; make the file again")
+        yield prompt_key(prompt)
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, dict) and all(isinstance(turn.get(key), str) for key in ("role", "content"))
+
+
+def _join(paths: Sequence[Path], output: Path) -> int:
+    """Write the rows of ``paths`` one after the other; return their number."""
+    schema = read_table(paths[0]).schema.remove_metadata()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    total = 0
+    with pq.ParquetWriter(output, schema, compression="zstd") as writer:
+        for path in paths:
+            table = read_table(path).replace_schema_metadata()
+            writer.write_table(table)
+            total += table.num_rows
+    return total
+
+
+def check_schemas(paths: Sequence[Path]) -> None:
+    """Raise UserError where the columns of a file differ from those of the first."""
+    schemas = [read_table(path).schema for path in paths]
+    for path, schema in zip(paths[1:], schemas[1:], strict=True):
+        first = schemas[0]
+        if first.names != schema.names:
+            raise UserError(f"{path}: has columns {', '.join(schema.names)}; {paths[0]} has {', '.join(first.names)}")
+        for name in first.names:
+            type_, expected = schema.field(name).type, first.field(name).type
+            if type_ != expected:
+                raise UserError(f"{path}: column {name} is {type_}, in {paths[0]} it is {expected}")
