@@ -12,8 +12,8 @@ from typing import Any
 
 from compositionality.errors import UserError
 from compositionality.tasks.draws import Draws
+from compositionality.tasks.owners import SPLITS
 
-SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8
 INPUTS = 8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
