@@ -11,9 +11,8 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from compositionality.errors import UserError
-from compositionality.tasks.draws import Draws
+from compositionality.tasks.draws import SPLITS, Draws
 
-SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8
 INPUTS = 8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

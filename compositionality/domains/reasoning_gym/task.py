@@ -20,11 +20,10 @@ from typing import Any, ClassVar
 from compositionality.domains.reasoning_gym.forms import is_readable, is_solved
 from compositionality.errors import UserError, check_installed
 from compositionality.tasks.answers import last_answer
-from compositionality.tasks.draws import key_bits
+from compositionality.tasks.draws import SPLITS, key_bits
 from compositionality.tasks.task import Mode, Task
 from compositionality.types import Problem, Reason, Verdict
 
-SPLITS = ("train", "validation", "test", "pretrain")
 SEED_CLASSES = 8
 SECONDS = 5.0  # of CPU time for one answer: less than the pool's limit, whose processes end with what they judge
 _READABLE = "[]"  # no scorer of a data set without a known answer fails on it

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, count, permutations, product
+from typing import NamedTuple
 
 from compositionality.errors import UserError
 from compositionality.tasks.string.functions import ALIASES, Chain, Operation, Parameter, apply_all
@@ -158,8 +159,7 @@ def depth(expression: Expression) -> int:
 # ---- values
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One operator on its way to the value of an expression.
 
     ``name`` is what traces call it ("" for ``+`` and methods, which have none). ``sources`` has an entry per argument:

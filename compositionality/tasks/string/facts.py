@@ -157,7 +157,7 @@ def problem_facts(problem: Problem) -> StringFacts:
     expression, x, output = read_row(problem)
     applied = list(steps(expression, x))
     depths = real_depths(applied)
-    value = evaluate(expression, x)
+    value = applied[-1].value if applied else evaluate(expression, x)
     chain = as_chain(expression)
     return StringFacts(
         names=function_names(expression),

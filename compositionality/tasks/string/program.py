@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
@@ -76,7 +76,7 @@ def _with_compact_names(steps: list[Step], prompt: str) -> list[Step]:
     names = re.findall(COMPACT_NAME, request)[::-1]
     if [name.partition("[")[0] for name in names] != [step.name for step in steps]:
         raise UserError(f"prompt {request[:60]!r} does not name the functions of its ref_code")
-    return [replace(step, name=name) for step, name in zip(steps, names, strict=True)]
+    return [step._replace(name=name) for step, name in zip(steps, names, strict=True)]
 
 
 def reference(problem: Problem) -> str:
